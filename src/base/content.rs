@@ -1,0 +1,58 @@
+//! Content parts: what prompts, messages and tool results are made of.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// One part of a message. Signatures are the model's own, opaque, and go back to it unchanged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    Text {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<Arc<str>>,
+    },
+    Thought {
+        thought: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<Arc<str>>,
+    },
+    /// Inline bytes, base64.
+    Media {
+        mime: String,
+        data: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uri: Option<String>,
+    },
+    /// Something that a prompt points at. `text` or `data` (base64) when the client sent it along.
+    Reference {
+        uri: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Arc<str>>,
+    },
+}
+
+impl Part {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into(), signature: None }
+    }
+
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The texts of `parts`, one after the other.
+pub fn joined_text(parts: &[Part]) -> String {
+    parts.iter().filter_map(Part::as_text).collect()
+}

@@ -1,0 +1,196 @@
+//! AgentEvents: everything a session tells, in the order it happened.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::base::{
+    content::Part,
+    ids::{CallId, MessageId, SessionId, StreamId},
+    model::Usage,
+    path::AbsPath,
+    tool::{Display, ToolError, ToolKind},
+};
+
+/// One thing that a session told. Ids are `<stream>-<counter>`, unique within the session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentEvent {
+    pub id: String,
+    pub stream_id: StreamId,
+    /// Milliseconds since the Unix epoch.
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub kind: EventKind,
+    /// `source`, `code` and what else belongs to no field.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Map::is_empty")]
+    pub meta: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum EventKind {
+    /// First in a session.
+    Initialize {
+        session_id: SessionId,
+        workspace: AbsPath,
+        agent_id: String,
+    },
+    SessionUpdate {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
+    Message {
+        role: Speaker,
+        message_id: MessageId,
+        content: Vec<Part>,
+        /// Where each live chunk of the last part ended, in bytes; empty: it was shown whole.
+        #[serde(skip)]
+        cuts: Vec<u32>,
+    },
+    AgentStart {},
+    AgentEnd {
+        reason: EndReason,
+    },
+    ToolRequest {
+        request_id: CallId,
+        name: String,
+        args: Value,
+        display: ToolDisplay,
+        /// The model's signature of this call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    ToolUpdate {
+        request_id: CallId,
+        #[serde(flatten)]
+        update: ToolProgress,
+    },
+    ToolResponse {
+        request_id: CallId,
+        name: String,
+        /// What the model gets.
+        content: Vec<Part>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        display: Option<Display>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ToolError>,
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        data: Value,
+    },
+    Usage {
+        model: String,
+        #[serde(flatten)]
+        usage: Usage,
+        /// The model's context window, in tokens.
+        size: u64,
+    },
+    Error {
+        status: Status,
+        message: String,
+        fatal: bool,
+    },
+    Custom {
+        kind: String,
+        data: Value,
+    },
+    /// Written by a newer castor.
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    User,
+    Agent,
+    Developer,
+}
+
+/// How a call is shown before and while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDisplay {
+    pub title: String,
+    pub kind: ToolKind,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Location {
+    pub path: AbsPath,
+    /// 1-based.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "progress", rename_all = "snake_case")]
+pub enum ToolProgress {
+    /// The arguments were checked: what it is about is known better now.
+    Described {
+        display: ToolDisplay,
+    },
+    /// What it would do, while the user is asked.
+    Proposed {
+        display: Display,
+    },
+    Started,
+    /// What it printed since the last such event; its end is kept where that was too much.
+    Printed {
+        text: String,
+    },
+}
+
+/// Why the agent stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    Completed,
+    Failed,
+    Aborted,
+    MaxTurns,
+    MaxBudget,
+    MaxTime,
+    Refusal,
+}
+
+/// google.rpc code names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Status {
+    InvalidArgument,
+    Unauthenticated,
+    PermissionDenied,
+    NotFound,
+    Aborted,
+    AlreadyExists,
+    ResourceExhausted,
+    Cancelled,
+    Internal,
+    Unimplemented,
+    Unavailable,
+    DeadlineExceeded,
+}
+
+impl Status {
+    /// The name for an HTTP status; `Internal` for the unknown.
+    pub fn from_http(status: u16) -> Self {
+        match status {
+            400 => Self::InvalidArgument,
+            401 => Self::Unauthenticated,
+            403 => Self::PermissionDenied,
+            404 => Self::NotFound,
+            409 => Self::AlreadyExists,
+            429 => Self::ResourceExhausted,
+            499 => Self::Cancelled,
+            501 => Self::Unimplemented,
+            503 => Self::Unavailable,
+            504 => Self::DeadlineExceeded,
+            _ => Self::Internal,
+        }
+    }
+}

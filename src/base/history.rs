@@ -1,0 +1,58 @@
+//! What the model sees of the past: turns, provider-neutral, shared by all requests that contain them.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::base::{
+    content::Part,
+    tool::{CallResult, ToolCall},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Model,
+    /// Results of calls; providers disagree on how to name it.
+    Tool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnPart {
+    Content(Part),
+    Call { call: ToolCall, signature: Option<Arc<str>> },
+    Result(CallResult),
+}
+
+/// One turn of the conversation. Immutable once shared, so its bytes can be kept.
+#[derive(Debug)]
+pub struct Turn {
+    pub role: Role,
+    pub parts: Vec<TurnPart>,
+    encoded: OnceLock<(&'static str, Bytes)>,
+}
+
+impl Turn {
+    pub fn new(role: Role) -> Self {
+        Self { role, parts: Vec::new(), encoded: OnceLock::new() }
+    }
+
+    /// The turn's bytes in `dialect`, made by `encode` the first time and kept for one dialect.
+    pub fn encoded(&self, dialect: &'static str, encode: impl Fn(&Turn) -> Bytes) -> Bytes {
+        let (kept, bytes) = self.encoded.get_or_init(|| (dialect, encode(self)));
+        if *kept == dialect { bytes.clone() } else { encode(self) }
+    }
+}
+
+impl Clone for Turn {
+    /// A copy is about to be changed: it does not inherit the bytes.
+    fn clone(&self) -> Self {
+        Self { role: self.role, parts: self.parts.clone(), encoded: OnceLock::new() }
+    }
+}
+
+impl PartialEq for Turn {
+    fn eq(&self, other: &Self) -> bool {
+        self.role == other.role && self.parts == other.parts
+    }
+}

@@ -1,0 +1,81 @@
+//! Identifiers: cheap to clone, opaque to everyone but their maker.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(it: &str) -> Self {
+                Self(it.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(it: String) -> Self {
+                Self(it.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id!(
+    /// A conversation; also the name of its log file, so only `[A-Za-z0-9_-]` (see [`SessionId::is_safe`]).
+    SessionId
+);
+text_id!(
+    /// One tool call, as model, client and log know it.
+    CallId
+);
+text_id!(
+    /// One message of the agent; all its chunks carry it.
+    MessageId
+);
+text_id!(
+    /// The activity that one prompt starts, from `agent_start` to `agent_end`.
+    StreamId
+);
+
+impl SessionId {
+    /// Longest id that is accepted from outside, in bytes.
+    pub const MAX_LEN: usize = 128;
+
+    /// Whether the id may be used as a file name: an id from a client is text from outside.
+    pub fn is_safe(&self) -> bool {
+        let text = self.as_str();
+        !text.is_empty()
+            && text.len() <= Self::MAX_LEN
+            && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+    }
+}
+
+/// Something the engine asked the world to do; unique within a session's life in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId(pub u64);
+
+/// A prompt as the client sent it; the loop knows which request to answer with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PromptId(pub u64);
+
+/// A question to the user that is not settled yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuestionId(pub u64);

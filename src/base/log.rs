@@ -1,0 +1,147 @@
+//! The session log: facts, one JSON line each. A session is a fold over them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{
+    content::Part,
+    event::AgentEvent,
+    ids::{CallId, PromptId, SessionId},
+    model::Failure,
+    path::AbsPath,
+};
+
+/// The version this castor writes. Newer ones are read as far as they are understood.
+pub const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Milliseconds since the Unix epoch.
+    pub at: u64,
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// What happened. Never an effect: replaying facts does nothing to the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub enum Fact {
+    /// First line of every log.
+    Created {
+        version: u32,
+        castor: String,
+        session: SessionId,
+        cwd: AbsPath,
+        roots: Vec<AbsPath>,
+        mode: Mode,
+        model: String,
+    },
+    /// A prompt was accepted; it runs when those before it are done.
+    Prompt {
+        prompt: PromptId,
+        content: Vec<Part>,
+    },
+    /// Something was shown.
+    Event {
+        event: AgentEvent,
+    },
+    /// A request went to a model; `attempt` counts from 1 for each sample.
+    Attempt {
+        model: String,
+        attempt: u32,
+    },
+    /// The attempt failed. What it had shown of its message is abandoned: shown, but out of context.
+    AttemptFailed {
+        failure: Failure,
+    },
+    Decision {
+        call: CallId,
+        decision: Decision,
+        rule: String,
+    },
+    /// The user's word on a call.
+    Answered {
+        call: CallId,
+        answer: Answer,
+    },
+    /// "Always" for this session.
+    Granted {
+        grant: Grant,
+    },
+    Mode {
+        mode: Mode,
+    },
+    Model {
+        model: String,
+    },
+    /// Written by a newer castor.
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    Plan,
+    #[default]
+    Default,
+    AutoEdit,
+    Yolo,
+}
+
+impl Mode {
+    /// The modes on offer (plan mode is not built yet), most careful first.
+    pub const OFFERED: &[Mode] = &[Mode::Default, Mode::AutoEdit, Mode::Yolo];
+
+    /// The protocol's spelling; settings and flags also say `auto_edit`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Default => "default",
+            Self::AutoEdit => "autoEdit",
+            Self::Yolo => "yolo",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "plan" => Some(Self::Plan),
+            "default" => Some(Self::Default),
+            "autoEdit" | "auto_edit" => Some(Self::AutoEdit),
+            "yolo" => Some(Self::Yolo),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// What came back from the user, or why nothing did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    AllowOnce,
+    AllowSession,
+    Reject,
+    /// The client withdrew: the turn is over.
+    Cancelled,
+    /// The client could not ask, or answered something else.
+    Unable,
+}
+
+/// A standing yes, as narrow as the question was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "grant", rename_all = "snake_case")]
+pub enum Grant {
+    /// Any call of this tool.
+    Tool { tool: String },
+    /// Commands that consist only of these programs (with their sub-command where they have one), such as `git status`.
+    Commands { prefixes: Vec<String> },
+    /// Edits of files below the roots.
+    Edits,
+}

@@ -1,0 +1,13 @@
+//! base names: the words that every other room speaks. Values only; nothing here acts or decides.
+
+pub mod content;
+pub mod event;
+pub mod fs;
+pub mod history;
+pub mod ids;
+pub mod log;
+pub mod model;
+pub mod now;
+pub mod path;
+pub mod text;
+pub mod tool;

@@ -1,0 +1,127 @@
+//! Models: what is asked of one, what streams back, and how it fails. No provider's words.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::{history::Turn, tool::ToolSpec};
+
+/// One request to a model. Cheap to clone: everything large is shared.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    pub model: Arc<str>,
+    pub system: Arc<str>,
+    pub contents: Vec<Arc<Turn>>,
+    pub tools: Arc<[ToolSpec]>,
+    pub params: Params,
+}
+
+/// Generation parameters; `None` leaves the provider's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params {
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub top_k: Option<u32>,
+    pub max_output_tokens: Option<u32>,
+    pub thinking: Option<Thinking>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Thinking {
+    /// Tokens; -1 lets the model choose.
+    Budget(i32),
+    Level(String),
+}
+
+/// One piece of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chunk {
+    Text {
+        text: String,
+        signature: Option<Arc<str>>,
+    },
+    Thought {
+        text: String,
+        signature: Option<Arc<str>>,
+    },
+    /// `id` is the provider's, where it gives one. `args` is what it sent, object or not.
+    Call {
+        id: Option<String>,
+        name: String,
+        args: Value,
+        signature: Option<Arc<str>>,
+    },
+    Media {
+        mime: String,
+        data: Arc<str>,
+    },
+    /// Replaces earlier usage of the same answer.
+    Usage(Usage),
+    Finish(Finish),
+}
+
+/// Tokens of one model call, as the provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// The whole prompt, cached part included.
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+    pub thought: u64,
+    pub total: u64,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    Stop,
+    MaxTokens,
+    /// The provider's word: SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII, IMAGE_SAFETY, …
+    Safety(String),
+    MalformedCall,
+    UnexpectedCall,
+    /// OTHER and words we do not know.
+    Other(String),
+}
+
+/// A model call that did not work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub kind: FailureKind,
+    /// HTTP status, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// One line for people: the provider's own words where they say something.
+    pub message: String,
+    /// How long the server asked us to wait, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// No connection, or it broke before the answer began.
+    Connect,
+    /// The connection broke, or nothing came for too long, after the answer began.
+    Stream,
+    /// The server answered with an error status.
+    Status,
+    /// The answer was not what the provider promises (bad JSON, wrong content type, too large).
+    Garbage,
+    /// Key missing, refused, or unusable configuration: retrying cannot help.
+    Auth,
+    /// A scripted model has no (fitting) answer left.
+    Script,
+    /// Our own code panicked in the model task.
+    Panicked,
+}
+
+impl Failure {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, status: None, message: message.into(), retry_after_ms: None }
+    }
+}

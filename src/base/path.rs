@@ -1,0 +1,115 @@
+//! Absolute, lexically normal paths: what the protocol and the tools speak.
+
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// A path that is absolute and has no `.` or `..` in it. Symlinks are not resolved here: that needs a disk.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "PathBuf", into = "PathBuf")]
+pub struct AbsPath(Arc<Path>);
+
+impl AbsPath {
+    /// `None` unless the path is absolute.
+    pub fn new(path: impl AsRef<Path>) -> Option<Self> {
+        let path = path.as_ref();
+        path.is_absolute().then(|| Self(normalize(path).into()))
+    }
+
+    /// `path` as seen from here: absolute ones stay, relative ones are joined. NUL bytes are dropped.
+    pub fn join(&self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let clean = path.to_string_lossy();
+        match clean.contains('\0') {
+            true => Self(normalize(&self.0.join(clean.replace('\0', ""))).into()),
+            false => Self(normalize(&self.0.join(path)).into()),
+        }
+    }
+
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn parent(&self) -> Option<Self> {
+        self.0.parent().map(|it| Self(it.into()))
+    }
+
+    /// Whether this is `root` or below it, by components.
+    pub fn is_within(&self, root: &Self) -> bool {
+        self.0.starts_with(&root.0)
+    }
+
+    /// Relative to `root` where it is below it, else whole: for titles and messages.
+    pub fn shown_from(&self, root: &Self) -> String {
+        match self.0.strip_prefix(&root.0) {
+            Ok(it) if it.as_os_str().is_empty() => ".".to_owned(),
+            Ok(it) => it.display().to_string(),
+            Err(_) => self.0.display().to_string(),
+        }
+    }
+}
+
+impl AsRef<Path> for AbsPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl TryFrom<PathBuf> for AbsPath {
+    type Error = String;
+
+    fn try_from(it: PathBuf) -> Result<Self, String> {
+        Self::new(&it).ok_or_else(|| format!("{} is not an absolute path", it.display()))
+    }
+}
+
+impl From<AbsPath> for PathBuf {
+    fn from(it: AbsPath) -> Self {
+        it.0.to_path_buf()
+    }
+}
+
+impl fmt::Display for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+impl fmt::Debug for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+fn normalize(path: &Path) -> PathBuf {
+    let mut res = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => (),
+            Component::ParentDir => _ = res.pop(),
+            _ => res.push(part),
+        }
+    }
+    res
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AbsPath;
+
+    #[test]
+    fn joins_and_normalizes() {
+        let root = AbsPath::new("/w/./a/..").unwrap();
+        assert_eq!(root.to_string(), "/w");
+        assert_eq!(root.join("x/../y\0z").to_string(), "/w/yz");
+        assert_eq!(root.join("/etc/passwd").to_string(), "/etc/passwd");
+        assert_eq!(root.join("../../..").to_string(), "/");
+        assert!(AbsPath::new("relative").is_none());
+        assert!(!AbsPath::new("/work").unwrap().is_within(&root));
+        assert_eq!(root.join("a/b").shown_from(&root), "a/b");
+    }
+}

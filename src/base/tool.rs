@@ -1,0 +1,171 @@
+//! Tools: what they are called, what a call says, what it touches and what comes back.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::{content::Part, ids::CallId, path::AbsPath};
+
+/// What a tool does, in the protocol's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    Read,
+    Edit,
+    Delete,
+    Move,
+    Search,
+    Execute,
+    Think,
+    Fetch,
+    SwitchMode,
+    Other,
+}
+
+impl ToolKind {
+    /// Whether a call changes something outside: such a call waits until the log is on disk.
+    pub fn has_side_effects(self) -> bool {
+        matches!(self, Self::Edit | Self::Delete | Self::Move | Self::Execute | Self::Other)
+    }
+}
+
+/// A tool as the model is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: &'static str,
+    /// The user's name for it.
+    pub title: &'static str,
+    pub description: &'static str,
+    pub kind: ToolKind,
+    /// JSON Schema of the arguments; `type` is `object`.
+    pub parameters: Value,
+}
+
+/// The model's wish. `args` is an object for every valid call, but comes from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    pub id: CallId,
+    pub name: String,
+    pub args: Value,
+}
+
+/// What a call would touch: pure from its arguments, then resolved by the world (symlinks followed).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Targets {
+    /// One line for people: the command itself, or the file with what is done to it.
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<TargetPath>,
+    /// The shell command, verbatim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetPath {
+    /// As the call names it, absolute: what people are shown.
+    pub path: AbsPath,
+    /// Where it really is; equal to `path` unless a symlink is on the way.
+    pub real: AbsPath,
+    pub access: Access,
+    /// 1-based.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Whether `real` lies within one of the session's roots.
+    pub in_roots: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// What a call would do, shown before it is allowed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preview {
+    pub display: Option<Display>,
+    /// What the preview was made from; the run is refused when it no longer holds.
+    pub base: Option<BaseHash>,
+}
+
+/// SHA-256 of a file's content; `None` inside: there was no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseHash(pub Option<[u8; 32]>);
+
+/// How a result is shown to people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Display {
+    Text {
+        text: String,
+    },
+    /// Whole texts, not hunks. `before` is `None` for a new file.
+    Diff {
+        path: AbsPath,
+        before: Option<Arc<str>>,
+        after: Arc<str>,
+    },
+    /// What a command printed, its end kept; `exit` is `None` while it runs or when a signal ended it.
+    Terminal {
+        text: String,
+        exit: Option<i32>,
+    },
+}
+
+/// Why a call failed, in the field's words (`policy_violation`, `invalid_tool_params`, `file_not_found`, …).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolError {
+    pub kind: String,
+    /// Says what happened and what to do about it; the model and the user both read it.
+    pub message: String,
+}
+
+impl ToolError {
+    pub fn new(kind: &str, message: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), message: message.into() }
+    }
+}
+
+/// What a tool's run returns. A failed command is not a failed tool: its output says so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOutput {
+    /// For the model.
+    pub content: Vec<Part>,
+    /// For people; `None`: the content's text will do.
+    pub display: Option<Display>,
+    /// One line for people, such as `Read lines 1-20 of 90`.
+    pub summary: Option<String>,
+    pub error: Option<ToolError>,
+    /// For programs: `exitCode`, counts. Null when there is nothing.
+    pub data: Value,
+    /// Another call to make in this one's place; policy sees it anew.
+    pub tail: Option<TailCall>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TailCall {
+    pub name: String,
+    pub args: Value,
+}
+
+impl ToolOutput {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Part::text(text)], ..Self::default() }
+    }
+
+    pub fn failed(error: ToolError) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+/// The end of a call, as the model gets it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    pub id: CallId,
+    pub name: String,
+    pub content: Vec<Part>,
+    pub is_error: bool,
+}

@@ -1,0 +1,1 @@
+//! Which model serves this request, and what to do when it fails.

@@ -1,0 +1,3 @@
+//! The binary: argv in, exit code out.
+
+fn main() {}

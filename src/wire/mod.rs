@@ -1,0 +1,1 @@
+//! wire speaks: bytes to values and back, without I/O.

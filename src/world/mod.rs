@@ -1,0 +1,4 @@
+//! world acts: linear async leaves. Rooms use the hands (disk, process, http, secrets) and never each other.
+
+pub mod models;
+pub mod tools;

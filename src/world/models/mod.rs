@@ -1,0 +1,18 @@
+//! Models behind one trait: a request goes in, chunks stream out.
+
+use crate::base::{
+    fs::BoxFuture,
+    model::{Chunk, Failure, ModelRequest},
+};
+
+/// A provider of answers. Cancelling is dropping the future: the connection closes with it.
+pub trait Generator: Send + Sync {
+    /// Streams the answer into `sink`, in order; returns when it is complete or failed.
+    fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>>;
+}
+
+/// Where chunks go. Waits while the loop cannot take more: then nothing more is read from the model.
+pub trait Sink: Send {
+    /// All chunks that one read brought.
+    fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()>;
+}

@@ -1,0 +1,68 @@
+//! Built-in tools behind one trait, listed in one table.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::base::{
+    fs::{BoxFuture, Fs},
+    path::AbsPath,
+    tool::{BaseHash, Preview, Targets, ToolError, ToolOutput, ToolSpec},
+};
+
+/// A tool that castor brings along.
+pub trait Builtin: Send + Sync {
+    fn spec(&self) -> ToolSpec;
+
+    /// Checks the arguments and says what the call would touch, symlinks resolved. Reads no content.
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>>;
+
+    /// What the user should see before saying yes; the default shows nothing but the targets' title.
+    fn preview<'a>(&'a self, _args: &'a Value, _ctx: &'a ToolContext) -> BoxFuture<'a, Result<Preview, ToolError>> {
+        Box::pin(async { Ok(Preview::default()) })
+    }
+
+    /// Does it. `base` is what the preview was made from: when it no longer holds, nothing is done.
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput>;
+}
+
+/// What a call gets to work with.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// Base of relative paths; the first root.
+    pub cwd: AbsPath,
+    /// Folders that belong to the session, canonical, `cwd` first.
+    pub roots: Vec<AbsPath>,
+    /// castor's own folder for this session's long outputs.
+    pub scratch: AbsPath,
+    pub fs: Arc<dyn Fs>,
+    pub cancel: CancellationToken,
+    /// Takes what was printed since the last call; waits while the loop cannot take more.
+    pub progress: Progress,
+    pub settings: Arc<ToolSettings>,
+    /// The environment that children get, already filtered.
+    pub env: Arc<Vec<(String, String)>>,
+}
+
+pub type Progress = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// The user's settings that concern tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSettings {
+    pub respect_git_ignore: bool,
+    pub respect_gemini_ignore: bool,
+    /// Seconds without output after which a command is ended; 0: never.
+    pub shell_inactivity_s: u64,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self { respect_git_ignore: true, respect_gemini_ignore: true, shell_inactivity_s: 300 }
+    }
+}
