@@ -131,18 +131,16 @@ pub struct Location {
 #[serde(tag = "progress", rename_all = "snake_case")]
 pub enum ToolProgress {
     /// The arguments were checked: what it is about is known better now.
-    Described {
-        display: ToolDisplay,
-    },
+    Described { display: ToolDisplay },
     /// What it would do, while the user is asked.
-    Proposed {
-        display: Display,
+    Proposed { display: Display },
+    /// It runs; with what is known better now.
+    Started {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        display: Option<ToolDisplay>,
     },
-    Started,
     /// What it printed since the last such event; its end is kept where that was too much.
-    Printed {
-        text: String,
-    },
+    Printed { text: String },
 }
 
 /// Why the agent stopped.
@@ -156,6 +154,26 @@ pub enum EndReason {
     MaxBudget,
     MaxTime,
     Refusal,
+}
+
+/// How a prompt ended, for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Stop(Stop),
+    /// The prompt could not be carried out. One line: what happened and what to do.
+    Failed(String),
+    /// Key missing or refused.
+    AuthRequired(String),
+}
+
+/// The protocol's stop reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    EndTurn,
+    MaxTokens,
+    MaxTurnRequests,
+    Refusal,
+    Cancelled,
 }
 
 /// google.rpc code names.

@@ -27,14 +27,28 @@ pub enum TurnPart {
 /// One turn of the conversation. Immutable once shared, so its bytes can be kept.
 #[derive(Debug)]
 pub struct Turn {
-    pub role: Role,
-    pub parts: Vec<TurnPart>,
+    role: Role,
+    parts: Vec<TurnPart>,
     encoded: OnceLock<(&'static str, Bytes)>,
 }
 
 impl Turn {
     pub fn new(role: Role) -> Self {
         Self { role, parts: Vec::new(), encoded: OnceLock::new() }
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub fn parts(&self) -> &[TurnPart] {
+        &self.parts
+    }
+
+    /// The parts, to be changed: kept bytes are forgotten.
+    pub fn parts_mut(&mut self) -> &mut Vec<TurnPart> {
+        self.encoded = OnceLock::new();
+        &mut self.parts
     }
 
     /// The turn's bytes in `dialect`, made by `encode` the first time and kept for one dialect.

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::{
-    content::Part,
     event::AgentEvent,
-    ids::{CallId, PromptId, SessionId},
+    ids::{CallId, SessionId},
     model::Failure,
     path::AbsPath,
 };
@@ -35,11 +34,6 @@ pub enum Fact {
         mode: Mode,
         model: String,
     },
-    /// A prompt was accepted; it runs when those before it are done.
-    Prompt {
-        prompt: PromptId,
-        content: Vec<Part>,
-    },
     /// Something was shown.
     Event {
         event: AgentEvent,
@@ -49,9 +43,10 @@ pub enum Fact {
         model: String,
         attempt: u32,
     },
-    /// The attempt failed. What it had shown of its message is abandoned: shown, but out of context.
+    /// The attempt failed. Abandoned: another follows, and what this one had shown is out of context.
     AttemptFailed {
         failure: Failure,
+        abandoned: bool,
     },
     Decision {
         call: CallId,

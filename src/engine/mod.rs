@@ -1,4 +1,10 @@
 //! engine decides: pure state machines. No async, clock, disk, environment or randomness.
 
+pub mod context;
 pub mod policy;
+pub mod record;
 pub mod routing;
+pub mod scheduler;
+pub mod session;
+pub mod step;
+pub mod turn;

@@ -32,3 +32,21 @@ pub struct Verdict {
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
 }
+
+#[derive(Clone, Debug)]
+pub struct Rules;
+impl Rules {
+    pub fn shipped() -> Self {
+        Self
+    }
+}
+pub fn decide(_: &Rules, query: &Query<'_>) -> Verdict {
+    let decision =
+        if query.kind.has_side_effects() && query.mode != Mode::Yolo { Decision::Ask } else { Decision::Allow };
+    Verdict {
+        decision,
+        rule: String::new(),
+        deny_message: None,
+        grant: Some(Grant::Tool { tool: query.tool.to_owned() }),
+    }
+}

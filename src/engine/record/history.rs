@@ -1,0 +1,85 @@
+//! How facts become turns: the part of the record that the model sees.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Record;
+use crate::base::{
+    content::Part,
+    history::{Role, Turn, TurnPart},
+    ids::CallId,
+    tool::{CallResult, ToolCall},
+};
+
+/// What the model is told of a call whose end nobody saw.
+const INTERRUPTED: &str = "The call was interrupted before it ended; whether it took effect is unknown.";
+
+impl Record {
+    pub(super) fn push_user(&mut self, content: &[Part]) {
+        self.answer = None;
+        let parts = content.iter().cloned().map(TurnPart::Content);
+        self.change_turn(Role::User, true, |it| it.extend(parts));
+    }
+
+    pub(super) fn begin_answer(&mut self) {
+        self.answer = Some(self.turns.len());
+    }
+
+    /// What was shown of the answer stays shown, but the model does not see it again.
+    pub(super) fn abandon_answer(&mut self) {
+        if let Some(start) = self.answer.take() {
+            self.turns.truncate(start);
+            self.open_calls.clear();
+        }
+    }
+
+    /// Adds to the model's turn; text that continues text is joined.
+    pub(super) fn push_answer(&mut self, content: &[Part]) {
+        let fresh = self.answer == Some(self.turns.len());
+        self.change_turn(Role::Model, fresh, |parts| content.iter().for_each(|it| join(parts, it)));
+    }
+
+    pub(super) fn push_call(&mut self, id: &CallId, name: &str, args: &Value, signature: Option<&str>) {
+        let call = ToolCall { id: id.clone(), name: name.to_owned(), args: args.clone() };
+        let fresh = self.answer == Some(self.turns.len());
+        let signature = signature.map(Into::into);
+        self.change_turn(Role::Model, fresh, |it| it.push(TurnPart::Call { call, signature }));
+        self.call_ids.insert(id.clone());
+        self.open_calls.push_back((id.clone(), name.to_owned()));
+    }
+
+    pub(super) fn push_result(&mut self, id: &CallId, name: &str, content: &[Part], is_error: bool) {
+        self.open_calls.retain(|(open, _)| open != id);
+        let result = CallResult { id: id.clone(), name: name.to_owned(), content: content.to_vec(), is_error };
+        self.change_turn(Role::Tool, false, |it| it.push(TurnPart::Result(result)));
+    }
+
+    /// A new stream begins: calls that a crash left open have no other end, and every call needs one.
+    pub(super) fn close_open_calls(&mut self) {
+        while let Some((id, name)) = self.open_calls.front().cloned() {
+            self.push_result(&id, &name, &[Part::text(INTERRUPTED)], true);
+        }
+    }
+
+    /// Changes the parts of the last turn if it is of `role` (and not `fresh`), else of a new one.
+    fn change_turn(&mut self, role: Role, fresh: bool, change: impl FnOnce(&mut Vec<TurnPart>)) {
+        let last = self.turns.pop_if(|it| !fresh && it.role() == role);
+        let mut turn = last.unwrap_or_else(|| Arc::new(Turn::new(role)));
+        // A turn is shared only with requests that are over or contain it unchanged, so this copies rarely.
+        change(Arc::make_mut(&mut turn).parts_mut());
+        self.turns.push(turn);
+    }
+}
+
+/// Appends `part`; text that continues text is joined, unless a signature marks its end.
+fn join(parts: &mut Vec<TurnPart>, part: &Part) {
+    match (parts.last_mut(), part) {
+        (Some(TurnPart::Content(Part::Text { text, signature: None })), Part::Text { text: more, signature: None })
+        | (
+            Some(TurnPart::Content(Part::Thought { thought: text, signature: None })),
+            Part::Thought { thought: more, signature: None },
+        ) => text.push_str(more),
+        _ => parts.push(TurnPart::Content(part.clone())),
+    }
+}

@@ -1,0 +1,79 @@
+//! The pen of a step: every fact that it writes is in the record before the next line runs.
+
+use crate::{
+    base::{
+        event::{AgentEvent, EventKind},
+        ids::{EffectId, QuestionId, StreamId},
+        log::{Entry, Fact},
+        now::Now,
+    },
+    engine::{
+        record::Record,
+        step::{Act, Effect, Out},
+    },
+};
+
+/// Counters that never go back while the session is in this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Serial {
+    effects: u64,
+    questions: u64,
+    dice: u64,
+}
+
+/// One step under way.
+pub struct Step<'a> {
+    pub record: &'a mut Record,
+    pub now: Now,
+    serial: &'a mut Serial,
+    out: &'a mut Out,
+}
+
+impl<'a> Step<'a> {
+    pub fn new(record: &'a mut Record, serial: &'a mut Serial, now: Now, out: &'a mut Out) -> Self {
+        Self { record, now, serial, out }
+    }
+
+    pub fn log(&mut self, fact: Fact) {
+        let entry = Entry { at: self.now.unix_ms, fact };
+        self.record.apply(&entry);
+        self.out.acts.push(Act::Log(entry));
+    }
+
+    /// Tells something in the current stream.
+    pub fn event(&mut self, kind: EventKind) {
+        self.event_with(kind, serde_json::Map::new());
+    }
+
+    pub fn event_with(&mut self, kind: EventKind, meta: serde_json::Map<String, serde_json::Value>) {
+        let stream_id = self.record.stream.clone();
+        let id = format!("{stream_id}-{}", self.record.n_events);
+        let event = AgentEvent { id, stream_id, timestamp: self.now.unix_ms, kind, meta };
+        self.log(Fact::Event { event });
+    }
+
+    /// Begins a stream: later events belong to it.
+    pub fn begin_stream(&mut self, stream: StreamId) {
+        self.record.stream = stream;
+        self.record.n_events = 0;
+        self.event(EventKind::AgentStart {});
+    }
+
+    pub fn effect(&mut self, effect: Effect) -> EffectId {
+        self.serial.effects += 1;
+        let id = EffectId(self.serial.effects);
+        self.out.acts.push(Act::Do(id, effect));
+        id
+    }
+
+    pub fn question(&mut self) -> QuestionId {
+        self.serial.questions += 1;
+        QuestionId(self.serial.questions)
+    }
+
+    /// A fresh id such as `m0123456789ab`.
+    pub fn fresh(&mut self, prefix: &str) -> String {
+        self.serial.dice += 1;
+        self.now.id(prefix, self.serial.dice)
+    }
+}

@@ -1,0 +1,231 @@
+//! One call: its states, one shape each, and the tools it may be for.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    base::{
+        content::Part,
+        event::{EventKind, Location, ToolDisplay, ToolProgress},
+        ids::{EffectId, QuestionId},
+        log::Grant,
+        path::AbsPath,
+        text,
+        tool::{BaseHash, Preview, TailCall, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
+    },
+    engine::{
+        policy::Rules,
+        record::Step,
+        scheduler::todos,
+        step::{Effect, Question},
+    },
+};
+
+/// Longest title, in characters.
+const TITLE: usize = 2_000;
+
+#[derive(Debug)]
+pub struct Call {
+    pub call: ToolCall,
+    pub display: ToolDisplay,
+    /// The display changed since it was last shown.
+    news: bool,
+    pub state: State,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    Waiting,
+    Resolving { effect: EffectId },
+    Previewing { effect: EffectId, grant: Option<Grant> },
+    Asking { question: QuestionId, grant: Option<Grant>, base: Option<BaseHash> },
+    Allowed { base: Option<BaseHash> },
+    Running { effect: EffectId },
+    Done,
+}
+
+impl State {
+    /// Whether the call's wave cannot run yet because of it.
+    pub fn is_deciding(&self) -> bool {
+        matches!(self, Self::Resolving { .. } | Self::Previewing { .. } | Self::Asking { .. })
+    }
+
+    pub fn previews(&self, id: EffectId) -> bool {
+        matches!(self, Self::Previewing { effect, .. } if *effect == id)
+    }
+
+    pub fn asks(&self, id: QuestionId) -> bool {
+        matches!(self, Self::Asking { question, .. } if *question == id)
+    }
+
+    pub fn grant(&self) -> Option<Grant> {
+        match self {
+            Self::Asking { grant, .. } => grant.clone(),
+            _ => None,
+        }
+    }
+}
+
+impl Call {
+    pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
+        let display = first_display(tools, &call, cwd);
+        Self { call, display, news: false, state: State::Waiting }
+    }
+
+    /// What the world found out about its targets.
+    pub fn describe(&mut self, targets: &Targets) {
+        let locations = targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
+        let title = if targets.title.is_empty() { self.display.title.clone() } else { targets.title.clone() };
+        let display = ToolDisplay { title: text::head(&title, TITLE).to_owned(), kind: self.display.kind, locations };
+        self.news |= display != self.display;
+        self.display = display;
+    }
+
+    pub fn allow(&mut self) {
+        let base = match &mut self.state {
+            State::Asking { base, .. } => base.take(),
+            _ => None,
+        };
+        self.state = State::Allowed { base };
+    }
+
+    pub fn ask(&mut self, step: &mut Step<'_>, preview: Preview) {
+        let State::Previewing { grant, .. } = &self.state else { return };
+        let grant = grant.clone();
+        if std::mem::take(&mut self.news) {
+            self.tell(step, ToolProgress::Described { display: self.display.clone() });
+        }
+        if let Some(display) = preview.display.clone() {
+            self.tell(step, ToolProgress::Proposed { display });
+        }
+        let id = step.question();
+        step.effect(Effect::Ask(Box::new(Question {
+            id,
+            call: self.call.id.clone(),
+            title: self.display.title.clone(),
+            kind: self.display.kind,
+            args: self.call.args.clone(),
+            locations: self.display.locations.clone(),
+            display: preview.display,
+            always: grant.as_ref().map(in_words),
+        })));
+        self.state = State::Asking { question: id, grant, base: preview.base };
+    }
+
+    pub fn run(&mut self, step: &mut Step<'_>) {
+        let State::Allowed { base } = std::mem::replace(&mut self.state, State::Done) else { return };
+        let display = std::mem::take(&mut self.news).then(|| self.display.clone());
+        self.tell(step, ToolProgress::Started { display });
+        let durable = self.display.kind.has_side_effects();
+        let effect = step.effect(Effect::Run { call: self.call.clone(), base, durable });
+        self.state = State::Running { effect };
+    }
+
+    /// The one end of the call.
+    pub fn end(&mut self, step: &mut Step<'_>, output: ToolOutput) {
+        self.state = State::Done;
+        let content = match &output.error {
+            Some(error) if output.content.is_empty() => vec![Part::text(&*error.message)],
+            _ => output.content,
+        };
+        step.event(EventKind::ToolResponse {
+            request_id: self.call.id.clone(),
+            name: self.call.name.clone(),
+            content,
+            display: output.display,
+            summary: output.summary,
+            error: output.error,
+            data: output.data,
+        });
+    }
+
+    /// Another call in this one's place, under the same id.
+    pub fn replace(&mut self, tools: &Toolbox, tail: TailCall, cwd: &AbsPath) {
+        self.call.name = tail.name;
+        self.call.args = tail.args;
+        self.display = first_display(tools, &self.call, cwd);
+        self.news = true;
+        self.state = State::Waiting;
+    }
+
+    fn tell(&self, step: &mut Step<'_>, update: ToolProgress) {
+        step.event(EventKind::ToolUpdate { request_id: self.call.id.clone(), update });
+    }
+}
+
+/// Before anything is resolved: what the arguments say by themselves.
+fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> ToolDisplay {
+    let spec = tools.find(&call.name);
+    let said = |name: &str| call.args.get(name).and_then(Value::as_str);
+    let path = said("file_path").or_else(|| said("dir_path")).map(|it| cwd.join(it));
+    let title = match (spec, said("command"), &path, said("pattern")) {
+        (None, ..) => call.name.clone(),
+        (_, Some(command), ..) => command.to_owned(),
+        (Some(it), _, _, Some(pattern)) => format!("{} '{pattern}'", it.title),
+        (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.shown_from(cwd)),
+        (Some(it), ..) => it.title.to_owned(),
+    };
+    ToolDisplay {
+        title: text::head(&title, TITLE).to_owned(),
+        kind: spec.map_or(ToolKind::Other, |it| it.kind),
+        locations: path.into_iter().map(|path| Location { path, line: None }).collect(),
+    }
+}
+
+fn in_words(grant: &Grant) -> String {
+    match grant {
+        Grant::Tool { tool } => format!("Allow {tool} for this session"),
+        Grant::Commands { prefixes } => format!("Allow `{}` for this session", prefixes.join("`, `")),
+        Grant::Edits => "Allow edits of files in the workspace for this session".to_owned(),
+    }
+}
+
+/// The tools of a session and the rules about them: an immutable snapshot.
+#[derive(Clone, Debug)]
+pub struct Toolbox {
+    /// Sorted by name; session tools included.
+    pub tools: Arc<[ToolSpec]>,
+    pub rules: Rules,
+    /// Whether somebody can be asked.
+    pub interactive: bool,
+}
+
+/// Tools that are pure steps of the engine.
+type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> ToolOutput;
+const SESSION_TOOLS: &[(&str, SessionTool)] = &[(todos::NAME, todos::run)];
+
+impl Toolbox {
+    /// `builtins` and the session tools, in one sorted table.
+    pub fn new(builtins: Vec<ToolSpec>, rules: Rules, interactive: bool) -> Self {
+        let mut tools = builtins;
+        tools.push(todos::spec());
+        tools.sort_by_key(|it| it.name);
+        Self { tools: tools.into(), rules, interactive }
+    }
+
+    pub fn find(&self, name: &str) -> Option<&ToolSpec> {
+        self.tools.iter().find(|it| it.name == name)
+    }
+
+    pub fn is_session_tool(&self, name: &str) -> bool {
+        SESSION_TOOLS.iter().any(|(it, _)| *it == name)
+    }
+
+    pub fn run_session_tool(&self, step: &mut Step<'_>, call: &ToolCall) -> ToolOutput {
+        let run = SESSION_TOOLS.iter().find(|(it, _)| *it == call.name).map(|(_, run)| run);
+        match (run, call.args.as_object()) {
+            (Some(run), Some(args)) => run(step, args),
+            _ => ToolOutput::text(""),
+        }
+    }
+
+    /// For a name that no tool has: says so, with the nearest names.
+    pub fn unknown(&self, name: &str) -> String {
+        let mut near: Vec<(f32, &str)> =
+            self.tools.iter().map(|it| (similar::TextDiff::from_chars(name, it.name).ratio(), it.name)).collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let near: Vec<String> = near.iter().take(3).map(|it| format!("\"{}\"", it.1)).collect();
+        format!("Tool \"{}\" not found. Did you mean one of: {}?", text::head(name, 100), near.join(", "))
+    }
+}

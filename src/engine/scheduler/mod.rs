@@ -1,0 +1,262 @@
+//! Tool calls from proposed to finished: waves, approvals, results. Every call ends exactly once.
+
+mod call;
+mod todos;
+mod wave;
+
+pub use call::Toolbox;
+
+use crate::{
+    base::{
+        event::{EventKind, ToolProgress},
+        ids::{EffectId, QuestionId},
+        log::{Answer, Decision, Fact},
+        tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
+    },
+    engine::{
+        policy,
+        record::Step,
+        scheduler::call::{Call, State},
+        step::Effect,
+    },
+};
+
+/// The calls of one answer of the model.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    calls: Vec<Call>,
+}
+
+/// Where the batch stands after an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Something is still awaited.
+    Open,
+    /// Every call has ended: the model can be asked again.
+    Done,
+    /// The user ended the turn at a question.
+    TurnCancelled,
+    /// Going on makes no sense: why.
+    Fatal(String),
+}
+
+impl Scheduler {
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Takes a call in as it streams from the model, and shows it.
+    pub fn propose(&mut self, step: &mut Step<'_>, tools: &Toolbox, call: ToolCall, signature: Option<&str>) {
+        let call = Call::new(tools, call, &step.record.cwd);
+        step.event(EventKind::ToolRequest {
+            request_id: call.call.id.clone(),
+            name: call.call.name.clone(),
+            args: call.call.args.clone(),
+            display: call.display.clone(),
+            signature: signature.map(str::to_owned),
+        });
+        self.calls.push(call);
+    }
+
+    /// Moves as far as is possible now: begins the next wave, runs a settled one.
+    pub fn advance(&mut self, step: &mut Step<'_>, tools: &Toolbox) -> Standing {
+        loop {
+            if self.calls.iter().all(|it| matches!(it.state, State::Done)) {
+                return Standing::Done;
+            }
+            if self.calls.iter().any(|it| it.state.is_deciding()) {
+                return Standing::Open;
+            }
+            if self.run_settled(step, tools) || self.calls.iter().any(|it| matches!(it.state, State::Running { .. })) {
+                return Standing::Open;
+            }
+            self.begin_wave(step, tools);
+        }
+    }
+
+    fn begin_wave(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+        for idx in wave::next(&self.calls) {
+            let Some(call) = self.calls.get_mut(idx) else { continue };
+            match tools.find(&call.call.name) {
+                None => {
+                    let error = ToolError::new("tool_not_registered", tools.unknown(&call.call.name));
+                    call.end(step, ToolOutput::failed(error));
+                }
+                Some(_) if !call.call.args.is_object() => {
+                    let text = format!("The arguments of {} are not a JSON object.", call.call.name);
+                    call.end(step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
+                }
+                Some(_) if tools.is_session_tool(&call.call.name) => decide(call, step, tools, Targets::default()),
+                Some(_) => {
+                    let effect = step.effect(Effect::Resolve { call: call.call.clone() });
+                    call.state = State::Resolving { effect };
+                }
+            }
+        }
+    }
+
+    /// Starts every call that is allowed; execution begins only when the whole wave is settled.
+    fn run_settled(&mut self, step: &mut Step<'_>, tools: &Toolbox) -> bool {
+        let mut started = false;
+        for call in &mut self.calls {
+            if !matches!(call.state, State::Allowed { .. }) {
+                continue;
+            }
+            if tools.is_session_tool(&call.call.name) {
+                let output = tools.run_session_tool(step, &call.call);
+                call.end(step, output);
+                continue;
+            }
+            call.run(step);
+            started = true;
+        }
+        started
+    }
+
+    pub fn resolved(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        effect: EffectId,
+        result: Result<Targets, ToolError>,
+    ) -> Standing {
+        let Some(call) = self.calls.iter_mut().find(|it| it.state == State::Resolving { effect }) else {
+            return Standing::Open;
+        };
+        match result {
+            Ok(targets) => decide(call, step, tools, targets),
+            Err(error) => call.end(step, ToolOutput::failed(error)),
+        }
+        self.advance(step, tools)
+    }
+
+    pub fn previewed(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        effect: EffectId,
+        result: Result<Preview, ToolError>,
+    ) -> Standing {
+        let Some(call) = self.calls.iter_mut().find(|it| it.state.previews(effect)) else {
+            return Standing::Open;
+        };
+        match result {
+            Ok(preview) => call.ask(step, preview),
+            // What cannot be previewed would not work either: the model learns why, the user is not bothered.
+            Err(error) => call.end(step, ToolOutput::failed(error)),
+        }
+        self.advance(step, tools)
+    }
+
+    pub fn answered(&mut self, step: &mut Step<'_>, tools: &Toolbox, question: QuestionId, answer: Answer) -> Standing {
+        let Some(at) = self.calls.iter().position(|it| it.state.asks(question)) else {
+            return Standing::Open;
+        };
+        let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
+        step.log(Fact::Answered { call: call.call.id.clone(), answer });
+        match answer {
+            Answer::AllowOnce => call.allow(),
+            Answer::AllowSession => {
+                if let Some(grant) = call.state.grant() {
+                    step.log(Fact::Granted { grant });
+                }
+                call.allow();
+            }
+            Answer::Reject => {
+                call.end(step, refused("The user said no to this call. Do not try it in another way; ask what to do."));
+                self.cancel_waiting(step);
+            }
+            Answer::Unable => call.end(step, refused(UNABLE)),
+            Answer::Cancelled => return Standing::TurnCancelled,
+        }
+        self.advance(step, tools)
+    }
+
+    pub fn printed(&mut self, step: &mut Step<'_>, effect: EffectId, text: String) {
+        if let Some(call) = self.calls.iter().find(|it| it.state == State::Running { effect }) {
+            let request_id = call.call.id.clone();
+            step.event(EventKind::ToolUpdate { request_id, update: ToolProgress::Printed { text } });
+        }
+    }
+
+    pub fn ran(&mut self, step: &mut Step<'_>, tools: &Toolbox, effect: EffectId, mut output: ToolOutput) -> Standing {
+        let Some(call) = self.calls.iter_mut().find(|it| it.state == State::Running { effect }) else {
+            return Standing::Open;
+        };
+        if let Some(tail) = output.tail.take() {
+            // The same call id, policy again: a tool must not be a way around the rules.
+            call.replace(tools, tail, &step.record.cwd.clone());
+            return self.advance(step, tools);
+        }
+        let fatal = output.error.as_ref().filter(|it| it.kind == "no_space_left").map(|it| it.message.clone());
+        call.end(step, output);
+        match fatal {
+            Some(why) => Standing::Fatal(why),
+            None => self.advance(step, tools),
+        }
+    }
+
+    /// Ends all that has not ended. Nothing is waited for: late answers meet a finished call.
+    pub fn cancel(&mut self, step: &mut Step<'_>, why: &str) {
+        for call in &mut self.calls {
+            match call.state {
+                State::Resolving { effect } | State::Previewing { effect, .. } | State::Running { effect } => {
+                    step.effect(Effect::Abort { effect });
+                }
+                State::Asking { question, .. } => _ = step.effect(Effect::Withdraw { question }),
+                State::Waiting | State::Allowed { .. } | State::Done => (),
+            }
+            if !matches!(call.state, State::Done) {
+                call.end(step, cancelled(why));
+            }
+        }
+    }
+
+    /// After a no, what has not begun is not begun: it was planned for a yes.
+    fn cancel_waiting(&mut self, step: &mut Step<'_>) {
+        for call in self.calls.iter_mut().filter(|it| matches!(it.state, State::Waiting)) {
+            call.end(step, cancelled("an earlier call was refused by the user"));
+        }
+    }
+}
+
+const UNABLE: &str = "The client could not ask the user, so the call was not made. Go on without it.";
+
+fn refused(text: &str) -> ToolOutput {
+    ToolOutput::failed(ToolError::new("cancelled", text))
+}
+
+fn cancelled(why: &str) -> ToolOutput {
+    ToolOutput::failed(ToolError::new("cancelled", format!("[Operation Cancelled] Reason: {why}")))
+}
+
+/// Policy's one word on a call, and what follows from it.
+fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets) {
+    call.describe(&targets);
+    let query = policy::Query {
+        tool: &call.call.name,
+        kind: call.display.kind,
+        args: &call.call.args,
+        targets: &targets,
+        mode: step.record.mode,
+        interactive: tools.interactive,
+        grants: &step.record.grants,
+    };
+    let verdict = policy::decide(&tools.rules, &query);
+    step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
+    match verdict.decision {
+        Decision::Allow => call.allow(),
+        Decision::Deny => {
+            let why = verdict.deny_message.unwrap_or_default();
+            let text = format!("Tool execution denied by policy. {why}");
+            call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text.trim_end())));
+        }
+        Decision::Ask => {
+            let effect = step.effect(Effect::Preview { call: call.call.clone() });
+            call.state = State::Previewing { effect, grant: verdict.grant };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! write_todos: the model's list of what it is about to do, shown as the client's plan.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::{
+        event::EventKind,
+        tool::{ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    engine::record::{PLAN, Step},
+};
+
+pub const NAME: &str = "write_todos";
+
+/// Most entries of a list, and most characters of one: everything that enters the context has a cap.
+const MAX_TODOS: usize = 200;
+const MAX_CHARS: usize = 2_000;
+
+#[derive(Deserialize)]
+struct Todo {
+    description: String,
+    status: Status,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Completed,
+    Cancelled,
+    Blocked,
+}
+
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        name: NAME,
+        title: "WriteTodos",
+        description: "Keeps the list of steps for the current task, which the user sees. Each call replaces the whole \
+                      list. At most one entry is in_progress.",
+        kind: ToolKind::Think,
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "todos": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "description": { "type": "string" },
+                            "status": {
+                                "type": "string",
+                                "enum": ["pending", "in_progress", "completed", "cancelled", "blocked"]
+                            }
+                        },
+                        "required": ["description", "status"]
+                    }
+                }
+            },
+            "required": ["todos"]
+        }),
+    }
+}
+
+pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
+    let todos = match read(args) {
+        Ok(it) => it,
+        Err(why) => return ToolOutput::failed(ToolError::new("invalid_tool_params", why)),
+    };
+    let entries: Vec<Value> = todos.iter().filter_map(plan_entry).collect();
+    step.event(EventKind::Custom { kind: PLAN.to_owned(), data: json!({ "entries": entries }) });
+    if todos.is_empty() {
+        return ToolOutput::text("Successfully cleared the todo list.");
+    }
+    let mut text = String::from("Successfully updated the todo list. The current list is now:");
+    for (idx, todo) in todos.iter().enumerate() {
+        text += &format!("\n{}. [{}] {}", idx + 1, name(todo.status), todo.description);
+    }
+    ToolOutput::text(text)
+}
+
+fn read(args: &Map<String, Value>) -> Result<Vec<Todo>, String> {
+    let todos = args.get("todos").ok_or("write_todos needs `todos`, a list of {description, status}.")?;
+    let todos: Vec<Todo> = Vec::deserialize(todos).map_err(|it| format!("write_todos: `todos` is not valid: {it}."))?;
+    if todos.len() > MAX_TODOS {
+        return Err(format!("write_todos takes at most {MAX_TODOS} entries, not {}.", todos.len()));
+    }
+    if todos.iter().any(|it| it.description.trim().is_empty() || it.description.chars().count() > MAX_CHARS) {
+        return Err(format!("write_todos: each description has 1 to {MAX_CHARS} characters."));
+    }
+    if todos.iter().filter(|it| it.status == Status::InProgress).count() > 1 {
+        return Err("write_todos: only one entry can be in_progress at a time.".to_owned());
+    }
+    Ok(todos)
+}
+
+/// The protocol's plan knows no cancelled entries: they leave it. Blocked ones wait.
+fn plan_entry(todo: &Todo) -> Option<Value> {
+    let status = match todo.status {
+        Status::Cancelled => return None,
+        Status::Blocked => "pending",
+        it => name(it),
+    };
+    Some(json!({ "content": todo.description, "priority": "medium", "status": status }))
+}
+
+fn name(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "pending",
+        Status::InProgress => "in_progress",
+        Status::Completed => "completed",
+        Status::Cancelled => "cancelled",
+        Status::Blocked => "blocked",
+    }
+}

@@ -1,0 +1,25 @@
+//! Which calls go together: contiguous ones that do not mind each other, in the model's order.
+
+use serde_json::Value;
+
+use crate::engine::scheduler::call::{Call, State};
+
+/// Edits of one file must not overtake each other, so edits never run beside anything.
+const ALONE: &[&str] = &["replace", "write_file"];
+
+/// Indices of the calls that begin next.
+pub fn next(calls: &[Call]) -> Vec<usize> {
+    let mut waiting =
+        calls.iter().enumerate().filter(|(_, it)| matches!(it.state, State::Waiting)).map(|(idx, it)| (idx, it));
+    let Some((first, call)) = waiting.next() else { return Vec::new() };
+    let mut res = vec![first];
+    if is_parallel(call) {
+        res.extend(waiting.take_while(|(_, it)| is_parallel(it)).map(|(idx, _)| idx));
+    }
+    res
+}
+
+fn is_parallel(call: &Call) -> bool {
+    let waits = call.call.args.get("wait_for_previous").and_then(Value::as_bool).unwrap_or(false);
+    !waits && !ALONE.contains(&call.call.name.as_str())
+}

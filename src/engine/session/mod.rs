@@ -1,0 +1,120 @@
+//! A session: one turn at a time, prompts in order, everything else beside it.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crate::{
+    base::{
+        content::Part,
+        event::{EventKind, Outcome, Stop},
+        ids::PromptId,
+        log::{Entry, Fact},
+        now::Now,
+    },
+    engine::{
+        record::{Origin, Record, Serial, Step},
+        step::{Act, Effect, Input, Out},
+        turn::{Spec, Turn, endings::Cause},
+    },
+};
+
+/// Most prompts that wait; one more is refused. A client that sends faster than models answer is broken.
+pub const MAX_WAITING: usize = 256;
+
+/// A conversation and what is under way in it.
+#[derive(Debug)]
+pub struct Session {
+    record: Record,
+    spec: Arc<Spec>,
+    serial: Serial,
+    turn: Option<Turn>,
+    waiting: VecDeque<(PromptId, Vec<Part>)>,
+}
+
+impl Session {
+    /// A new session; its first facts are in `out`.
+    pub fn create(origin: Origin, spec: Arc<Spec>, now: Now, out: &mut Out) -> Self {
+        let record = Record::new(origin.clone(), now.unix_ms);
+        out.acts.push(Act::Log(Entry { at: now.unix_ms, fact: origin.fact() }));
+        let mut res = Self::resume(record, spec);
+        let (session_id, workspace) = (res.record.session.clone(), res.record.cwd.clone());
+        let mut step = Step::new(&mut res.record, &mut res.serial, now, out);
+        step.event(EventKind::Initialize { session_id, workspace, agent_id: "castor".to_owned() });
+        res
+    }
+
+    /// A session as its log left it. Nothing is written.
+    pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
+        Self { record, spec, serial: Serial::default(), turn: None, waiting: VecDeque::new() }
+    }
+
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Takes one thing that happened and pushes what should be done about it.
+    pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
+        let Self { record, spec, serial, turn, waiting } = self;
+        let mut step = Step::new(record, serial, now, out);
+        match input {
+            Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
+                true => waiting.push_back((prompt, content)),
+                false => {
+                    let why = format!("{MAX_WAITING} prompts are waiting in this session already");
+                    step.effect(Effect::Settle { prompt, outcome: Outcome::Failed(why) });
+                }
+            },
+            Input::Cancel => {
+                if let Some(turn) = turn {
+                    turn.end(&mut step, Cause::Cancelled);
+                }
+                for (prompt, _) in waiting.drain(..) {
+                    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
+                }
+            }
+            Input::CancelPrompt(prompt) => {
+                if let Some(turn) = turn.as_mut().filter(|it| it.prompt() == prompt) {
+                    turn.end(&mut step, Cause::Cancelled);
+                } else if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
+                    waiting.remove(at);
+                    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
+                }
+            }
+            Input::SetMode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
+            Input::SetMode(_) => (),
+            other => {
+                if let Some(turn) = turn {
+                    turn.step(other, &mut step, spec);
+                }
+            }
+        }
+        self.go_on(now, out);
+    }
+
+    /// Ends what is under way and what waits, because of something outside the engine.
+    pub fn fail(&mut self, why: &str, now: Now, out: &mut Out) {
+        let Self { record, serial, turn, waiting, .. } = self;
+        let mut step = Step::new(record, serial, now, out);
+        if let Some(mut turn) = turn.take() {
+            turn.end(&mut step, Cause::LogFailed(why.to_owned()));
+        }
+        for (prompt, _) in waiting.drain(..) {
+            step.effect(Effect::Settle { prompt, outcome: Outcome::Failed(why.to_owned()) });
+        }
+    }
+
+    /// The next prompt begins as soon as the one before it is over.
+    fn go_on(&mut self, now: Now, out: &mut Out) {
+        while self.turn.as_ref().is_none_or(Turn::is_finished) {
+            let Some((prompt, content)) = self.waiting.pop_front() else {
+                self.turn = None;
+                return;
+            };
+            let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
+            self.turn = Some(Turn::begin(&mut step, &self.spec, prompt, content));
+        }
+    }
+}

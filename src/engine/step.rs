@@ -1,0 +1,108 @@
+//! What goes into a step of the engine and what comes out of it: inputs, effects, facts.
+
+use serde_json::Value;
+
+use crate::base::{
+    content::Part,
+    event::{Location, Outcome},
+    ids::{CallId, EffectId, PromptId, QuestionId},
+    log::{Answer, Entry, Mode},
+    model::{Chunk, Failure, ModelRequest},
+    tool::{BaseHash, Display, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+};
+
+/// Something that happened. Answers to effects that are over are normal and ignored.
+#[derive(Clone, Debug)]
+pub enum Input {
+    Prompt {
+        prompt: PromptId,
+        content: Vec<Part>,
+    },
+    /// Ends the running prompt and all that wait.
+    Cancel,
+    /// Ends one prompt, running or waiting.
+    CancelPrompt(PromptId),
+    SetMode(Mode),
+    Chunks {
+        effect: EffectId,
+        chunks: Vec<Chunk>,
+    },
+    Generated {
+        effect: EffectId,
+        result: Result<(), Failure>,
+    },
+    Resolved {
+        effect: EffectId,
+        result: Result<Targets, ToolError>,
+    },
+    Previewed {
+        effect: EffectId,
+        result: Result<Preview, ToolError>,
+    },
+    Answered {
+        question: QuestionId,
+        answer: Answer,
+    },
+    Printed {
+        effect: EffectId,
+        text: String,
+    },
+    Ran {
+        effect: EffectId,
+        output: Box<ToolOutput>,
+    },
+    Woke {
+        effect: EffectId,
+    },
+}
+
+/// Something the engine wants done. The answer comes back as an [`Input`] with the same id.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Answered by `Chunks` and one `Generated`.
+    Generate { request: ModelRequest },
+    /// Answered by `Resolved`.
+    Resolve { call: ToolCall },
+    /// Answered by `Previewed`.
+    Preview { call: ToolCall },
+    /// Answered by `Printed` and one `Ran`. Durable: not before the log is on disk.
+    Run { call: ToolCall, base: Option<BaseHash>, durable: bool },
+    /// Answered by `Answered`, with the question's id.
+    Ask(Box<Question>),
+    /// Nobody waits for the answer any more.
+    Withdraw { question: QuestionId },
+    /// Answered by `Woke` at `at_ms` (Unix, milliseconds) or later.
+    Wake { at_ms: u64 },
+    /// What was asked for under that id is no longer wanted; no answer is waited for.
+    Abort { effect: EffectId },
+    /// The one answer to a prompt.
+    Settle { prompt: PromptId, outcome: Outcome },
+}
+
+/// A question of kind tool_confirmation: may this call run?
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    pub id: QuestionId,
+    pub call: CallId,
+    pub title: String,
+    pub kind: ToolKind,
+    pub args: Value,
+    pub locations: Vec<Location>,
+    /// What it would do.
+    pub display: Option<Display>,
+    /// What "for this session" would allow, in words; `None`: not on offer.
+    pub always: Option<String>,
+}
+
+/// What a step says, in order.
+#[derive(Debug, Default)]
+pub struct Out {
+    pub acts: Vec<Act>,
+}
+
+#[derive(Debug)]
+pub enum Act {
+    /// A fact: logged, then shown if it is something to show.
+    Log(Entry),
+    Do(EffectId, Effect),
+}

@@ -1,0 +1,164 @@
+//! The one table of endings: why a turn stopped, and what everybody is told of it.
+
+use crate::base::{
+    event::{EndReason, Outcome, Status, Stop},
+    model::{Failure, FailureKind},
+};
+
+/// Why a turn stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    Completed,
+    MaxTokens,
+    /// The provider's word for it.
+    Safety(String),
+    /// The answer has nothing for the user.
+    Empty(Empty),
+    /// No further attempt; `why` says what happened and what to do.
+    ModelError {
+        failure: Failure,
+        why: String,
+    },
+    /// The model was asked this often.
+    MaxSamples(u32),
+    Cancelled,
+    /// A tool failed so that going on makes no sense.
+    ToolFatal(String),
+    /// The session's log could not be written.
+    LogFailed(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Empty {
+    NoFinish,
+    NoText,
+    ThoughtsOnly,
+    MalformedCall,
+    UnexpectedCall,
+    Blocked(String),
+}
+
+impl Cause {
+    /// For calls that end with the turn.
+    pub fn why(&self) -> &'static str {
+        match self {
+            Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => "the turn is over",
+            Self::ModelError { .. } => "the model failed",
+            Self::MaxSamples(_) => "the turn reached its limit of model calls",
+            Self::Cancelled => "the user cancelled the turn",
+            Self::ToolFatal(_) => "another tool failed for good",
+            Self::LogFailed(_) => "the session log could not be written",
+        }
+    }
+}
+
+/// What everybody is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    pub reason: EndReason,
+    pub outcome: Outcome,
+    /// A last message of the agent, where silence would puzzle the user.
+    pub text: Option<String>,
+    /// The error event, with `_meta.code`.
+    pub error: Option<(Status, &'static str)>,
+}
+
+/// The table. `refusal` only for safety finishes: clients drop the prompt then.
+pub fn ending(cause: &Cause) -> Ending {
+    let stop = |reason, stop| Ending { reason, outcome: Outcome::Stop(stop), text: None, error: None };
+    match cause {
+        Cause::Completed => stop(EndReason::Completed, Stop::EndTurn),
+        Cause::MaxTokens => stop(EndReason::MaxBudget, Stop::MaxTokens),
+        Cause::Safety(word) => Ending {
+            text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
+            ..stop(EndReason::Refusal, Stop::Refusal)
+        },
+        Cause::Empty(empty) => Ending {
+            text: Some(empty_text(empty)),
+            error: Some((Status::Internal, "INVALID_STREAM")),
+            ..stop(EndReason::Failed, Stop::EndTurn)
+        },
+        Cause::ModelError { failure, why } => model_error(failure, why),
+        Cause::MaxSamples(n) => Ending {
+            text: Some(format!(
+                "Stopped after {n} model calls in one turn. Send a prompt such as \"go on\" to continue."
+            )),
+            error: Some((Status::ResourceExhausted, "MAX_TURNS_EXCEEDED")),
+            ..stop(EndReason::MaxTurns, Stop::MaxTurnRequests)
+        },
+        Cause::Cancelled => stop(EndReason::Aborted, Stop::Cancelled),
+        Cause::ToolFatal(why) => failed(why, Status::Internal, "TOOL_FATAL"),
+        Cause::LogFailed(why) => failed(
+            &format!("The session log could not be written, so the turn was stopped: {why}"),
+            Status::Internal,
+            "LOG_FAILED",
+        ),
+    }
+}
+
+fn failed(why: &str, status: Status, code: &'static str) -> Ending {
+    let outcome = Outcome::Failed(why.to_owned());
+    Ending { reason: EndReason::Failed, outcome, text: None, error: Some((status, code)) }
+}
+
+fn model_error(failure: &Failure, why: &str) -> Ending {
+    let status = failure.status.map_or(Status::Unavailable, Status::from_http);
+    match failure.kind {
+        FailureKind::Auth => {
+            Ending { outcome: Outcome::AuthRequired(why.to_owned()), ..failed(why, status, "MODEL_AUTH") }
+        }
+        _ => failed(why, status, "MODEL_ERROR"),
+    }
+}
+
+fn empty_text(empty: &Empty) -> String {
+    let what = match empty {
+        Empty::NoFinish => "The model's answer broke off before it said anything.",
+        Empty::NoText => "The model returned an empty answer.",
+        Empty::ThoughtsOnly => "The model thought about it but returned no answer.",
+        Empty::MalformedCall => "The model tried to call a tool but its call was malformed.",
+        Empty::UnexpectedCall => "The model tried to call a tool that it was not offered.",
+        Empty::Blocked(word) => return format!("The model stopped without an answer ({word}). Try again or rephrase."),
+    };
+    format!("{what} Try again.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Empty, ending};
+    use crate::base::model::{Failure, FailureKind};
+
+    /// The snapshot that holds the table.
+    #[test]
+    fn each_cause_has_its_ending() {
+        let model = |kind, status| {
+            let failure = Failure { status, ..Failure::new(kind, "x") };
+            Cause::ModelError { failure, why: "why".to_owned() }
+        };
+        let causes = [
+            Cause::Completed,
+            Cause::MaxTokens,
+            Cause::Safety("SAFETY".to_owned()),
+            Cause::Empty(Empty::NoFinish),
+            Cause::Empty(Empty::NoText),
+            Cause::Empty(Empty::ThoughtsOnly),
+            Cause::Empty(Empty::MalformedCall),
+            Cause::Empty(Empty::UnexpectedCall),
+            Cause::Empty(Empty::Blocked("OTHER".to_owned())),
+            model(FailureKind::Auth, Some(401)),
+            model(FailureKind::Status, Some(429)),
+            model(FailureKind::Status, Some(503)),
+            model(FailureKind::Connect, None),
+            Cause::MaxSamples(100),
+            Cause::Cancelled,
+            Cause::ToolFatal("disk full".to_owned()),
+            Cause::LogFailed("disk full".to_owned()),
+        ];
+        let mut table = String::new();
+        for cause in causes {
+            let it = ending(&cause);
+            table += &format!("{cause:?} => {:?} {:?} {:?} {:?}\n", it.reason, it.outcome, it.error, it.text);
+        }
+        expect_test::expect_file!["endings.txt"].assert_eq(&table);
+    }
+}

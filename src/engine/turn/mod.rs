@@ -1,0 +1,248 @@
+//! One prompt, from its arrival to its one outcome: sampling, calling, sampling again.
+
+pub mod endings;
+mod response;
+
+use std::sync::Arc;
+
+use crate::{
+    base::{
+        content::Part,
+        event::{EventKind, Outcome, Speaker},
+        ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
+        log::{Answer, Fact},
+        model::Failure,
+    },
+    engine::{
+        context::{self, Instructions, Materials},
+        record::Step,
+        routing,
+        scheduler::{Scheduler, Standing, Toolbox},
+        step::{Effect, Input},
+        turn::{
+            endings::{Cause, Ending},
+            response::Response,
+        },
+    },
+};
+
+/// A turn asks the model at most this often: the runtime's own bound, whatever the settings say.
+pub const MAX_SAMPLES: u32 = 100;
+
+/// Longest heuristic title, in characters.
+const TITLE: usize = 80;
+
+/// What a session is built from; the same for all its turns.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub toolbox: Toolbox,
+    pub instructions: Instructions,
+    /// Model calls of one prompt, at most; capped by [`MAX_SAMPLES`].
+    pub max_samples: u32,
+}
+
+/// One prompt under way.
+#[derive(Debug)]
+pub struct Turn {
+    prompt: PromptId,
+    phase: Phase,
+    n_samples: u32,
+    scheduler: Scheduler,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The model answers.
+    Sampling {
+        effect: EffectId,
+        attempt: u32,
+        response: Response,
+    },
+    /// Until the next attempt.
+    Waiting {
+        effect: EffectId,
+        attempt: u32,
+    },
+    Calling,
+    Finished,
+}
+
+impl Turn {
+    /// Begins: the prompt becomes part of the history, and the model is asked.
+    pub fn begin(step: &mut Step<'_>, spec: &Spec, prompt: PromptId, content: Vec<Part>) -> Self {
+        let stream = StreamId::from(step.fresh("s"));
+        step.begin_stream(stream);
+        let title = step.record.title.is_none().then(|| title_of(&content)).flatten();
+        let message_id = MessageId::from(step.fresh("m"));
+        step.event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
+        let route = routing::route(&step.record.model);
+        step.event(EventKind::SessionUpdate { title, model: Some(route.model.to_string()) });
+        let mut res = Self { prompt, phase: Phase::Finished, n_samples: 0, scheduler: Scheduler::default() };
+        res.sample(step, spec, 1);
+        res
+    }
+
+    pub fn prompt(&self) -> PromptId {
+        self.prompt
+    }
+
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Finished)
+    }
+
+    /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
+    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec) {
+        match input {
+            Input::Chunks { effect, chunks } => {
+                if let Phase::Sampling { effect: own, response, .. } = &mut self.phase
+                    && *own == effect
+                {
+                    response.take(step, &spec.toolbox, &mut self.scheduler, chunks);
+                }
+            }
+            Input::Generated { effect, result } => self.generated(step, spec, effect, result),
+            Input::Woke { effect } => {
+                if let Phase::Waiting { effect: own, attempt } = self.phase
+                    && own == effect
+                {
+                    self.sample(step, spec, attempt);
+                }
+            }
+            Input::Resolved { effect, result } => {
+                let standing = self.scheduler.resolved(step, &spec.toolbox, effect, result);
+                self.called(step, spec, standing);
+            }
+            Input::Previewed { effect, result } => {
+                let standing = self.scheduler.previewed(step, &spec.toolbox, effect, result);
+                self.called(step, spec, standing);
+            }
+            Input::Answered { question, answer } => self.answered(step, spec, question, answer),
+            Input::Printed { effect, text } => self.scheduler.printed(step, effect, text),
+            Input::Ran { effect, output } => {
+                let standing = self.scheduler.ran(step, &spec.toolbox, effect, *output);
+                self.called(step, spec, standing);
+            }
+            Input::Prompt { .. } | Input::Cancel | Input::CancelPrompt(_) | Input::SetMode(_) => (),
+        }
+    }
+
+    /// Ends the turn from outside.
+    pub fn end(&mut self, step: &mut Step<'_>, cause: Cause) {
+        if self.is_finished() {
+            return;
+        }
+        match self.phase {
+            Phase::Sampling { effect, .. } | Phase::Waiting { effect, .. } => {
+                step.effect(Effect::Abort { effect });
+            }
+            Phase::Calling | Phase::Finished => (),
+        }
+        self.finish(step, &cause);
+    }
+
+    fn sample(&mut self, step: &mut Step<'_>, spec: &Spec, attempt: u32) {
+        if attempt == 1 && self.n_samples >= spec.max_samples.min(MAX_SAMPLES) {
+            return self.finish(step, &Cause::MaxSamples(self.n_samples));
+        }
+        self.n_samples += u32::from(attempt == 1);
+        let materials = Materials { record: step.record, instructions: &spec.instructions, tools: &spec.toolbox.tools };
+        let route = routing::route(&step.record.model);
+        let request = context::build(route.model, materials);
+        let model = request.model.to_string();
+        step.log(Fact::Attempt { model: model.clone(), attempt });
+        let effect = step.effect(Effect::Generate { request });
+        self.phase = Phase::Sampling { effect, attempt, response: Response::new(Arc::from(model)) };
+    }
+
+    fn generated(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<(), Failure>) {
+        let Phase::Sampling { effect: own, attempt, response } = &mut self.phase else { return };
+        if *own != effect {
+            return;
+        }
+        let attempt = *attempt;
+        response.close(step);
+        if let Err(failure) = result {
+            let shown = response.has_shown();
+            return self.failed(step, failure, attempt, shown);
+        }
+        if !self.scheduler.is_empty() {
+            self.phase = Phase::Calling;
+            let standing = self.scheduler.advance(step, &spec.toolbox);
+            return self.called(step, spec, standing);
+        }
+        let cause = response.cause();
+        self.finish(step, &cause);
+    }
+
+    fn failed(&mut self, step: &mut Step<'_>, failure: Failure, attempt: u32, shown: bool) {
+        match routing::failure::on_failure(&failure, attempt, shown, step.now) {
+            routing::failure::OnFailure::RetryAt { at_ms, why } => {
+                self.scheduler.cancel(step, "the model's answer broke off");
+                self.scheduler = Scheduler::default();
+                step.log(Fact::AttemptFailed { failure, abandoned: true });
+                tracing::warn!("{why}");
+                let effect = step.effect(Effect::Wake { at_ms });
+                self.phase = Phase::Waiting { effect, attempt: attempt + 1 };
+            }
+            routing::failure::OnFailure::GiveUp { why } => {
+                step.log(Fact::AttemptFailed { failure: failure.clone(), abandoned: false });
+                self.finish(step, &Cause::ModelError { failure, why });
+            }
+        }
+    }
+
+    fn answered(&mut self, step: &mut Step<'_>, spec: &Spec, question: QuestionId, answer: Answer) {
+        let standing = self.scheduler.answered(step, &spec.toolbox, question, answer);
+        self.called(step, spec, standing);
+    }
+
+    fn called(&mut self, step: &mut Step<'_>, spec: &Spec, standing: Standing) {
+        if !matches!(self.phase, Phase::Calling) {
+            return;
+        }
+        match standing {
+            Standing::Open => (),
+            Standing::Done => {
+                self.scheduler = Scheduler::default();
+                self.sample(step, spec, 1);
+            }
+            Standing::TurnCancelled => self.finish(step, &Cause::Cancelled),
+            Standing::Fatal(why) => self.finish(step, &Cause::ToolFatal(why)),
+        }
+    }
+
+    /// The one end of the turn: open calls end, the reason is told, the prompt is answered.
+    fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
+        self.phase = Phase::Finished;
+        self.scheduler.cancel(step, cause.why());
+        let Ending { reason, outcome, text, error } = endings::ending(cause);
+        if let Some(text) = text {
+            let message_id = MessageId::from(step.fresh("m"));
+            step.event(EventKind::Message {
+                role: Speaker::Agent,
+                message_id,
+                content: vec![Part::text(text)],
+                cuts: Vec::new(),
+            });
+        }
+        if let Some((status, code)) = error {
+            let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
+            let message = match &outcome {
+                Outcome::Failed(it) | Outcome::AuthRequired(it) => it.clone(),
+                Outcome::Stop(_) => cause.why().to_owned(),
+            };
+            step.event_with(EventKind::Error { status, message, fatal: true }, meta);
+        }
+        step.event(EventKind::AgentEnd { reason });
+        step.effect(Effect::Settle { prompt: self.prompt, outcome });
+    }
+}
+
+fn title_of(content: &[Part]) -> Option<String> {
+    let text = crate::base::content::joined_text(content);
+    let title = crate::base::text::first_line(&text, TITLE);
+    (!title.is_empty()).then_some(title)
+}
+
+#[cfg(test)]
+mod tests;
