@@ -1,1 +1,3 @@
 //! wire speaks: bytes to values and back, without I/O.
+
+pub mod acp;

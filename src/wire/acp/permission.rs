@@ -1,0 +1,68 @@
+//! session/request_permission: our question as the client shows it, its answer as ours.
+
+use agent_client_protocol_schema::v1::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+};
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    base::{
+        event::Location,
+        ids::{CallId, SessionId},
+        log::Answer,
+        tool::{Display, ToolKind},
+    },
+    wire::acp::{session::wire_id, tool_calls},
+};
+
+/// A call that the user is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub session: &'a SessionId,
+    pub call: &'a CallId,
+    pub title: &'a str,
+    pub kind: ToolKind,
+    pub args: &'a Value,
+    pub locations: &'a [Location],
+    pub display: Option<&'a Display>,
+    /// The words of the option that allows it for the session.
+    pub always: Option<&'a str>,
+}
+
+/// The narrow yes stands first: clients that approve by themselves take the first option.
+const ALLOW_ONCE: &str = "allow_once";
+const ALLOW_SESSION: &str = "allow_session";
+const REJECT: &str = "reject_once";
+
+pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
+    let content: Vec<_> = asked.display.map(tool_calls::display).into_iter().collect();
+    let fields = ToolCallUpdateFields::new()
+        .title(asked.title.to_owned())
+        .kind(tool_calls::kind(asked.kind))
+        .status(ToolCallStatus::Pending)
+        .content((!content.is_empty()).then_some(content))
+        .locations(tool_calls::locations(asked.locations))
+        .raw_input(tool_calls::raw(asked.args));
+    let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
+    let mut options = vec![option(ALLOW_ONCE, "Allow", PermissionOptionKind::AllowOnce)];
+    options.extend(asked.always.map(|it| option(ALLOW_SESSION, it, PermissionOptionKind::AllowAlways)));
+    options.push(option(REJECT, "Reject", PermissionOptionKind::RejectOnce));
+    let call = ToolCallUpdate::new(asked.call.as_str().to_owned(), fields);
+    RequestPermissionRequest::new(wire_id(asked.session), call, options)
+}
+
+/// What the client's result means. Whatever is not an answer to the question means that it could not be asked.
+pub fn answer(result: &RawValue) -> Answer {
+    let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(result.get()) else { return Answer::Unable };
+    match response.outcome {
+        RequestPermissionOutcome::Cancelled => Answer::Cancelled,
+        RequestPermissionOutcome::Selected(it) => match &*it.option_id.0 {
+            ALLOW_ONCE => Answer::AllowOnce,
+            ALLOW_SESSION => Answer::AllowSession,
+            REJECT => Answer::Reject,
+            _ => Answer::Unable,
+        },
+        _ => Answer::Unable,
+    }
+}

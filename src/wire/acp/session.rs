@@ -1,0 +1,161 @@
+//! Params and results of the session methods.
+
+use agent_client_protocol_schema::v1::{
+    CancelNotification, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
+    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, SessionInfo, SessionMode, SessionModeState,
+    SetSessionModeRequest, StopReason,
+};
+use serde_json::value::RawValue;
+
+use crate::base::{content::Part, event::Stop, ids::SessionId, log::Mode, path::AbsPath};
+
+/// Where a session works.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    pub cwd: AbsPath,
+    /// Further roots.
+    pub additional: Vec<AbsPath>,
+    /// MCP servers that the client passed.
+    pub n_mcp_servers: usize,
+}
+
+/// Reads session/new.
+///
+/// # Errors
+/// See [`super::params`]; also for paths that are not absolute.
+pub fn read_new(params: Option<&RawValue>) -> Result<Place, String> {
+    let it: NewSessionRequest = super::params(params)?;
+    place(&it.cwd, &it.additional_directories, it.mcp_servers.len())
+}
+
+/// Reads session/load.
+///
+/// # Errors
+/// As [`read_new`].
+pub fn read_load(params: Option<&RawValue>) -> Result<(SessionId, Place), String> {
+    let it: LoadSessionRequest = super::params(params)?;
+    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers.len())?;
+    Ok((session_id(&it.session_id), place))
+}
+
+fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], n_mcp_servers: usize) -> Result<Place, String> {
+    let absolute = |path: &std::path::Path, what: &str| {
+        AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}", path.display()))
+    };
+    Ok(Place {
+        cwd: absolute(cwd, "cwd")?,
+        additional: more.iter().map(|it| absolute(it, "additionalDirectories")).collect::<Result<_, _>>()?,
+        n_mcp_servers,
+    })
+}
+
+/// Reads session/list: the folder that sessions must belong to, and the cursor.
+///
+/// # Errors
+/// As [`read_new`].
+pub fn read_list(params: Option<&RawValue>) -> Result<(Option<AbsPath>, Option<String>), String> {
+    let it: ListSessionsRequest = match params {
+        None => ListSessionsRequest::new(),
+        some => super::params(some)?,
+    };
+    let cwd = match &it.cwd {
+        None => None,
+        Some(path) => Some(AbsPath::new(path).ok_or("cwd must be an absolute path")?),
+    };
+    Ok((cwd, it.cursor.map(|it| it.to_string())))
+}
+
+/// A session in the answer to session/list. `updated_ms` is Unix time in milliseconds.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub session: SessionId,
+    pub cwd: AbsPath,
+    pub title: Option<String>,
+    pub updated_ms: u64,
+}
+
+pub fn list_response(sessions: &[Listed], next: Option<String>) -> ListSessionsResponse {
+    let info = |it: &Listed| {
+        SessionInfo::new(wire_id(&it.session), it.cwd.as_path())
+            .title(it.title.clone())
+            .updated_at(iso_time(it.updated_ms))
+    };
+    ListSessionsResponse::new(sessions.iter().map(info).collect()).next_cursor(next)
+}
+
+/// Reads session/prompt.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_prompt(params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), String> {
+    let it: PromptRequest = super::params(params)?;
+    let id = session_id(&it.session_id);
+    Ok((id, it.prompt.into_iter().filter_map(super::content::part).collect()))
+}
+
+/// Reads session/cancel.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_cancel(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: CancelNotification = super::params(params)?;
+    Ok(session_id(&it.session_id))
+}
+
+/// Reads session/set_mode.
+///
+/// # Errors
+/// See [`super::params`]; also for a mode that is not on offer.
+pub fn read_set_mode(params: Option<&RawValue>) -> Result<(SessionId, Mode), String> {
+    let it: SetSessionModeRequest = super::params(params)?;
+    let id = it.mode_id.to_string();
+    let mode = Mode::parse(&id).filter(|it| Mode::OFFERED.contains(it));
+    let known: Vec<&str> = Mode::OFFERED.iter().map(|it| it.as_str()).collect();
+    let mode = mode.ok_or_else(|| format!("unknown mode {id:?}; known: {}", known.join(", ")))?;
+    Ok((session_id(&it.session_id), mode))
+}
+
+pub fn new_response(session: &SessionId, mode: Mode) -> NewSessionResponse {
+    NewSessionResponse::new(wire_id(session)).modes(modes(mode))
+}
+
+pub fn load_response(mode: Mode) -> LoadSessionResponse {
+    LoadSessionResponse::new().modes(modes(mode))
+}
+
+pub fn prompt_response(stop: Stop) -> PromptResponse {
+    PromptResponse::new(match stop {
+        Stop::EndTurn => StopReason::EndTurn,
+        Stop::MaxTokens => StopReason::MaxTokens,
+        Stop::MaxTurnRequests => StopReason::MaxTurnRequests,
+        Stop::Refusal => StopReason::Refusal,
+        Stop::Cancelled => StopReason::Cancelled,
+    })
+}
+
+fn modes(current: Mode) -> SessionModeState {
+    let mode = |it: &Mode| {
+        let (name, description) = match it {
+            Mode::Plan => ("Plan", "Reads and plans, changes nothing"),
+            Mode::Default => ("Default", "Asks before it changes files or runs commands"),
+            Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
+            Mode::Yolo => ("YOLO", "Does everything without asking"),
+        };
+        SessionMode::new(it.as_str(), name).description(description.to_owned())
+    };
+    SessionModeState::new(current.as_str(), Mode::OFFERED.iter().map(mode).collect())
+}
+
+pub fn wire_id(id: &SessionId) -> agent_client_protocol_schema::v1::SessionId {
+    agent_client_protocol_schema::v1::SessionId::new(id.as_str())
+}
+
+fn session_id(id: &agent_client_protocol_schema::v1::SessionId) -> SessionId {
+    SessionId::from(&*id.0)
+}
+
+/// ISO 8601 of a Unix time in milliseconds; empty beyond the calendar.
+pub fn iso_time(ms: u64) -> String {
+    let stamp = i64::try_from(ms).ok().and_then(|it| jiff::Timestamp::from_millisecond(it).ok());
+    stamp.map(|it| it.to_string()).unwrap_or_default()
+}

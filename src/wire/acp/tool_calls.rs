@@ -1,0 +1,74 @@
+//! Tool calls as the client sees them: kinds, content, locations.
+
+use agent_client_protocol_schema::v1::{Content, Diff, ToolCallContent, ToolCallLocation, ToolKind as WireKind};
+use serde_json::Value;
+
+use crate::{
+    base::{
+        event::Location,
+        text,
+        tool::{Display, ToolKind},
+    },
+    wire::acp::content::text_block,
+};
+
+/// Most text of a result that the client is shown, in bytes.
+pub const MAX_SHOWN: usize = 64 * 1024;
+
+/// Raw input and output beyond this many bytes are left out: the content says it already.
+const MAX_RAW: usize = 64 * 1024;
+
+pub fn kind(kind: ToolKind) -> WireKind {
+    match kind {
+        ToolKind::Read => WireKind::Read,
+        ToolKind::Edit => WireKind::Edit,
+        ToolKind::Delete => WireKind::Delete,
+        ToolKind::Move => WireKind::Move,
+        ToolKind::Search => WireKind::Search,
+        ToolKind::Execute => WireKind::Execute,
+        ToolKind::Think => WireKind::Think,
+        ToolKind::Fetch => WireKind::Fetch,
+        ToolKind::SwitchMode => WireKind::SwitchMode,
+        ToolKind::Other => WireKind::Other,
+    }
+}
+
+pub fn display(display: &Display) -> ToolCallContent {
+    match display {
+        Display::Text { text } => text_content(text),
+        Display::Diff { path, before, after } => {
+            let diff = Diff::new(path.as_path(), after.to_string()).old_text(before.as_ref().map(ToString::to_string));
+            ToolCallContent::Diff(diff)
+        }
+        Display::Terminal { text, .. } => printed(text),
+    }
+}
+
+pub fn text_content(text: &str) -> ToolCallContent {
+    ToolCallContent::Content(Content::new(text_block(text::head(text, MAX_SHOWN))))
+}
+
+/// What a command printed, in a fence that its own text cannot close.
+pub fn printed(text: &str) -> ToolCallContent {
+    let text = text::tail(text, MAX_SHOWN);
+    let mut fence = String::from("```");
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    let gap = if text.ends_with('\n') { "" } else { "\n" };
+    ToolCallContent::Content(Content::new(text_block(&format!("{fence}\n{text}{gap}{fence}"))))
+}
+
+pub fn locations(locations: &[Location]) -> Vec<ToolCallLocation> {
+    locations.iter().map(|it| ToolCallLocation::new(it.path.as_path()).line(it.line)).collect()
+}
+
+/// `value`, unless it is null or too large to send along.
+pub fn raw(value: &Value) -> Option<Value> {
+    let fits = match value {
+        Value::Null => false,
+        Value::Object(map) => map.values().map(|it| it.as_str().map_or(64, str::len)).sum::<usize>() <= MAX_RAW,
+        _ => true,
+    };
+    fits.then(|| value.clone())
+}

@@ -1,0 +1,325 @@
+//! session/update: facts as the client sees them, live and in replay.
+
+use std::collections::BTreeMap;
+
+use agent_client_protocol_schema::v1::{
+    ContentChunk, CurrentModeUpdate, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate, ToolCall,
+    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    base::{
+        content::{Part, joined_text},
+        event::{AgentEvent, EventKind, Speaker, ToolDisplay, ToolProgress},
+        ids::{CallId, MessageId, SessionId},
+        log::{Entry, Fact},
+        text,
+        tool::{Display, ToolError},
+    },
+    wire::acp::{
+        content,
+        session::{iso_time, wire_id},
+        tool_calls,
+    },
+};
+
+/// Most live output of a call that an update repeats, in bytes: content replaces, so each update carries it all.
+const MAX_LIVE: usize = 16 * 1024;
+
+const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
+
+/// What one session's client has been shown, as far as the next update depends on it.
+#[derive(Debug)]
+pub struct View {
+    session: SessionId,
+    /// Everything of a text chunk's line before the text, for messages and for thoughts.
+    heads: [Vec<u8>; 2],
+    calls: BTreeMap<CallId, Shown>,
+}
+
+/// A call that the client knows and that has not ended.
+#[derive(Debug, Default)]
+struct Shown {
+    printed: String,
+    proposed: Option<Display>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Live,
+    Replay,
+}
+
+impl View {
+    pub fn new(session: SessionId) -> Self {
+        let heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
+        Self { session, heads, calls: BTreeMap::new() }
+    }
+
+    /// Appends what the client should be shown of a fact, a line each.
+    pub fn show(&mut self, fact: &Fact, lines: &mut Vec<u8>) {
+        self.project(fact, Way::Live, lines);
+    }
+
+    /// Appends the whole conversation, for a client that knows nothing of it.
+    pub fn replay(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
+        for entry in entries {
+            self.project(&entry.fact, Way::Replay, lines);
+        }
+        self.interrupt(lines);
+    }
+
+    fn project(&mut self, fact: &Fact, way: Way, lines: &mut Vec<u8>) {
+        match fact {
+            Fact::Event { event } => self.event(event, way, lines),
+            Fact::Mode { mode } if way == Way::Live => {
+                self.update(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.as_str())), lines);
+            }
+            _ => (),
+        }
+    }
+
+    fn event(&mut self, event: &AgentEvent, way: Way, lines: &mut Vec<u8>) {
+        match &event.kind {
+            EventKind::AgentStart {} if way == Way::Replay => self.interrupt(lines),
+            EventKind::Message { role, message_id, content, cuts } => {
+                self.message(*role, message_id, content, cuts, way, lines);
+            }
+            EventKind::ToolRequest { request_id, name, args, display, .. } => {
+                self.tool_call(request_id, name, args, display, lines);
+            }
+            EventKind::ToolUpdate { request_id, update } => self.progress(request_id, update, way, lines),
+            EventKind::ToolResponse { request_id, content, display, summary, error, data, .. } => {
+                let shown = self.calls.remove(request_id).unwrap_or_default();
+                let content = result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), &shown);
+                self.end_call(request_id, error.is_none(), content, tool_calls::raw(data), lines);
+            }
+            EventKind::SessionUpdate { title: Some(title), .. } => {
+                let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
+                self.update(SessionUpdate::SessionInfoUpdate(info), lines);
+            }
+            EventKind::Usage { usage, size, .. } => {
+                self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, *size)), lines);
+            }
+            EventKind::Custom { kind, data } if kind == "plan" => {
+                if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
+                    self.update(SessionUpdate::Plan(plan), lines);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], way: Way, lines: &mut Vec<u8>) {
+        // The client shows a live prompt itself.
+        if role == Speaker::User && way == Way::Live {
+            return;
+        }
+        for part in parts {
+            match (role, part) {
+                (Speaker::Agent, Part::Text { text, .. }) => self.chunks(0, id, text, cuts, lines),
+                (Speaker::Agent, Part::Thought { thought, .. }) => self.chunks(1, id, thought, cuts, lines),
+                (Speaker::User, it) => {
+                    let chunk = ContentChunk::new(content::block(it)).message_id(id.as_str());
+                    self.update(SessionUpdate::UserMessageChunk(chunk), lines);
+                }
+                (_, it) => {
+                    let chunk = ContentChunk::new(content::block(it)).message_id(id.as_str());
+                    self.update(SessionUpdate::AgentMessageChunk(chunk), lines);
+                }
+            }
+        }
+    }
+
+    /// One line for each live chunk; this is the hot path, so only the text is encoded.
+    fn chunks(&self, kind: usize, id: &MessageId, text: &str, cuts: &[u32], lines: &mut Vec<u8>) {
+        let Some(head) = self.heads.get(kind) else { return };
+        let mut start = 0;
+        let whole = [text.len() as u32];
+        let cuts = if cuts.is_empty() { &whole[..] } else { cuts };
+        for &end in cuts {
+            let piece = text.get(start..end as usize).unwrap_or_default();
+            start = end as usize;
+            if piece.is_empty() {
+                continue;
+            }
+            lines.extend_from_slice(head);
+            // Writing to a Vec cannot fail.
+            _ = serde_json::to_writer(&mut *lines, piece);
+            lines.extend_from_slice(b"},\"messageId\":\"");
+            // Our own ids need no escaping.
+            lines.extend_from_slice(id.as_str().as_bytes());
+            lines.extend_from_slice(b"\"}}}\n");
+        }
+    }
+
+    fn tool_call(&mut self, id: &CallId, name: &str, args: &Value, display: &ToolDisplay, lines: &mut Vec<u8>) {
+        self.calls.insert(id.clone(), Shown::default());
+        let call = ToolCall::new(id.as_str().to_owned(), display.title.clone())
+            .name(name.to_owned())
+            .kind(tool_calls::kind(display.kind))
+            .status(ToolCallStatus::Pending)
+            .locations(tool_calls::locations(&display.locations))
+            .raw_input(tool_calls::raw(args));
+        self.update(SessionUpdate::ToolCall(call), lines);
+    }
+
+    fn progress(&mut self, id: &CallId, update: &ToolProgress, way: Way, lines: &mut Vec<u8>) {
+        let shown = self.calls.entry(id.clone()).or_default();
+        let fields = ToolCallUpdateFields::new();
+        let fields = match update {
+            ToolProgress::Described { display } => described(fields, display).status(ToolCallStatus::Pending),
+            ToolProgress::Proposed { display } => {
+                shown.proposed = Some(display.clone());
+                fields.status(ToolCallStatus::Pending).content(vec![tool_calls::display(display)])
+            }
+            ToolProgress::Started { display: Some(display) } => {
+                described(fields, display).status(ToolCallStatus::InProgress)
+            }
+            ToolProgress::Started { display: None } => fields.status(ToolCallStatus::InProgress),
+            ToolProgress::Printed { text } => {
+                shown.printed.push_str(text);
+                if shown.printed.len() > MAX_LIVE {
+                    shown.printed = text::tail(&shown.printed, MAX_LIVE).to_owned();
+                }
+                fields.status(ToolCallStatus::InProgress).content(vec![tool_calls::printed(&shown.printed)])
+            }
+        };
+        // In replay only what a call is and how it ended matters.
+        if way == Way::Live || matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { .. }) {
+            self.update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.as_str().to_owned(), fields)), lines);
+        }
+    }
+
+    /// Calls that nobody saw the end of.
+    fn interrupt(&mut self, lines: &mut Vec<u8>) {
+        for (id, shown) in std::mem::take(&mut self.calls) {
+            let mut content = vec![tool_calls::text_content(INTERRUPTED)];
+            content.extend(shown.proposed.as_ref().map(tool_calls::display));
+            if !shown.printed.is_empty() {
+                content.push(tool_calls::printed(&shown.printed));
+            }
+            self.end_call(&id, false, content, None, lines);
+        }
+    }
+
+    fn end_call(
+        &self,
+        id: &CallId,
+        completed: bool,
+        content: Vec<ToolCallContent>,
+        raw_output: Option<Value>,
+        lines: &mut Vec<u8>,
+    ) {
+        let status = if completed { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(raw_output);
+        self.update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.as_str().to_owned(), fields)), lines);
+    }
+
+    fn update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
+        notification("session/update", &SessionNotification::new(wire_id(&self.session), update), lines);
+    }
+}
+
+/// Appends a notification as one line.
+pub fn notification<T: Serialize>(method: &str, params: &T, lines: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Envelope<'a, T> {
+        jsonrpc: &'static str,
+        method: &'a str,
+        params: &'a T,
+    }
+    let start = lines.len();
+    match serde_json::to_writer(&mut *lines, &Envelope { jsonrpc: "2.0", method, params }) {
+        Ok(()) => lines.push(b'\n'),
+        Err(_) => lines.truncate(start),
+    }
+}
+
+fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
+    // Session ids are checked to need no escaping.
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"{session}\",\
+         \"update\":{{\"sessionUpdate\":\"{kind}\",\"content\":{{\"type\":\"text\",\"text\":"
+    )
+    .into_bytes()
+}
+
+fn described(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCallUpdateFields {
+    fields
+        .title(display.title.clone())
+        .kind(tool_calls::kind(display.kind))
+        .locations(tool_calls::locations(&display.locations))
+}
+
+fn result_content(
+    content: &[Part],
+    display: Option<&Display>,
+    summary: Option<&str>,
+    error: Option<&ToolError>,
+    shown: &Shown,
+) -> Vec<ToolCallContent> {
+    let mut res = Vec::new();
+    if let Some(error) = error {
+        res.push(tool_calls::text_content(&error.message));
+        // What was proposed stays visible when it was refused.
+        res.extend(display.or(shown.proposed.as_ref()).map(tool_calls::display));
+        return res;
+    }
+    match (display, summary) {
+        (Some(display), _) => res.push(tool_calls::display(display)),
+        (None, Some(summary)) => res.push(tool_calls::text_content(summary)),
+        (None, None) => {
+            let text = joined_text(content);
+            if !text.is_empty() {
+                res.push(tool_calls::text_content(&text));
+            }
+        }
+    }
+    res
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_client_protocol_schema::v1::{ContentChunk, SessionNotification, SessionUpdate};
+
+    use super::{View, notification};
+    use crate::base::{
+        content::Part,
+        event::{AgentEvent, EventKind, Speaker},
+        ids::{MessageId, SessionId, StreamId},
+        log::Fact,
+    };
+
+    /// The shortcut for text chunks writes what the official types would.
+    #[test]
+    fn text_chunks_equal_the_typed_form() {
+        for (thought, text) in [(false, "plain"), (true, "quo\"te \\ \n\u{1} ñ 🦫 \u{2028}")] {
+            let part = match thought {
+                true => Part::Thought { thought: text.to_owned(), signature: None },
+                false => Part::text(text),
+            };
+            let kind = EventKind::Message {
+                role: Speaker::Agent,
+                message_id: MessageId::from("m1"),
+                content: vec![part],
+                cuts: Vec::new(),
+            };
+            let meta = serde_json::Map::new();
+            let event = AgentEvent { id: "s-0".to_owned(), stream_id: StreamId::from("s"), timestamp: 0, kind, meta };
+            let mut actual = Vec::new();
+            View::new(SessionId::from("id1")).show(&Fact::Event { event }, &mut actual);
+
+            let chunk = ContentChunk::new(super::content::text_block(text)).message_id("m1");
+            let update = match thought {
+                true => SessionUpdate::AgentThoughtChunk(chunk),
+                false => SessionUpdate::AgentMessageChunk(chunk),
+            };
+            let mut expected = Vec::new();
+            notification("session/update", &SessionNotification::new("id1", update), &mut expected);
+            assert_eq!(String::from_utf8(actual).unwrap(), String::from_utf8(expected).unwrap());
+        }
+    }
+}
