@@ -1,3 +1,4 @@
 //! wire speaks: bytes to values and back, without I/O.
 
 pub mod acp;
+pub mod jsonrpc;

@@ -118,3 +118,6 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! The simulator: random inputs against a simulated world. One seed names a whole run.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::json;
+
+use super::Session;
+use crate::{
+    base::{
+        content::Part,
+        event::EventKind,
+        ids::{CallId, EffectId, PromptId, QuestionId, SessionId},
+        log::{Answer, Entry, Fact, Mode},
+        model::{Chunk, Failure, FailureKind, Finish, Usage},
+        now::Now,
+        path::AbsPath,
+        tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    engine::{
+        context::{Instructions, Surroundings},
+        policy::Rules,
+        record::{Origin, Record},
+        scheduler::Toolbox,
+        step::{Act, Effect, Input, Out},
+        turn::Spec,
+    },
+};
+
+const RUNS: u64 = 400;
+const STEPS: u64 = 150;
+
+#[test]
+fn random_lives_keep_every_promise() {
+    for seed in 0..RUNS {
+        let mut world = World::new(seed);
+        for _ in 0..STEPS {
+            world.something_happens();
+        }
+        world.end();
+    }
+}
+
+/// The same seed is the same life: that is what makes a failure worth reporting.
+#[test]
+fn a_seed_names_a_life() {
+    let life = |seed| {
+        let mut world = World::new(seed);
+        (0..STEPS).for_each(|_| world.something_happens());
+        world.end();
+        serde_json::to_string(&world.log).unwrap()
+    };
+    assert_eq!(life(7), life(7));
+    assert_ne!(life(7), life(8));
+}
+
+struct World {
+    seed: u64,
+    n: u64,
+    session: Session,
+    log: Vec<Entry>,
+    /// Effects whose answer is still to come, wanted or not.
+    pending: Vec<(EffectId, Effect)>,
+    questions: Vec<QuestionId>,
+    n_prompts: u64,
+    open_prompts: BTreeSet<PromptId>,
+    open_calls: BTreeMap<CallId, ()>,
+    seen_calls: BTreeSet<CallId>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut out = Out::default();
+        let session = Session::create(origin(), Arc::new(spec(seed)), Now { unix_ms: 1, seed }, &mut out);
+        let mut res = Self {
+            seed,
+            n: 0,
+            session,
+            log: Vec::new(),
+            pending: Vec::new(),
+            questions: Vec::new(),
+            n_prompts: 0,
+            open_prompts: BTreeSet::new(),
+            open_calls: BTreeMap::new(),
+            seen_calls: BTreeSet::new(),
+        };
+        res.take(out);
+        res
+    }
+
+    fn dice(&mut self, sides: u64) -> u64 {
+        self.n += 1;
+        Now { unix_ms: 0, seed: self.seed ^ 0x5eed }.dice(self.n) % sides
+    }
+
+    fn something_happens(&mut self) {
+        let input = match self.dice(20) {
+            0..3 => {
+                self.n_prompts += 1;
+                let prompt = PromptId(self.n_prompts);
+                self.open_prompts.insert(prompt);
+                Input::Prompt { prompt, content: vec![Part::text(format!("prompt {prompt:?}"))] }
+            }
+            3 => Input::Cancel,
+            4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
+            5 => Input::SetMode([Mode::Default, Mode::AutoEdit, Mode::Yolo][self.dice(3) as usize]),
+            6..9 if !self.questions.is_empty() => {
+                let at = self.dice(self.questions.len() as u64) as usize;
+                let answers =
+                    [Answer::AllowOnce, Answer::AllowSession, Answer::Reject, Answer::Unable, Answer::Cancelled];
+                Input::Answered { question: self.questions[at], answer: answers[self.dice(5) as usize] }
+            }
+            _ if !self.pending.is_empty() => {
+                let at = self.dice(self.pending.len() as u64) as usize;
+                self.answer(at)
+            }
+            _ => return,
+        };
+        self.step(input);
+    }
+
+    /// An answer to a pending effect: often good, sometimes not, sometimes only a part of it.
+    fn answer(&mut self, at: usize) -> Input {
+        let (effect, what) = self.pending[at].clone();
+        let partial = matches!(what, Effect::Generate { .. } | Effect::Run { .. }) && self.dice(3) > 0;
+        if !partial {
+            self.pending.swap_remove(at);
+        }
+        match what {
+            Effect::Generate { .. } if partial => Input::Chunks { effect, chunks: self.chunks() },
+            Effect::Generate { request } => {
+                assert!(!request.contents.is_empty(), "a request without contents");
+                Input::Generated { effect, result: self.model_end() }
+            }
+            Effect::Resolve { .. } => Input::Resolved { effect, result: self.targets() },
+            Effect::Preview { .. } => {
+                let base = Some(BaseHash(None));
+                let failed = ToolError::new("file_not_found", "gone");
+                let result = if self.dice(5) == 0 { Err(failed) } else { Ok(Preview { display: None, base }) };
+                Input::Previewed { effect, result }
+            }
+            Effect::Run { .. } if partial => Input::Printed { effect, text: "printed\n".to_owned() },
+            Effect::Run { .. } => Input::Ran { effect, output: Box::new(self.output()) },
+            Effect::Wake { .. } => Input::Woke { effect },
+            Effect::Ask(_) | Effect::Withdraw { .. } | Effect::Abort { .. } | Effect::Settle { .. } => unreachable!(),
+        }
+    }
+
+    fn chunks(&mut self) -> Vec<Chunk> {
+        let n = 1 + self.dice(4);
+        (0..n).map(|_| self.chunk()).collect()
+    }
+
+    fn chunk(&mut self) -> Chunk {
+        match self.dice(8) {
+            0 => Chunk::Thought { text: "hm ".to_owned(), signature: None },
+            1 => Chunk::Text { text: "signed".to_owned(), signature: Some("sig".into()) },
+            2 => Chunk::Usage(Usage { input: 5, output: 2, total: 7, ..Usage::default() }),
+            3 => Chunk::Finish([Finish::Stop, Finish::MaxTokens, Finish::Safety("SAFETY".to_owned())]
+                [self.dice(3) as usize]
+                .clone()),
+            4 | 5 => {
+                let names = ["read", "write", "write_todos", "no_such_tool", ""];
+                let args = [json!({}), json!({"wait_for_previous": true}), json!("not an object"), json!({"todos": []})];
+                let id = (self.dice(2) == 0).then(|| format!("c{}", self.dice(5)));
+                let name = names[self.dice(5) as usize].to_owned();
+                Chunk::Call { id, name, args: args[self.dice(4) as usize].clone(), signature: None }
+            }
+            _ => Chunk::Text { text: "text ".to_owned(), signature: None },
+        }
+    }
+
+    fn model_end(&mut self) -> Result<(), Failure> {
+        match self.dice(6) {
+            0 => Err(Failure { status: Some(503), ..Failure::new(FailureKind::Status, "busy") }),
+            1 => Err(Failure::new(FailureKind::Stream, "reset")),
+            2 => Err(Failure::new(FailureKind::Auth, "no key")),
+            _ => Ok(()),
+        }
+    }
+
+    fn targets(&mut self) -> Result<Targets, ToolError> {
+        if self.dice(6) == 0 {
+            return Err(ToolError::new("invalid_tool_params", "bad"));
+        }
+        let path = AbsPath::new("/w/file").unwrap();
+        let target =
+            TargetPath { path: path.clone(), real: path, access: Access::Write, line: None, in_roots: self.dice(3) > 0 };
+        Ok(Targets { title: "title".to_owned(), paths: vec![target], command: None })
+    }
+
+    fn output(&mut self) -> ToolOutput {
+        match self.dice(8) {
+            0 => ToolOutput::failed(ToolError::new("no_space_left", "disk full")),
+            1 => ToolOutput::failed(ToolError::new("execution_failed", "no")),
+            2 => ToolOutput {
+                tail: Some(TailCall { name: "read".to_owned(), args: json!({}) }),
+                ..ToolOutput::default()
+            },
+            _ => ToolOutput::text("output"),
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        self.n += 1;
+        let now = Now { unix_ms: 1_000 + self.n, seed: self.seed.wrapping_mul(31).wrapping_add(self.n) };
+        let mut out = Out::default();
+        self.session.step(input, now, &mut out);
+        self.take(out);
+    }
+
+    /// What the loop does with acts, and what it may rely on.
+    fn take(&mut self, out: Out) {
+        for act in out.acts {
+            match act {
+                Act::Log(entry) => self.fact(entry),
+                Act::Do(_, Effect::Settle { prompt, .. }) => {
+                    assert!(self.open_prompts.remove(&prompt), "{prompt:?} was answered twice, or never asked");
+                }
+                Act::Do(_, Effect::Ask(question)) => self.questions.push(question.id),
+                Act::Do(_, Effect::Withdraw { question }) => self.questions.retain(|it| *it != question),
+                // An aborted effect may still answer: its row stays.
+                Act::Do(_, Effect::Abort { effect }) => {
+                    assert!(self.pending.iter().any(|(id, _)| *id == effect), "{effect:?} aborted after its end");
+                }
+                Act::Do(id, effect) => self.pending.push((id, effect)),
+            }
+        }
+        let replayed = Record::replay(&self.log).unwrap();
+        assert_eq!(&replayed, self.session.record(), "seed {}: replay differs from the session", self.seed);
+    }
+
+    fn fact(&mut self, entry: Entry) {
+        if let Fact::Event { event } = &entry.fact {
+            match &event.kind {
+                EventKind::ToolRequest { request_id, .. } => {
+                    assert!(self.seen_calls.insert(request_id.clone()), "a call id was used twice");
+                    self.open_calls.insert(request_id.clone(), ());
+                }
+                EventKind::ToolUpdate { request_id, .. } => {
+                    assert!(self.open_calls.contains_key(request_id), "an update after the end of a call");
+                }
+                EventKind::ToolResponse { request_id, .. } => {
+                    assert!(self.open_calls.remove(request_id).is_some(), "a call ended twice");
+                }
+                EventKind::AgentEnd { .. } => assert!(self.open_calls.is_empty(), "a turn ended before its calls"),
+                _ => (),
+            }
+        }
+        self.log.push(entry);
+    }
+
+    fn end(&mut self) {
+        self.step(Input::Cancel);
+        assert!(self.open_prompts.is_empty(), "seed {}: {:?} were never answered", self.seed, self.open_prompts);
+        assert!(self.open_calls.is_empty() && !self.session.is_busy());
+        let mut ids = BTreeSet::new();
+        for entry in &self.log {
+            if let Fact::Event { event } = &entry.fact {
+                assert!(ids.insert(event.id.clone()), "seed {}: event id {} twice", self.seed, event.id);
+            }
+        }
+    }
+}
+
+fn origin() -> Origin {
+    let cwd = AbsPath::new("/w").unwrap();
+    let (mode, model) = (Mode::Default, "sim".to_owned());
+    Origin { session: SessionId::from("sim"), cwd: cwd.clone(), roots: vec![cwd], mode, model }
+}
+
+fn spec(seed: u64) -> Spec {
+    let tool = |name, kind| ToolSpec { name, title: name, description: "", kind, parameters: json!({}) };
+    let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
+    let interactive = seed % 4 != 0;
+    let cwd = AbsPath::new("/w").unwrap();
+    let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
+    Spec {
+        toolbox: Toolbox::new(tools, Rules::shipped(), interactive),
+        instructions: Instructions::new(&around),
+        max_samples: 6,
+    }
+}
