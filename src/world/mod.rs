@@ -1,4 +1,5 @@
 //! world acts: linear async leaves. Rooms use the hands (disk, process, http, secrets) and never each other.
 
 pub mod models;
+pub mod process;
 pub mod tools;

@@ -1,5 +1,9 @@
 //! Built-in tools behind one trait, listed in one table.
 
+mod saved;
+pub mod shell;
+pub mod truncate;
+
 use std::sync::Arc;
 
 use serde_json::Value;

@@ -1,0 +1,195 @@
+//! Every process group that may still have somebody in it, and the thread that ends them.
+//!
+//! One thread owns the list and is told by messages, so nothing is locked; a thread and not a task, because a child
+//! may be dropped while the runtime goes away, and its KILL must come all the same.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::sys::signal::Signal;
+use tokio::sync::oneshot;
+
+use super::table::{Process, Table, send};
+
+/// From TERM to KILL.
+const GRACE: Duration = Duration::from_millis(500);
+/// How often those who got a TERM are looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// After KILL: whoever is still there hangs in the kernel, and waiting does not help.
+const GIVE_UP: Duration = Duration::from_millis(200);
+
+/// The handle to all groups. Clone it freely; when the last handle and the last child are gone, so are all groups.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    /// Started with the first child.
+    reaper: Arc<OnceLock<Option<Sender<Order>>>>,
+}
+
+#[derive(Debug)]
+enum Order {
+    Add(Process),
+    /// Nobody is left in it.
+    Forget(u32),
+    End(u32),
+    EndAll(oneshot::Sender<()>),
+}
+
+impl Groups {
+    /// Ends all groups: TERM, and KILL for those who are still there 500 ms later. Returns when they are gone, at
+    /// the latest after 700 ms. What is started afterwards is ended at once: this is for castor's own end.
+    pub async fn kill_all(&self) {
+        let Some(Some(reaper)) = self.reaper.get() else { return };
+        let (done, all_gone) = oneshot::channel();
+        if reaper.send(Order::EndAll(done)).is_ok() {
+            // An error means that the reaper is gone, and with it all groups.
+            _ = all_gone.await;
+        }
+    }
+
+    pub(super) fn add(&self, pid: u32) {
+        self.tell(pid, Order::Add(Process::now(pid)));
+    }
+
+    pub(super) fn end(&self, pid: u32) {
+        self.tell(pid, Order::End(pid));
+    }
+
+    /// The group's first process is dead: who is left?
+    pub(super) fn exited(&self, pid: u32) -> Vec<u32> {
+        // It was reaped, so nobody has its id unless the session is over: any start time will do.
+        let left = Table::read().members(Process { pid, start: 0 }, &[]);
+        if left.is_empty() {
+            self.tell(pid, Order::Forget(pid));
+        }
+        left.iter().map(|it| it.pid).collect()
+    }
+
+    fn tell(&self, pid: u32, order: Order) {
+        let reaper = self.reaper.get_or_init(start);
+        let told = reaper.as_ref().is_some_and(|it| it.send(order).is_ok());
+        if !told {
+            // No thread could be started: better a hard end than nobody who would end it.
+            let leader = Process { pid, start: 0 };
+            send(Signal::SIGKILL, leader, &[leader]);
+        }
+    }
+}
+
+fn start() -> Option<Sender<Order>> {
+    let (sender, orders) = channel();
+    let reaper = move || Reaper::default().run(&orders);
+    thread::Builder::new().name("reaper".to_owned()).stack_size(256 * 1024).spawn(reaper).ok()?;
+    Some(sender)
+}
+
+struct Group {
+    leader: Process,
+    /// Who was seen in it: found again also when their parents are dead.
+    known: Vec<Process>,
+    /// When TERM was sent.
+    ending: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Reaper {
+    groups: BTreeMap<u32, Group>,
+    /// Who waits until all are gone; not empty: castor is going away.
+    waiting: Vec<oneshot::Sender<()>>,
+    closing: bool,
+}
+
+impl Reaper {
+    fn run(mut self, orders: &Receiver<Order>) {
+        loop {
+            let busy = self.groups.values().any(|it| it.ending.is_some());
+            let order = match busy {
+                true => orders.recv_timeout(TICK),
+                false => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match order {
+                Ok(it) => self.follow(it),
+                Err(RecvTimeoutError::Timeout) => (),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.look();
+        }
+        self.end_all();
+        while !self.groups.is_empty() {
+            thread::sleep(TICK);
+            self.look();
+        }
+    }
+
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Add(leader) => {
+                self.forget_empty();
+                self.groups.insert(leader.pid, Group { leader, known: Vec::new(), ending: None });
+                if self.closing {
+                    self.end(leader.pid);
+                }
+            }
+            Order::Forget(pid) => _ = self.groups.remove(&pid),
+            Order::End(pid) => self.end(pid),
+            Order::EndAll(done) => {
+                self.closing = true;
+                self.waiting.push(done);
+                self.end_all();
+            }
+        }
+    }
+
+    fn end_all(&mut self) {
+        for pid in self.groups.keys().copied().collect::<Vec<_>>() {
+            self.end(pid);
+        }
+    }
+
+    fn end(&mut self, pid: u32) {
+        let Some(group) = self.groups.get_mut(&pid) else { return };
+        // A second TERM means "now!" to some programs.
+        if group.ending.is_none() {
+            group.ending = Some(Instant::now());
+            group.known = Table::read().members(group.leader, &group.known);
+            send(Signal::SIGTERM, group.leader, &group.known);
+        }
+    }
+
+    /// Sends KILL where it is due and forgets who is gone.
+    fn look(&mut self) {
+        if self.groups.values().any(|it| it.ending.is_some()) {
+            let table = Table::read();
+            self.groups.retain(|_, it| it.ending.is_none_or(|since| it.remains(since, &table)));
+        }
+        if self.groups.is_empty() {
+            self.waiting.drain(..).for_each(|it| _ = it.send(()));
+        }
+    }
+
+    /// Ids are given anew some day: groups that emptied by themselves must not wait for that.
+    fn forget_empty(&mut self) {
+        if self.groups.is_empty() {
+            return;
+        }
+        let table = Table::read();
+        self.groups.retain(|_, it| !table.members(it.leader, &it.known).is_empty());
+    }
+}
+
+impl Group {
+    fn remains(&mut self, since: Instant, table: &Table) -> bool {
+        self.known = table.members(self.leader, &self.known);
+        let waited = since.elapsed();
+        if waited >= GRACE {
+            send(Signal::SIGKILL, self.leader, &self.known);
+        }
+        !self.known.is_empty() && waited < GRACE + GIVE_UP
+    }
+}

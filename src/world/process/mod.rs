@@ -1,0 +1,239 @@
+//! The one door for starting processes: each in a session of its own, ended as a group, never left behind.
+#![allow(clippy::disallowed_methods)]
+
+mod decode;
+mod groups;
+mod table;
+
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::process::ExitStatusExt},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncReadExt,
+    net::unix::pipe,
+    process::{ChildStdin, Command},
+    time::{Instant, sleep_until},
+};
+
+use crate::base::path::AbsPath;
+
+pub use decode::Decoder;
+pub use groups::Groups;
+
+/// How much is read at once: a pipe holds no more than this by default.
+const READ_SIZE: usize = 64 * 1024;
+/// After the process ended, its children may hold the pipe open for ever: silence this long ends the reading.
+const QUIET: Duration = Duration::from_millis(100);
+/// After the process ended, talkative children are listened to no longer than this.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// What to start. Nothing of our own environment reaches the process: `env` is all it gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Spawn<'a> {
+    /// Looked up in `env`'s `PATH` when it has no slash.
+    pub program: &'a str,
+    pub args: &'a [&'a str],
+    pub cwd: &'a AbsPath,
+    /// A later entry wins over an earlier one of the same name.
+    pub env: &'a [(String, String)],
+    pub stdin: Stdin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    Null,
+    /// Take the writing end with [`Child::take_stdin`]; dropping it is the end of the file.
+    Piped,
+}
+
+/// What a process does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// It, or a child of it, printed this to stdout or stderr; both share one pipe, so the order is true.
+    Output(String),
+    /// It ended, and what it printed was delivered before.
+    Exited(Exit),
+    /// After the exit: nobody can print any more.
+    Closed,
+}
+
+/// How a process ended: by itself with a code, or by a signal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exit {
+    pub code: Option<i32>,
+    /// Such as `SIGKILL`.
+    pub signal: Option<String>,
+    /// Its children that still run, by process id. They live until [`Groups::kill_all`] or [`Child::end`].
+    pub left: Vec<u32>,
+}
+
+enum State {
+    Running,
+    /// It ended; what is still in the pipe is read until silence or `last`.
+    Draining {
+        status: Option<ExitStatus>,
+        quiet: Instant,
+        last: Instant,
+    },
+    Over,
+}
+
+enum Woken {
+    Read(io::Result<usize>),
+    Died(Option<ExitStatus>),
+    Drained,
+}
+
+/// A process that we started, with all its children. Dropping it before it ended ends them all.
+pub struct Child {
+    child: tokio::process::Child,
+    pid: u32,
+    groups: Groups,
+    pipe: Option<pipe::Receiver>,
+    buffer: Box<[u8]>,
+    decoder: Decoder,
+    state: State,
+}
+
+impl Spawn<'_> {
+    /// Starts it. Must be called within a tokio runtime with I/O and time.
+    pub fn start(&self, groups: &Groups) -> io::Result<Child> {
+        let (reader, writer) = io::pipe()?;
+        let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+        // The command owns the writing ends and is dropped here: else the pipe would never be at its end.
+        let mut child = self.command(writer)?.spawn()?;
+        let Some(pid) = child.id() else {
+            _ = child.start_kill();
+            return Err(io::Error::other("the process ended before it had an id"));
+        };
+        groups.add(pid);
+        let buffer = vec![0; READ_SIZE].into_boxed_slice();
+        let (groups, state) = (groups.clone(), State::Running);
+        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state })
+    }
+
+    fn command(&self, output: io::PipeWriter) -> io::Result<Command> {
+        let mut res = Command::new(self.program);
+        res.args(self.args).current_dir(self.cwd).env_clear();
+        res.envs(self.env.iter().map(|(name, value)| (name, value)));
+        res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
+        res.stdout(output.try_clone()?).stderr(output);
+        // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the
+        // editor's screen, and ask there for a password.
+        // SAFETY: runs between fork and exec; setsid is async-signal-safe and touches no memory of ours.
+        unsafe { res.pre_exec(|| nix::unistd::setsid().map(drop).map_err(io::Error::from)) };
+        Ok(res)
+    }
+}
+
+impl Child {
+    /// Its process id, which is also its group's and its session's.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where to write what it reads; `None` unless [`Stdin::Piped`], and the second time.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Whether somebody can still print.
+    pub fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Waits for the next thing. Dropping the future loses nothing. After `Exited`, goes on with what children that
+    /// were left print: whoever stops reading then ends them with SIGPIPE at their next word.
+    pub async fn next(&mut self) -> Happening {
+        loop {
+            if self.pipe.is_none() {
+                match self.state {
+                    State::Over => return Happening::Closed,
+                    State::Draining { .. } => return self.exited(),
+                    State::Running => (),
+                }
+            }
+            match self.wait().await {
+                Woken::Read(count) => match self.take(count.unwrap_or(0)) {
+                    text if text.is_empty() => (),
+                    text => return Happening::Output(text),
+                },
+                Woken::Died(status) => {
+                    let now = Instant::now();
+                    self.state = State::Draining { status, quiet: now + QUIET, last: now + DRAIN };
+                }
+                Woken::Drained => return self.exited(),
+            }
+        }
+    }
+
+    /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.
+    pub fn end(&self) {
+        self.groups.end(self.pid);
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let running = matches!(self.state, State::Running);
+        let drained = match self.state {
+            State::Draining { quiet, last, .. } => Some(quiet.min(last)),
+            _ => None,
+        };
+        tokio::select! {
+            count = read(self.pipe.as_mut(), &mut self.buffer) => Woken::Read(count),
+            status = self.child.wait(), if running => Woken::Died(status.ok()),
+            () = at(drained) => Woken::Drained,
+        }
+    }
+
+    fn take(&mut self, count: usize) -> String {
+        if let State::Draining { quiet, .. } = &mut self.state {
+            *quiet = Instant::now() + QUIET;
+        }
+        if count == 0 {
+            self.pipe = None;
+            return self.decoder.finish();
+        }
+        self.decoder.push(self.buffer.get(..count).unwrap_or_default())
+    }
+
+    fn exited(&mut self) -> Happening {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        let State::Draining { status, .. } = state else { return Happening::Closed };
+        let left = self.groups.exited(self.pid);
+        let signal = status.and_then(|it| it.signal()).map(signal_name);
+        Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left })
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !matches!(self.state, State::Over) {
+            self.end();
+        }
+    }
+}
+
+fn signal_name(number: i32) -> String {
+    nix::sys::signal::Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |it| it.as_str().to_owned())
+}
+
+async fn read(pipe: Option<&mut pipe::Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
+    match pipe {
+        Some(it) => it.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(it) => sleep_until(it).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

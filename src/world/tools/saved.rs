@@ -1,0 +1,41 @@
+//! Files that tools leave for the model to read later: private, in castor's own folder.
+#![allow(clippy::disallowed_methods)] // Until world::disk takes over: each function becomes a call of it.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
+
+use crate::base::path::AbsPath;
+
+/// Creates `path` with its parents, for us alone.
+pub fn create_private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Writes a whole file for us alone; a reader sees all of it or the one before.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension(format!("{}.new", uuid::Uuid::now_v7().simple()));
+    let mut file = create_log(&new)?;
+    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+/// A file for us alone that was not there before.
+pub fn create_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Where `path` really is, if it is a folder.
+pub fn real_dir(path: &AbsPath) -> io::Result<AbsPath> {
+    let real = std::fs::canonicalize(path)?;
+    match std::fs::metadata(&real)?.is_dir() {
+        true => AbsPath::new(real).ok_or_else(|| io::ErrorKind::NotFound.into()),
+        false => Err(io::ErrorKind::NotADirectory.into()),
+    }
+}

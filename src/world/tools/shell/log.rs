@@ -1,0 +1,78 @@
+//! What goes on after the call returned: its output is read on, or it would die of SIGPIPE, and kept in a log.
+
+use std::io;
+
+use tokio::{fs::File, io::AsyncWriteExt};
+
+use super::output::plain;
+use crate::{
+    base::path::AbsPath,
+    world::{
+        process::{Child, Exit, Happening},
+        tools::saved,
+    },
+};
+
+/// The longest log, in bytes: a forgotten server must not fill the disk.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+/// A log that is being written.
+pub struct Log {
+    file: File,
+    left: usize,
+}
+
+impl Log {
+    /// A new log in `scratch`, with what was printed so far.
+    pub async fn create(scratch: &AbsPath, so_far: &str) -> io::Result<(AbsPath, Self)> {
+        let dir = scratch.join("background-processes");
+        saved::create_private_dir(dir.as_path())?;
+        let path = dir.join(format!("background-{}.log", uuid::Uuid::now_v7().simple()));
+        let mut res = Self { file: File::from_std(saved::create_log(path.as_path())?), left: LONGEST };
+        res.write(so_far).await;
+        Ok((path, res))
+    }
+
+    /// A failure (the disk is full) ends the log, not the command.
+    async fn write(&mut self, text: &str) {
+        if self.left == 0 {
+            return;
+        }
+        self.left = self.left.saturating_sub(text.len());
+        let end = if self.left == 0 { "\n[The log is full: nothing more is kept.]\n" } else { "" };
+        let written = async {
+            self.file.write_all(text.as_bytes()).await?;
+            self.file.write_all(end.as_bytes()).await?;
+            self.file.flush().await
+        };
+        if written.await.is_err() {
+            self.left = 0;
+        }
+    }
+}
+
+/// Reads on until nobody can print any more. Dropping the task ends a command that still runs.
+pub async fn read_on(mut child: Child, mut log: Option<Log>) {
+    let mut fresh = String::new();
+    loop {
+        let text = match child.next().await {
+            Happening::Output(text) => text,
+            Happening::Exited(exit) => format!("\n{}\n", last_line(&exit)),
+            Happening::Closed => return,
+        };
+        fresh.push_str(&text);
+        let (shown, rest) = plain(&fresh);
+        if let Some(log) = &mut log {
+            log.write(&shown).await;
+        }
+        fresh = rest.to_owned();
+    }
+}
+
+fn last_line(exit: &Exit) -> String {
+    match (exit.code, &exit.signal) {
+        (Some(code), _) => format!("[Exit Code: {code}]"),
+        (None, Some(signal)) => format!("[Signal: {signal}]"),
+        (None, None) => "[Ended]".to_owned(),
+    }
+}

@@ -1,0 +1,176 @@
+//! `run_shell_command`: a command line, its output while it runs, and what became of it.
+
+mod live;
+mod log;
+mod output;
+mod params;
+mod report;
+mod watch;
+
+use std::{io, time::Duration};
+
+use serde_json::{Value, json};
+
+use self::{
+    live::Live,
+    log::Log,
+    output::Output,
+    params::Params,
+    report::Facts,
+    watch::{Ending, Until, watch},
+};
+use super::{Builtin, ToolContext};
+use crate::{
+    base::{
+        fs::BoxFuture,
+        tool::{BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    world::process::{Child, Groups, Spawn, Stdin},
+};
+
+/// What children get above the user's environment: who calls, and that nobody is there to answer a question.
+const ENV: &[(&str, &str)] = &[
+    ("CASTOR", "1"),
+    ("GEMINI_CLI", "1"),
+    ("TERM", "xterm-256color"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("EDITOR", "true"),
+    ("VISUAL", "true"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", ""),
+    ("SSH_ASKPASS", ""),
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GCM_INTERACTIVE", "never"),
+];
+
+const DESCRIPTION: &str = "Runs a command line with `bash -c`, in a process group of its own, with no terminal and \
+nothing on its standard input: commands that ask questions fail. Returns what it printed to stdout and stderr, in order, \
+and `Exit Code`, `Signal`, `Background PIDs` and `Process Group PGID` where they say something. A command that prints \
+nothing for long is ended; use quiet, non-interactive flags where there are any. For servers and watchers set \
+`is_background` instead of appending `&`: the call returns at once and the output goes to a file.";
+
+/// The tool. All commands of the process share one list of groups.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    groups: Groups,
+}
+
+impl Shell {
+    pub const NAME: &'static str = "run_shell_command";
+
+    pub fn new(groups: Groups) -> Self {
+        Self { groups }
+    }
+
+    async fn execute(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
+        let mut child = match self.start(params, ctx) {
+            Ok(it) => it,
+            Err(error) => return ToolOutput::failed(start_error(&error)),
+        };
+        let delay = params.background.then_some(params.delay);
+        let until = Until { cancel: ctx.cancel.clone(), silence, delay };
+        let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone()));
+        let ending = watch(&mut child, &until, &mut output, &mut live).await;
+        let (pid, text) = (child.pid(), output.text());
+        let log = if goes_on(&ending, &child) { let_go(child, &text, ctx).await } else { None };
+        Facts { ending, pid, text, log }.report()
+    }
+
+    fn start(&self, params: &Params, ctx: &ToolContext) -> io::Result<Child> {
+        let mut env = ctx.env.to_vec();
+        env.extend(ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        // The dashes keep a command that begins with one from being read as options.
+        let args = ["-c", "--", &params.command];
+        let spawn = Spawn { program: "bash", args: &args, cwd: &params.real_dir, env: &env, stdin: Stdin::Null };
+        match spawn.start(&self.groups) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Spawn { program: "sh", ..spawn }.start(&self.groups)
+            }
+            it => it,
+        }
+    }
+}
+
+impl Builtin for Shell {
+    fn spec(&self) -> ToolSpec {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "command": { "type": "string", "description": "The command line, as bash reads it." },
+                "description": {
+                    "type": "string",
+                    "description": "What it does, for the user, in one short sentence: above all where the command is long."
+                },
+                "dir_path": {
+                    "type": "string",
+                    "description": "The folder to run in, absolute or relative to the workspace; the workspace when absent."
+                },
+                "is_background": {
+                    "type": "boolean",
+                    "description": "Leave it running, for servers and watchers; it is ended together with the agent."
+                },
+                "delay_ms": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "With is_background: how long to watch its first output, in milliseconds; 200 when absent."
+                }
+            },
+            "required": ["command"]
+        });
+        ToolSpec { name: Self::NAME, title: "Shell", description: DESCRIPTION, kind: ToolKind::Execute, parameters }
+    }
+
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+        Box::pin(async { Ok(Params::read(args, ctx)?.targets(&ctx.roots)) })
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        _base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async {
+            let params = match Params::read(args, ctx) {
+                Ok(it) => it,
+                Err(error) => return ToolOutput::failed(error),
+            };
+            let silence = Some(ctx.settings.shell_inactivity_s).filter(|it| *it > 0).map(Duration::from_secs);
+            self.execute(&params, silence, ctx).await
+        })
+    }
+}
+
+/// Whether somebody will still print when the call has returned.
+fn goes_on(ending: &Ending, child: &Child) -> bool {
+    match ending {
+        Ending::Running => true,
+        Ending::Exited(exit) => !exit.left.is_empty() && child.is_open(),
+        Ending::Cancelled | Ending::Silent(_) => false,
+    }
+}
+
+/// Leaves what still runs to itself; returns where its output goes. Without a log it is read on all the same.
+async fn let_go(child: Child, so_far: &str, ctx: &ToolContext) -> Option<crate::base::path::AbsPath> {
+    let (path, log) = match Log::create(&ctx.scratch, so_far).await {
+        Ok((path, log)) => (Some(path), Some(log)),
+        Err(_) => (None, None),
+    };
+    tokio::spawn(log::read_on(child, log));
+    path
+}
+
+fn start_error(error: &io::Error) -> ToolError {
+    let message = match error.kind() {
+        io::ErrorKind::ArgumentListTooLong => {
+            "The command is too long for the system. Write it to a file and run that.".to_owned()
+        }
+        _ => format!("The command could not be started: {error}"),
+    };
+    ToolError::new("shell_execute_error", message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! The words that a finished command becomes, for the model, for people and for programs.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::watch::Ending;
+use crate::{
+    base::{
+        content::Part,
+        path::AbsPath,
+        text::tail,
+        tool::{Display, ToolOutput},
+    },
+    world::process::Exit,
+};
+
+/// The most that people are shown at the end; they saw the rest while it ran.
+const SHOWN: usize = 100_000;
+
+/// What is known when the call returns.
+pub struct Facts {
+    pub ending: Ending,
+    pub pid: u32,
+    /// Plain, its end kept.
+    pub text: String,
+    /// Where what still runs goes on printing to.
+    pub log: Option<AbsPath>,
+}
+
+impl Facts {
+    pub fn report(self) -> ToolOutput {
+        let (content, data, summary, exit) = match &self.ending {
+            Ending::Exited(exit) => (self.result(exit), exit_data(exit), exit_summary(exit), exit.code),
+            Ending::Cancelled => {
+                let why = "Command was cancelled by user before it could complete.";
+                (
+                    self.cut_short(why),
+                    json!({ "exitCode": null, "cancelled": true }),
+                    Some("Cancelled".to_owned()),
+                    None,
+                )
+            }
+            Ending::Silent(time) => {
+                let why = format!(
+                    "Command was automatically cancelled because it exceeded the timeout of {} without output.",
+                    minutes(*time)
+                );
+                (
+                    self.cut_short(&why),
+                    json!({ "exitCode": null, "timedOut": true }),
+                    Some("Timed out".to_owned()),
+                    None,
+                )
+            }
+            Ending::Running => {
+                let data = json!({ "exitCode": null, "background": true, "pid": self.pid, "log": self.log });
+                (self.running(), data, Some(format!("In background, PID {}", self.pid)), None)
+            }
+        };
+        let display = Display::Terminal { text: tail(&self.text, SHOWN).to_owned(), exit };
+        ToolOutput {
+            content: vec![Part::text(content)],
+            display: Some(display),
+            summary,
+            data,
+            ..ToolOutput::default()
+        }
+    }
+
+    fn result(&self, exit: &Exit) -> String {
+        let mut lines = vec![format!("Output: {}", untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned()))];
+        lines.extend(exit.code.filter(|it| *it != 0).map(|it| format!("Exit Code: {it}")));
+        lines.extend(exit.signal.as_ref().map(|it| format!("Signal: {it}")));
+        if !exit.left.is_empty() {
+            let left: Vec<_> = exit.left.iter().map(u32::to_string).collect();
+            lines.push(format!("Background PIDs: {}", left.join(", ")));
+            lines.push(format!("Process Group PGID: {}", self.pid));
+            lines.extend(self.log.as_ref().map(|it| format!("Background Output: {it}")));
+        }
+        lines.join("\n")
+    }
+
+    fn cut_short(&self, why: &str) -> String {
+        match untrusted(&self.text) {
+            Some(text) => format!("{why} Below is the output before it was cancelled:\n{text}"),
+            None => format!("{why} There was no output before it was cancelled."),
+        }
+    }
+
+    fn running(&self) -> String {
+        let text = untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned());
+        let log = self.log.as_ref().map(|it| format!("\nIts output goes to: {it}")).unwrap_or_default();
+        format!("Command is running in background. PID: {}. Initial output:\n{text}{log}", self.pid)
+    }
+}
+
+fn exit_data(exit: &Exit) -> Value {
+    let mut data = json!({ "exitCode": exit.code, "signal": exit.signal });
+    if !exit.left.is_empty() {
+        data["backgroundPids"] = json!(exit.left);
+    }
+    data
+}
+
+fn exit_summary(exit: &Exit) -> Option<String> {
+    match (exit.code, &exit.signal) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("Exit code {code}")),
+        (None, signal) => signal.as_ref().map(|it| format!("Ended by {it}")),
+    }
+}
+
+fn minutes(time: Duration) -> String {
+    match time.as_secs() {
+        0..60 => format!("{} seconds", time.as_secs_f64()),
+        _ => format!("{:.1} minutes", time.as_secs_f64() / 60.0),
+    }
+}
+
+/// Marks `text` as not ours, so that the model takes no orders from it; `None` when there is nothing.
+fn untrusted(text: &str) -> Option<String> {
+    let text = text.trim_end();
+    (!text.trim().is_empty()).then(|| format!("<untrusted_context>\n{}\n</untrusted_context>", without_closing(text)))
+}
+
+/// `text` with every closing tag made harmless, or it could step out of the mark.
+fn without_closing(text: &str) -> String {
+    let mut res = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        let (before, tag) = rest.split_at(at);
+        res.push_str(before);
+        res.push_str(if is_closing(tag) { "&lt;" } else { "<" });
+        rest = tag.get(1..).unwrap_or_default();
+    }
+    res + rest
+}
+
+fn is_closing(tag: &str) -> bool {
+    const NAME: &str = "untrusted_context";
+    let name = tag.get(1..).and_then(|it| it.trim_start().strip_prefix('/')).map(str::trim_start);
+    name.and_then(|it| it.get(..NAME.len())).is_some_and(|it| it.eq_ignore_ascii_case(NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::{Facts, minutes, without_closing};
+    use crate::{
+        base::{content::joined_text, path::AbsPath},
+        world::{process::Exit, tools::shell::watch::Ending},
+    };
+
+    fn check(ending: Ending, text: &str, expected: &str) -> serde_json::Value {
+        let log = AbsPath::new("/s/b.log");
+        let output = Facts { ending, pid: 7, text: text.to_owned(), log }.report();
+        assert_eq!(joined_text(&output.content), expected);
+        output.data
+    }
+
+    #[test]
+    fn words_for_each_ending() {
+        let text = |it: &str| format!("<untrusted_context>\n{it}\n</untrusted_context>");
+        let exit =
+            |code, signal: Option<&str>, left| Ending::Exited(Exit { code, signal: signal.map(str::to_owned), left });
+        check(exit(Some(0), None, vec![]), "hi\n", &format!("Output: {}", text("hi")));
+        let data = check(exit(Some(3), None, vec![]), "\n", "Output: (empty)\nExit Code: 3");
+        assert_eq!(data, json!({ "exitCode": 3, "signal": null }));
+        check(exit(None, Some("SIGKILL"), vec![]), "", "Output: (empty)\nSignal: SIGKILL");
+        let left = "Output: (empty)\nBackground PIDs: 8, 9\nProcess Group PGID: 7\nBackground Output: /s/b.log";
+        check(exit(Some(0), None, vec![8, 9]), "", left);
+        let why = "Command was cancelled by user before it could complete.";
+        check(Ending::Cancelled, "", &format!("{why} There was no output before it was cancelled."));
+        let below = format!("{why} Below is the output before it was cancelled:\n{}", text("x"));
+        let data = check(Ending::Cancelled, "x", &below);
+        assert_eq!(data, json!({ "exitCode": null, "cancelled": true }));
+        let why = "Command was automatically cancelled because it exceeded the timeout of 5.0 minutes without output.";
+        let silent = Ending::Silent(Duration::from_secs(300));
+        check(silent, "", &format!("{why} There was no output before it was cancelled."));
+        let running =
+            "Command is running in background. PID: 7. Initial output:\n(empty)\nIts output goes to: /s/b.log";
+        check(Ending::Running, "", running);
+    }
+
+    #[test]
+    fn nothing_steps_out_of_the_mark() {
+        assert_eq!(without_closing("a</untrusted_context>b<c>"), "a&lt;/untrusted_context>b<c>");
+        assert_eq!(without_closing("< / UNTRUSTED_context >"), "&lt; / UNTRUSTED_context >");
+        assert_eq!(without_closing("<</untrusted_contex<ñ"), "<</untrusted_contex<ñ");
+        assert_eq!(without_closing("</untrusted_contexñ"), "</untrusted_contexñ");
+    }
+
+    #[test]
+    fn short_times_are_seconds() {
+        assert_eq!(minutes(Duration::from_millis(1500)), "1.5 seconds");
+        assert_eq!(minutes(Duration::from_secs(90)), "1.5 minutes");
+    }
+}
