@@ -1,1 +1,247 @@
+//! Real processes: what they print, how they end, and that nobody survives.
 
+use std::{
+    future::Future,
+    os::fd::AsRawFd,
+    time::{Duration, Instant},
+};
+
+use tokio::io::AsyncWriteExt;
+
+use super::{Child, Exit, Groups, Happening, Spawn, Stdin};
+use crate::base::path::AbsPath;
+
+/// Far more than anything here takes on a slow machine.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn shell(groups: &Groups, script: &str) -> Child {
+    start(groups, "bash", &["-c", script], Stdin::Null)
+}
+
+fn start(groups: &Groups, program: &str, args: &[&str], stdin: Stdin) -> Child {
+    let path = std::env::var("PATH").unwrap();
+    let env = [("PATH".to_owned(), path)];
+    let cwd = AbsPath::new("/").unwrap();
+    Spawn { program, args, cwd: &cwd, env: &env, stdin }.start(groups).unwrap()
+}
+
+async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, what).await.expect("took too long")
+}
+
+/// Everything printed until the exit.
+async fn run(child: &mut Child) -> (String, Exit) {
+    let mut text = String::new();
+    loop {
+        match in_time(child.next()).await {
+            Happening::Output(it) => text += &it,
+            Happening::Exited(exit) => return (text, exit),
+            Happening::Closed => panic!("closed before the exit"),
+        }
+    }
+}
+
+/// Reads until `count` whole lines are there: here, process ids.
+async fn ids(child: &mut Child, count: usize) -> Vec<u32> {
+    let mut text = String::new();
+    while text.matches('\n').count() < count {
+        match in_time(child.next()).await {
+            Happening::Output(it) => text += &it,
+            it => panic!("{it:?} after {text:?}"),
+        }
+    }
+    text.lines().map(|it| it.trim().parse().unwrap()).collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, it)| !it.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Returns how long it took until all of them were dead.
+async fn all_dead(pids: &[u32]) -> Duration {
+    let start = Instant::now();
+    let mut tick = tokio::time::interval(Duration::from_millis(2));
+    let dead = async {
+        while pids.iter().any(|it| is_alive(*it)) {
+            tick.tick().await;
+        }
+    };
+    in_time(dead).await;
+    start.elapsed()
+}
+
+#[tokio::test]
+async fn both_streams_in_order_and_the_code() {
+    let mut child = shell(&Groups::default(), "echo one; echo two >&2; printf 'thr\\303'; printf '\\261e'; exit 3");
+    let (text, exit) = run(&mut child).await;
+    assert_eq!(text, "one\ntwo\nthrñe");
+    assert_eq!(exit, Exit { code: Some(3), signal: None, left: vec![] });
+    assert_eq!(in_time(child.next()).await, Happening::Closed);
+}
+
+#[tokio::test]
+async fn ended_by_a_signal() {
+    let (_, exit) = run(&mut shell(&Groups::default(), "kill -9 $$")).await;
+    assert_eq!(exit, Exit { code: None, signal: Some("SIGKILL".to_owned()), left: vec![] });
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_so() {
+    let cwd = AbsPath::new("/").unwrap();
+    let spawn = Spawn { program: "no-such-program", args: &[], cwd: &cwd, env: &[], stdin: Stdin::Null };
+    assert_eq!(spawn.start(&Groups::default()).map(drop).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn stdin_reaches_it() {
+    let mut child = start(&Groups::default(), "cat", &[], Stdin::Piped);
+    let mut stdin = child.take_stdin().unwrap();
+    stdin.write_all(b"hello").await.unwrap();
+    drop(stdin);
+    assert_eq!(run(&mut child).await.0, "hello");
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_given() {
+    assert!(std::env::vars_os().count() > 1, "there must be something that could leak");
+    let env = [("A", "1"), ("PATH", "/usr/bin:/bin"), ("A", "2")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let cwd = AbsPath::new("/").unwrap();
+    let spawn = Spawn { program: "env", args: &[], cwd: &cwd, env: &env, stdin: Stdin::Null };
+    let (text, _) = run(&mut spawn.start(&Groups::default()).unwrap()).await;
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["A=2", "PATH=/usr/bin:/bin"]);
+}
+
+#[tokio::test]
+async fn no_descriptor_and_no_terminal_of_ours() {
+    let ours = tempfile::NamedTempFile::new().unwrap();
+    assert!(ours.as_raw_fd() > 2);
+    let script = "readlink /proc/$$/fd/*; cut -d' ' -f5,6,7 /proc/$$/stat; echo $$";
+    let (text, _) = run(&mut shell(&Groups::default(), script)).await;
+    assert!(!text.contains(ours.path().to_str().unwrap()), "{text}");
+    let pipes = text.lines().filter(|it| it.starts_with("pipe:")).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(pipes.len(), 1, "only its own: {text}");
+    let [.., ids, pid] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert_eq!(ids, format!("{pid} {pid} 0"), "group, session, and no terminal");
+}
+
+#[tokio::test]
+async fn dropped_with_its_grandchildren() {
+    let groups = Groups::default();
+    let mut child = shell(&groups, "sh -c 'sleep 300 & echo $!; echo $$; sleep 300; true' & echo $$; wait");
+    let mut pids = ids(&mut child, 3).await;
+    pids.push(child.pid());
+    assert!(pids.iter().all(|it| is_alive(*it)));
+    drop(child);
+    assert!(all_dead(&pids).await < Duration::from_millis(450), "TERM is enough");
+}
+
+#[tokio::test]
+async fn whoever_ignores_term_is_killed() {
+    let groups = Groups::default();
+    let mut child = shell(&groups, "trap '' TERM; sleep 300 & echo $!; echo $$; while :; do sleep 300; done");
+    let pids = ids(&mut child, 2).await;
+    child.end();
+    let (_, exit) = run(&mut child).await;
+    assert_eq!(exit.signal.as_deref(), Some("SIGKILL"));
+    all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn whoever_left_the_group_is_found() {
+    let groups = Groups::default();
+    let script =
+        "set -m; sleep 300 & echo $!; setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 300; done' & wait";
+    let mut child = shell(&groups, script);
+    let pids = ids(&mut child, 2).await;
+    drop(child);
+    all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn a_background_child_does_not_hold_us() {
+    let groups = Groups::default();
+    let mut child = shell(&groups, "sleep 300 & echo $!");
+    let begin = Instant::now();
+    let (text, exit) = run(&mut child).await;
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    let pid: u32 = text.trim().parse().unwrap();
+    assert_eq!((exit.code, &exit.left[..]), (Some(0), &[pid][..]));
+    assert!(child.is_open());
+    drop(child);
+    assert!(is_alive(pid), "it ended before it was dropped: what it left may live");
+    in_time(groups.kill_all()).await;
+    all_dead(&[pid]).await;
+}
+
+#[tokio::test]
+async fn a_talkative_background_child_does_not_hold_us() {
+    let groups = Groups::default();
+    let mut child = shell(&groups, "(while :; do echo x; done) & exit 7");
+    let (_, exit) = run(&mut child).await;
+    assert_eq!((exit.code, exit.left.len()), (Some(7), 1));
+    assert!(matches!(in_time(child.next()).await, Happening::Output(_)), "it can still be heard");
+    child.end();
+    all_dead(&exit.left).await;
+}
+
+#[tokio::test]
+async fn silent_background_children_are_found() {
+    let groups = Groups::default();
+    let mut child = shell(&groups, "set -m; sleep 300 >/dev/null 2>&1 & echo $!");
+    let (text, exit) = run(&mut child).await;
+    let pid: u32 = text.trim().parse().unwrap();
+    assert_eq!(exit.left, [pid]);
+    child.end();
+    all_dead(&[pid]).await;
+}
+
+#[tokio::test]
+async fn kill_all_takes_less_than_a_second() {
+    let groups = Groups::default();
+    in_time(groups.kill_all()).await;
+    let stubborn = "trap '' TERM; echo $$; while :; do sleep 300; done";
+    let mut children = [shell(&groups, stubborn), shell(&groups, "echo $$; sleep 300; true"), shell(&groups, stubborn)];
+    let mut pids = Vec::new();
+    for child in &mut children {
+        pids.extend(ids(child, 1).await);
+    }
+    let begin = Instant::now();
+    in_time(groups.kill_all()).await;
+    let took = begin.elapsed();
+    assert!(took < Duration::from_millis(950), "{took:?}");
+    all_dead(&pids).await;
+    let late = shell(&groups, "sleep 300");
+    all_dead(&[late.pid()]).await;
+}
+
+#[tokio::test]
+async fn the_last_handle_takes_all_with_it() {
+    let groups = Groups::default();
+    let mut child = shell(&groups, "sleep 300 & echo $!");
+    let (_, exit) = run(&mut child).await;
+    drop(child);
+    assert!(is_alive(exit.left[0]));
+    drop(groups);
+    all_dead(&exit.left).await;
+}
+
+#[tokio::test]
+async fn dropped_while_the_runtime_goes_away() {
+    let pid = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut child = shell(&Groups::default(), "trap '' TERM; echo $$; while :; do sleep 300; done");
+            let pid = ids(&mut child, 1).await[0];
+            tokio::spawn(async move {
+                let _child = child;
+                std::future::pending::<()>().await;
+            });
+            tokio::task::yield_now().await;
+            pid
+        })
+    });
+    all_dead(&[pid.join().unwrap()]).await;
+}

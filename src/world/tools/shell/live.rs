@@ -15,29 +15,20 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// The most that one update holds, without the note on what was left out.
 const CHUNK: usize = 16 * 1024;
 
-/// Holds what was not shown yet: its end. The command never waits for the editor.
+/// Shows what is pushed. The command never waits for the editor: what is too much is left out.
 pub struct Live {
     progress: Progress,
-    fresh: String,
-    omitted: usize,
-    next: Instant,
+    fresh: Fresh,
     sending: Option<BoxFuture<'static, ()>>,
 }
 
 impl Live {
     pub fn new(progress: Progress) -> Self {
-        Self { progress, fresh: String::new(), omitted: 0, next: Instant::now(), sending: None }
+        Self { progress, fresh: Fresh::new(Instant::now()), sending: None }
     }
 
     pub fn push(&mut self, text: &str) {
-        let kept = tail(text, CHUNK);
-        self.omitted += text.len() - kept.len();
-        self.fresh.push_str(kept);
-        if self.fresh.len() > CHUNK {
-            let kept = tail(&self.fresh, CHUNK).to_owned();
-            self.omitted += self.fresh.len() - kept.len();
-            self.fresh = kept;
-        }
+        self.fresh.push(text);
     }
 
     /// One step of showing: returns when something moved, never when there is nothing to show. Dropping the future
@@ -48,10 +39,10 @@ impl Live {
             self.sending = None;
             return;
         }
-        if self.fresh.is_empty() {
-            std::future::pending::<()>().await;
+        match self.fresh.due() {
+            Some(due) => sleep_until(due).await,
+            None => std::future::pending().await,
         }
-        sleep_until(self.next).await;
         self.send();
     }
 
@@ -70,17 +61,49 @@ impl Live {
     }
 
     fn send(&mut self) {
-        let fresh = std::mem::take(&mut self.fresh);
-        let (shown, rest) = plain(&fresh);
-        rest.clone_into(&mut self.fresh);
-        self.next = Instant::now() + PERIOD;
-        let text = match std::mem::take(&mut self.omitted) {
+        self.sending = self.fresh.take(Instant::now()).map(|text| (self.progress)(text));
+    }
+}
+
+/// What was not shown yet: its end. Asks no clock.
+struct Fresh {
+    text: String,
+    omitted: usize,
+    next: Instant,
+}
+
+impl Fresh {
+    fn new(now: Instant) -> Self {
+        Self { text: String::new(), omitted: 0, next: now }
+    }
+
+    fn push(&mut self, text: &str) {
+        let kept = tail(text, CHUNK);
+        self.omitted += text.len() - kept.len();
+        self.text.push_str(kept);
+        if self.text.len() > CHUNK {
+            let kept = tail(&self.text, CHUNK).to_owned();
+            self.omitted += self.text.len() - kept.len();
+            self.text = kept;
+        }
+    }
+
+    /// When to take it, if there is anything.
+    fn due(&self) -> Option<Instant> {
+        (!self.text.is_empty()).then_some(self.next)
+    }
+
+    /// For people; an escape sequence that is not complete stays for the next time.
+    fn take(&mut self, now: Instant) -> Option<String> {
+        let text = std::mem::take(&mut self.text);
+        let (shown, rest) = plain(&text);
+        rest.clone_into(&mut self.text);
+        self.next = now + PERIOD;
+        let res = match std::mem::take(&mut self.omitted) {
             0 => shown,
             omitted => format!("… {omitted} bytes omitted\n{shown}"),
         };
-        if !text.is_empty() {
-            self.sending = Some((self.progress)(text));
-        }
+        (!res.is_empty()).then_some(res)
     }
 }
 
@@ -88,73 +111,63 @@ impl Live {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use tokio::{
-        sync::{Semaphore, mpsc},
-        time::{Instant, timeout},
-    };
+    use futures_util::FutureExt;
+    use tokio::{sync::Semaphore, time::Instant};
 
-    use super::{CHUNK, Live};
-    use crate::world::tools::Progress;
+    use super::{CHUNK, Fresh, Live};
 
-    fn recorder(gate: Arc<Semaphore>) -> (Progress, mpsc::UnboundedReceiver<(u128, String)>) {
-        let (sender, shown) = mpsc::unbounded_channel();
+    #[test]
+    fn first_at_once_then_every_50_ms() {
         let start = Instant::now();
-        let progress: Progress = Arc::new(move |text| {
+        let mut fresh = Fresh::new(start);
+        let mut shown = Vec::new();
+        for ms in (0..120).step_by(10) {
+            let now = start + Duration::from_millis(ms);
+            fresh.push(&format!("{ms} "));
+            if fresh.due().is_some_and(|it| it <= now) {
+                shown.extend(fresh.take(now));
+            }
+        }
+        assert_eq!(shown, ["0 ", "10 20 30 40 50 ", "60 70 80 90 100 "]);
+        fresh.push("end\x1b[0m\x1b[");
+        assert_eq!(fresh.take(start).as_deref(), Some("110 end"));
+        fresh.push("1mbold");
+        assert_eq!(fresh.take(start).as_deref(), Some("bold"));
+        assert_eq!((fresh.due(), fresh.take(start)), (None, None));
+    }
+
+    #[test]
+    fn too_much_is_left_out() {
+        let mut fresh = Fresh::new(Instant::now());
+        for _ in 0..1000 {
+            fresh.push(&"é".repeat(1000));
+            assert!(fresh.text.len() <= CHUNK);
+        }
+        fresh.push(&"z".repeat(CHUNK - 1));
+        let text = fresh.take(Instant::now()).unwrap();
+        assert_eq!(text, format!("… 2000000 bytes omitted\n{}", "z".repeat(CHUNK - 1)));
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_stops_nobody() {
+        let gate = Arc::new(Semaphore::new(0));
+        let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
+        let open = gate.clone();
+        let mut live = Live::new(Arc::new(move |text| {
             let (sender, gate) = (sender.clone(), gate.clone());
             Box::pin(async move {
                 gate.acquire().await.unwrap().forget();
-                sender.send((start.elapsed().as_millis(), text)).unwrap();
+                sender.send(text).unwrap();
             })
-        });
-        (progress, shown)
-    }
-
-    /// Steps for `ms` of (paused) time.
-    async fn run(live: &mut Live, ms: u64) {
-        let all = async {
-            loop {
-                live.step().await;
-            }
-        };
-        _ = timeout(Duration::from_millis(ms), all).await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn first_at_once_then_every_50_ms() {
-        let (progress, mut shown) = recorder(Arc::new(Semaphore::new(99)));
-        let mut live = Live::new(progress);
-        for n in 0..11 {
-            live.push(&n.to_string());
-            run(&mut live, 10).await;
-        }
-        live.push("end\x1b[0m\x1b[");
+        }));
+        live.push("first ");
+        live.step().await;
+        assert!(live.step().now_or_never().is_none(), "it waits for the reader");
+        live.push("second ");
+        live.push("third");
+        open.add_permits(9);
         live.finish().await;
         let shown: Vec<_> = std::iter::from_fn(|| shown.try_recv().ok()).collect();
-        let texts: Vec<_> = shown.iter().map(|it| it.1.as_str()).collect();
-        assert_eq!(texts, ["0", "12345", "678910", "end"]);
-        assert_eq!(shown[0].0, 0);
-        assert!(shown.windows(2).take(2).all(|it| it[1].0 - it[0].0 >= 50), "{shown:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_gets_the_end() {
-        let gate = Arc::new(Semaphore::new(1));
-        let (progress, mut shown) = recorder(gate.clone());
-        let mut live = Live::new(progress);
-        live.push("first");
-        run(&mut live, 1).await;
-        live.push("blocked");
-        run(&mut live, 100).await;
-        for _ in 0..1000 {
-            live.push(&"é".repeat(1000));
-            assert!(live.fresh.len() <= CHUNK);
-        }
-        live.push(&"z".repeat(CHUNK - 1));
-        gate.add_permits(9);
-        live.finish().await;
-        let texts: Vec<_> = std::iter::from_fn(|| shown.try_recv().ok()).map(|it| it.1).collect();
-        assert_eq!(texts[..2], ["first", "blocked"]);
-        assert_eq!(texts[2], format!("… 2000000 bytes omitted\n{}", "z".repeat(CHUNK - 1)));
-        assert_eq!(texts.len(), 3);
+        assert_eq!(shown, ["first ", "second third"]);
     }
 }

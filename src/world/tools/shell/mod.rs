@@ -23,6 +23,7 @@ use super::{Builtin, ToolContext};
 use crate::{
     base::{
         fs::BoxFuture,
+        path::AbsPath,
         tool::{BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::process::{Child, Groups, Spawn, Stdin},
@@ -153,7 +154,7 @@ fn goes_on(ending: &Ending, child: &Child) -> bool {
 }
 
 /// Leaves what still runs to itself; returns where its output goes. Without a log it is read on all the same.
-async fn let_go(child: Child, so_far: &str, ctx: &ToolContext) -> Option<crate::base::path::AbsPath> {
+async fn let_go(child: Child, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
     let (path, log) = match Log::create(&ctx.scratch, so_far).await {
         Ok((path, log)) => (Some(path), Some(log)),
         Err(_) => (None, None),

@@ -96,11 +96,10 @@ impl Facts {
 }
 
 fn exit_data(exit: &Exit) -> Value {
-    let mut data = json!({ "exitCode": exit.code, "signal": exit.signal });
-    if !exit.left.is_empty() {
-        data["backgroundPids"] = json!(exit.left);
+    match exit.left.is_empty() {
+        true => json!({ "exitCode": exit.code, "signal": exit.signal }),
+        false => json!({ "exitCode": exit.code, "signal": exit.signal, "backgroundPids": exit.left }),
     }
-    data
 }
 
 fn exit_summary(exit: &Exit) -> Option<String> {
