@@ -1,0 +1,253 @@
+//! A raw client: starts the binary, writes lines, reads messages with a deadline, and accepts no loose ends.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::ledger::Ledger;
+
+/// A guard against hanging, not a measurement.
+pub const WATCHDOG: Duration = Duration::from_secs(10);
+
+/// A home, a workspace, and what the binary is started with.
+pub struct Sandbox {
+    dir: TempDir,
+    pub args: Vec<OsString>,
+    pub env: Vec<(String, String)>,
+}
+
+impl Sandbox {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["home", "ws"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        Self { dir, args: vec!["acp".into()], env: vec![("CASTOR_TRUST_WORKSPACE".into(), "true".into())] }
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap().join("ws")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap().join("home")
+    }
+
+    /// Writes a file into the sandbox, parents included.
+    pub fn write(&self, path: impl AsRef<Path>, content: &str) -> PathBuf {
+        let path = self.dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn stderr(&self) -> PathBuf {
+        self.dir.path().join("stderr")
+    }
+
+    fn command(&self) -> Command {
+        let mut res = Command::new(env!("CARGO_BIN_EXE_castor"));
+        res.args(&self.args).current_dir(self.workspace());
+        res.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        res.env("HOME", self.home()).env("CASTOR_HOME", self.home().join(".castor")).env("LANG", "C.UTF-8");
+        res.envs(self.env.iter().map(|(name, value)| (name, value)));
+        res
+    }
+}
+
+/// One running agent. Dropping it closes it and fails the test where something was left unsaid.
+pub struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Vec<u8>>,
+    stderr: PathBuf,
+    pub ledger: Ledger,
+    transcript: Vec<String>,
+    next_id: u64,
+    done: bool,
+}
+
+impl Client {
+    pub fn start(sandbox: &Sandbox) -> Self {
+        let errors = File::options().create(true).append(true).open(sandbox.stderr()).unwrap();
+        let mut command = sandbox.command();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stdout.split(b'\n').map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+            stderr: sandbox.stderr(),
+            ledger: Ledger::default(),
+            transcript: Vec::new(),
+            next_id: 0,
+            done: false,
+        }
+    }
+
+    /// Sends bytes as they are. An agent that is gone shows when its messages are read.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        self.transcript.push(format!("-> {}", shown(bytes)));
+        self.ledger.sent(bytes);
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
+        }
+    }
+
+    pub fn send(&mut self, message: &Value) {
+        self.send_bytes(format!("{message}\n").as_bytes());
+    }
+
+    pub fn request_as(&mut self, id: Value, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// The next message, or `None` at the end of the agent's output.
+    pub fn next(&mut self) -> Result<Option<Value>, String> {
+        match self.next_within(WATCHDOG)? {
+            Next::Nothing => Err(format!("nothing came for {} s", WATCHDOG.as_secs())),
+            Next::End => Ok(None),
+            Next::Message(it) => Ok(Some(it)),
+        }
+    }
+
+    pub fn next_within(&mut self, limit: Duration) -> Result<Next, String> {
+        let line = match self.lines.recv_timeout(limit) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => return Ok(Next::Nothing),
+            Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
+        };
+        self.transcript.push(format!("<- {}", shown(&line)));
+        let message = self.ledger.received(&line);
+        match (message, self.ledger.problems(false).first()) {
+            (Some(it), None) => Ok(Next::Message(it)),
+            (_, Some(why)) => Err(why.clone()),
+            (None, None) => Err("an unreadable line".to_owned()),
+        }
+    }
+
+    /// Sends a request and reads up to its response; returns it and what came before.
+    pub fn call(&mut self, method: &str, params: Value) -> Result<(Value, Vec<Value>), String> {
+        self.next_id += 1;
+        let id = json!(format!("call-{}", self.next_id));
+        self.request_as(id.clone(), method, params);
+        let mut before = Vec::new();
+        while let Some(message) = self.next()? {
+            if message["id"] == id && message.get("method").is_none() {
+                return Ok((message, before));
+            }
+            before.push(message);
+        }
+        Err(format!("the agent ended before it answered {method}"))
+    }
+
+    /// As [`Client::call`], for requests that must work.
+    pub fn result(&mut self, method: &str, params: Value) -> Result<Value, String> {
+        let (response, _) = self.call(method, params)?;
+        response.get("result").cloned().ok_or_else(|| format!("{method} failed: {}", response["error"]))
+    }
+
+    pub fn initialize(&mut self, capabilities: &Value) -> Result<Value, String> {
+        let info = json!({"name": "it", "version": "1"});
+        let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": info});
+        self.result("initialize", params)
+    }
+
+    /// A session in `cwd`; gives back its id.
+    pub fn new_session(&mut self, cwd: &Path) -> Result<String, String> {
+        let result = self.result("session/new", json!({"cwd": cwd, "mcpServers": []}))?;
+        Ok(result["sessionId"].as_str().unwrap_or_default().to_owned())
+    }
+
+    pub fn close_stdin(&mut self) {
+        self.transcript.push("-> (end)".to_owned());
+        self.ledger.close();
+        self.stdin = None;
+    }
+
+    /// SIGKILL, then everything that had been shown before it.
+    pub fn kill(&mut self) -> Result<Vec<Value>, String> {
+        self.ledger.close();
+        self.done = true;
+        self.child.kill().map_err(|it| it.to_string())?;
+        self.child.wait().map_err(|it| it.to_string())?;
+        let mut res = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(WATCHDOG) {
+            res.extend(serde_json::from_slice::<Value>(&line).ok());
+        }
+        Ok(res)
+    }
+
+    /// Closes the agent's input, unless that is done, and waits for its end. Returns its last messages, unread until now.
+    pub fn end(&mut self) -> Result<(ExitStatus, Vec<Value>), String> {
+        self.done = true;
+        let owed = self.ledger.problems(true);
+        if let Some(first) = owed.first() {
+            return Err(first.clone());
+        }
+        if self.stdin.is_some() {
+            self.close_stdin();
+        }
+        let mut rest = Vec::new();
+        while let Some(message) = self.next()? {
+            rest.push(message);
+        }
+        let status = self.child.wait().map_err(|it| it.to_string())?;
+        Ok((status, rest))
+    }
+
+    /// What was said on all three channels.
+    pub fn transcript(&self) -> String {
+        let errors = fs::read(&self.stderr).unwrap_or_default();
+        let errors = String::from_utf8_lossy(&errors);
+        format!("{}\n-- stderr --\n{errors}", self.transcript.join("\n"))
+    }
+}
+
+pub enum Next {
+    Message(Value),
+    /// Nothing within the time.
+    Nothing,
+    /// The agent closed its output.
+    End,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let ended = if self.done || thread::panicking() { Ok(None) } else { self.end().map(Some) };
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        match ended {
+            Ok(Some((_, rest))) => assert!(rest.is_empty(), "nobody read {rest:?}\n{}", self.transcript()),
+            Ok(None) => (),
+            Err(why) => panic!("{why}\n{}", self.transcript()),
+        }
+    }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    const MAX: usize = 2000;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX)]);
+    let more = if bytes.len() > MAX { format!("… ({} bytes)", bytes.len()) } else { String::new() };
+    format!("{}{more}", text.trim_end_matches('\n'))
+}

@@ -1,0 +1,351 @@
+//! Plays a conversation: sends what it says, and compares what comes with what it expects.
+
+use std::{collections::VecDeque, fs, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+    alias::Aliases,
+    file::{self, Answer, File, Step},
+    pattern::{Expected, Line, Mark},
+};
+use crate::client::{Client, Next, Sandbox};
+
+/// Left out unless the file says `show all`; they are validated all the same.
+const QUIET_UPDATES: &[&str] = &["usage_update", "session_info_update", "available_commands_update"];
+/// While expected lines are rewritten: how long to listen where nobody can tell that all has been said.
+const LISTEN: Duration = Duration::from_millis(1500);
+
+/// The text of the file, with its expected lines rewritten if `update`; or what is wrong.
+pub fn play(text: &str, update: bool) -> Result<String, String> {
+    let file = file::parse(text)?;
+    let mut player = Player::start(&file);
+    let played = player.all(&file, update);
+    let transcript = player.client.transcript();
+    match played {
+        Ok(()) => Ok(player.rewritten(text)),
+        Err(why) => {
+            let _ = player.client.kill();
+            Err(format!("{why}\n-- transcript --\n{transcript}"))
+        }
+    }
+}
+
+struct Player {
+    sandbox: Sandbox,
+    client: Client,
+    aliases: Aliases,
+    show_all: bool,
+    n_runs: usize,
+    n_requests: u64,
+    /// Read, but not yet expected.
+    peeked: VecDeque<Line>,
+    /// Lines of the file with what is to stand there instead.
+    new_blocks: Vec<(std::ops::Range<usize>, Vec<String>)>,
+}
+
+impl Player {
+    fn start(file: &File) -> Self {
+        let mut sandbox = Sandbox::new();
+        let header = &file.header;
+        let aliases = Aliases::new(&sandbox.workspace(), &sandbox.home());
+        for (path, content) in &header.files {
+            sandbox.write(path, &aliases.expand(content));
+        }
+        sandbox.args.extend(header.args.iter().map(|it| aliases.expand(it).into()));
+        if header.untrusted {
+            sandbox.env.clear();
+        }
+        sandbox.env.extend(header.env.iter().map(|(name, it)| (name.clone(), aliases.expand(it))));
+        let client = launch(&mut sandbox, file, 0, &aliases);
+        Self {
+            sandbox,
+            client,
+            aliases,
+            show_all: header.show_all,
+            n_runs: 1,
+            n_requests: 0,
+            peeked: VecDeque::new(),
+            new_blocks: Vec::new(),
+        }
+    }
+
+    fn all(&mut self, file: &File, update: bool) -> Result<(), String> {
+        self.open(file)?;
+        for (idx, step) in file.steps.iter().enumerate() {
+            match step {
+                Step::Expect(lines, _) if update => {
+                    let last = !file.steps[idx + 1..].iter().any(|it| matches!(it, Step::Expect(..)));
+                    self.listen(step, lines, last)?;
+                }
+                _ => self.step(file, step)?,
+            }
+        }
+        self.finish()
+    }
+
+    /// What the header does not leave to the file.
+    fn open(&mut self, file: &File) -> Result<(), String> {
+        let header = &file.header;
+        if header.bare {
+            return Ok(());
+        }
+        self.client.initialize(header.capabilities.as_ref().unwrap_or(&json!({})))?;
+        if !header.no_session && self.n_runs == 1 {
+            let id = self.client.new_session(&self.sandbox.workspace())?;
+            self.aliases.name('s', &id);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, file: &File, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Request { method, params } => {
+                self.n_requests += 1;
+                let params = self.params(method, params)?;
+                self.client.request_as(json!(self.n_requests), method, params);
+            }
+            Step::Notify { method, params } => {
+                let params = self.params(method, params)?;
+                self.client.notify(method, params);
+            }
+            Step::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => self.client.send_bytes(self.aliases.expand(text).as_bytes()),
+                Err(_) => self.client.send_bytes(bytes),
+            },
+            Step::Answer { nth, answer } => self.answer(*nth, answer)?,
+            Step::Eof => self.client.close_stdin(),
+            Step::Restart => self.restart(file)?,
+            Step::Expect(_, expected) => self.expect(expected)?,
+            Step::FileIs { path, content } => self.check_file(path, content.as_deref())?,
+            Step::Exit(code) => self.check_exit(*code)?,
+        }
+        Ok(())
+    }
+
+    /// Placeholders filled in; requests about a session are about the first unless they say otherwise.
+    fn params(&self, method: &str, params: &Value) -> Result<Value, String> {
+        let mut params: Value = file::parse_json(&self.aliases.expand(&params.to_string()))?;
+        let names_none = ["session/new", "session/list"].contains(&method);
+        if let (true, false, Some(fields), Some(id)) =
+            (method.contains("session/"), names_none, params.as_object_mut(), self.aliases.raw("s1"))
+        {
+            fields.entry("sessionId").or_insert_with(|| json!(id));
+        }
+        Ok(params)
+    }
+
+    fn answer(&mut self, nth: Option<usize>, answer: &Answer) -> Result<(), String> {
+        let question = match nth {
+            Some(nth) => self.client.ledger.asked().get(nth.saturating_sub(1)).map(|it| &it.message),
+            None => {
+                let last = self.client.ledger.asked().last().map(|it| &it.message);
+                self.client.ledger.questions().next_back().or(last)
+            }
+        };
+        let question = question.ok_or("the agent asked nothing")?.clone();
+        let mut message = json!({"jsonrpc": "2.0", "id": question["id"]});
+        match answer {
+            Answer::Result(it) => message["result"] = it.clone(),
+            Answer::Error(it) => message["error"] = it.clone(),
+            Answer::Option(kind) => {
+                let options = question["params"]["options"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let option = options.iter().find(|it| it["kind"] == *kind).ok_or("no such option was offered")?;
+                message["result"] = json!({"outcome": {"outcome": "selected", "optionId": option["optionId"]}});
+            }
+        }
+        self.client.send(&message);
+        Ok(())
+    }
+
+    fn restart(&mut self, file: &File) -> Result<(), String> {
+        self.finish()?;
+        self.client = launch(&mut self.sandbox, file, self.n_runs, &self.aliases);
+        self.n_runs += 1;
+        self.open(file)
+    }
+
+    /// Nothing may be left unsaid.
+    fn finish(&mut self) -> Result<(), String> {
+        let (_, rest) = self.client.end()?;
+        let late: Vec<Line> = rest.iter().filter_map(|it| self.line(it)).collect();
+        let unread = self.peeked.drain(..).chain(late);
+        let unread: Vec<String> = unread.map(|it| it.text()).collect();
+        if unread.is_empty() { Ok(()) } else { Err(format!("not expected:\n< {}", unread.join("\n< "))) }
+    }
+
+    fn expect(&mut self, expected: &[Expected]) -> Result<(), String> {
+        let mut rest = expected;
+        while let Some(first) = rest.first() {
+            let n_same = rest.iter().take_while(|it| it.mark == first.mark).count();
+            let used = match first.mark {
+                Mark::Next => self.next().and_then(|it| compare(first, &it)).map(|()| 1),
+                Mark::AnyOrder => self.any_order(&rest[..n_same]).map(|()| n_same),
+                Mark::Many => self.many(first).map(|()| 1),
+            };
+            rest = &rest[used?..];
+        }
+        Ok(())
+    }
+
+    fn any_order(&mut self, expected: &[Expected]) -> Result<(), String> {
+        let mut open: Vec<&Expected> = expected.iter().collect();
+        while !open.is_empty() {
+            let line = self.next()?;
+            let names = || open.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n  or: ");
+            let at = open.iter().position(|it| it.matches(&line));
+            let at = at.ok_or_else(|| format!("expected: {}\nbut came: {}", names(), line.text()))?;
+            open.remove(at);
+        }
+        Ok(())
+    }
+
+    fn many(&mut self, expected: &Expected) -> Result<(), String> {
+        loop {
+            let line = self.next()?;
+            if !expected.matches(&line) {
+                self.peeked.push_front(line);
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next message that the file shows.
+    fn next(&mut self) -> Result<Line, String> {
+        if let Some(line) = self.peeked.pop_front() {
+            return Ok(line);
+        }
+        loop {
+            let message = self.client.next()?.ok_or("the agent ended too early")?;
+            if let Some(line) = self.line(&message) {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// A message as the file says it; `None` where it says nothing of it.
+    fn line(&mut self, message: &Value) -> Option<Line> {
+        let (method, id) = (message["method"].as_str(), message.get("id"));
+        let (Some(method), false) = (method, id.is_some() && message.get("method").is_none()) else {
+            return Some(self.response(message));
+        };
+        let kind = message["params"]["update"]["sessionUpdate"].as_str().unwrap_or_default();
+        if QUIET_UPDATES.contains(&kind) && !self.show_all {
+            return None;
+        }
+        if let Some(id) = id {
+            self.aliases.name('r', &format!("request {id}"));
+        }
+        let mut params = self.aliases.normalize(&message["params"]);
+        if method == "$/cancel_request" {
+            let id = format!("request {}", message["params"]["requestId"]);
+            params["requestId"] = self.aliases.normalize(&json!(id));
+        }
+        let session = params.as_object_mut().and_then(|it| it.shift_remove("sessionId"));
+        let other = session.as_ref().and_then(Value::as_str).filter(|it| *it != "s1");
+        let suffix = other.map_or(String::new(), |it| format!(" {it}"));
+        let prefix = if id.is_some() { "request " } else { "" };
+        let body = if method == "session/update" { self.shown(params["update"].take()) } else { params };
+        Some(Line { head: format!("{prefix}{method}{suffix}"), body })
+    }
+
+    fn shown(&self, mut update: Value) -> Value {
+        if let (false, Some(fields)) = (self.show_all, update.as_object_mut()) {
+            fields.shift_remove("messageId");
+        }
+        update
+    }
+
+    fn response(&mut self, message: &Value) -> Line {
+        let id = &message["id"];
+        let label = match id.as_u64() {
+            Some(it) if it == self.n_requests => String::new(),
+            Some(it) if (1..self.n_requests).contains(&it) => format!(" #{it}"),
+            _ => format!(" id={id}"),
+        };
+        let kind = if message.get("error").is_some() { "error" } else { "result" };
+        Line { head: format!("{kind}{label}"), body: self.aliases.normalize(&message[kind]) }
+    }
+
+    fn check_file(&self, path: &str, content: Option<&str>) -> Result<(), String> {
+        let found = fs::read_to_string(self.sandbox.workspace().join(path)).ok();
+        let content = content.map(|it| self.aliases.expand(it));
+        if found == content { Ok(()) } else { Err(format!("{path} is {found:?}, expected {content:?}")) }
+    }
+
+    fn check_exit(&mut self, code: i32) -> Result<(), String> {
+        let (status, rest) = self.client.end()?;
+        let late: Vec<Line> = rest.iter().filter_map(|it| self.line(it)).collect();
+        self.peeked.extend(late);
+        if status.code() == Some(code) { Ok(()) } else { Err(format!("exit status {status}, expected {code}")) }
+    }
+
+    /// Reads what comes in place of a step's lines, and remembers it as the new ones.
+    fn listen(&mut self, step: &Step, lines: &std::ops::Range<usize>, last: bool) -> Result<(), String> {
+        let Step::Expect(_, expected) = step else { return Ok(()) };
+        let mut heard: Vec<Line> = self.peeked.drain(..).collect();
+        loop {
+            let settled = self.client.ledger.is_idle() || self.client.ledger.questions().next().is_some();
+            let limit = if settled { LISTEN / 5 } else { LISTEN };
+            match self.client.next_within(limit)? {
+                Next::Message(message) => heard.extend(self.line(&message)),
+                Next::Nothing | Next::End => break,
+            }
+        }
+        if last && self.client.ledger.is_idle() {
+            let (_, rest) = self.client.end()?;
+            heard.extend(rest.iter().filter_map(|it| self.line(it)));
+        }
+        self.new_blocks.push((lines.clone(), rewrite(expected, &heard)));
+        Ok(())
+    }
+
+    fn rewritten(&self, text: &str) -> String {
+        let mut lines: Vec<&str> = text.lines().collect();
+        for (range, new) in self.new_blocks.iter().rev() {
+            lines.splice(range.clone(), new.iter().map(String::as_str));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// Lines that still match stay as they are, patterns and all.
+fn rewrite(expected: &[Expected], heard: &[Line]) -> Vec<String> {
+    let mut open: Vec<&Expected> = expected.iter().collect();
+    let any_order = open.iter().any(|it| it.mark == Mark::AnyOrder);
+    let mut res: Vec<String> = Vec::new();
+    for line in heard {
+        let new = match open.iter().position(|it| it.matches(line)) {
+            Some(at) if open[at].mark == Mark::Many => format!("{} {}", open[at].mark.text(), open[at].text),
+            Some(at) => {
+                let it = open.remove(at);
+                format!("{} {}", it.mark.text(), it.text)
+            }
+            None if any_order => format!("{} {}", Mark::AnyOrder.text(), line.text()),
+            None => format!("{} {}", Mark::Next.text(), line.text()),
+        };
+        let repeated = new.starts_with(Mark::Many.text()) && res.last() == Some(&new);
+        if !repeated {
+            res.push(new);
+        }
+    }
+    res
+}
+
+fn compare(expected: &Expected, line: &Line) -> Result<(), String> {
+    if expected.matches(line) {
+        return Ok(());
+    }
+    Err(format!("expected: {}\nbut came: {}", expected.text, line.text()))
+}
+
+fn launch(sandbox: &mut Sandbox, file: &File, run: usize, aliases: &Aliases) -> Client {
+    let n_args = 1 + file.header.args.len();
+    sandbox.args.truncate(n_args);
+    if !file.header.no_model {
+        let script: String = file.scripts[run].iter().map(|it| format!("{it}\n")).collect();
+        let path = sandbox.write(format!("script-{run}.jsonl"), &aliases.expand(&script));
+        sandbox.args.extend(["--fake-responses".into(), path.into()]);
+    }
+    Client::start(sandbox)
+}

@@ -1,0 +1,185 @@
+//! SIGKILL at random moments: what was shown comes back, and the session goes on.
+
+use std::{collections::BTreeMap, fmt::Write as _, thread};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Sandbox};
+
+const N_KILLS: u64 = 200;
+const N_THREADS: u64 = 2;
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+const N_CHUNKS: usize = 40;
+/// About as many updates as a whole session shows.
+const N_MOMENTS: u64 = 100;
+
+#[test]
+fn what_was_shown_survives_kill_9() {
+    thread::scope(|scope| {
+        let workers = (0..N_THREADS).map(|first| {
+            let numbers = (first..N_KILLS).step_by(N_THREADS as usize);
+            scope.spawn(|| numbers.for_each(kill_and_load))
+        });
+        let workers: Vec<_> = workers.collect();
+        let fine = workers.into_iter().all(|it| it.join().is_ok());
+        assert!(fine, "see above");
+    });
+}
+
+fn kill_and_load(number: u64) {
+    let moment = 1 + random(number) % N_MOMENTS;
+    if let Err(why) = try_kill_and_load(moment) {
+        panic!("kill {number}, after {moment} messages: {why}");
+    }
+}
+
+fn try_kill_and_load(moment: u64) -> Result<(), String> {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/notes.txt", "one\ntwo\n");
+    let (killed, loaded) =
+        (sandbox.write("killed.jsonl", &long_script()), sandbox.write("loaded.jsonl", &short_script()));
+    let acp = ["acp", "--approval-mode", "yolo", "--fake-responses"].map(Into::into);
+    sandbox.args = [&acp[..], &[killed.into()]].concat();
+    let (session, shown) = show_and_kill(&sandbox, moment)?;
+    sandbox.args = [&acp[..], &[loaded.into()]].concat();
+    load(&sandbox, &session, &shown)
+}
+
+/// Returns the session and every update of its turn that was written before the end.
+fn show_and_kill(sandbox: &Sandbox, moment: u64) -> Result<(String, Vec<Value>), String> {
+    let mut client = Client::start(sandbox);
+    client.initialize(&json!({}))?;
+    let session = client.new_session(&sandbox.workspace())?;
+    client.request_as(json!(1), "session/prompt", prompt(&session, "work"));
+    let mut shown = Vec::new();
+    while (shown.len() as u64) < moment {
+        let Some(message) = client.next()? else { return Err("the agent ended by itself".to_owned()) };
+        let ended = message["id"] == 1 && message.get("method").is_none();
+        shown.push(message);
+        if ended {
+            break;
+        }
+    }
+    shown.extend(client.kill()?);
+    Ok((session, updates(&shown)))
+}
+
+fn load(sandbox: &Sandbox, session: &str, shown: &[Value]) -> Result<(), String> {
+    let mut client = Client::start(sandbox);
+    client.initialize(&json!({}))?;
+    let params = json!({"sessionId": session, "cwd": sandbox.workspace(), "mcpServers": []});
+    let (response, replayed) = client.call("session/load", params)?;
+    if response.get("result").is_none() {
+        return Err(format!("session/load failed: {response}"));
+    }
+    let replayed = updates(&replayed);
+    check_texts(shown, &replayed)?;
+    check_calls(shown, &replayed)?;
+    let (response, live) = client.call("session/prompt", prompt(session, "go on"))?;
+    if response["result"]["stopReason"] != "end_turn" {
+        return Err(format!("the next prompt failed: {response}"));
+    }
+    let said: String = texts(&updates(&live)).into_iter().map(|(_, text)| text).collect();
+    if said != "back" {
+        return Err(format!("the next prompt said {said:?}"));
+    }
+    // Titles and such may follow the response.
+    client.end().map(|_| ())
+}
+
+/// Every message that was shown begins the message that is replayed under its name.
+fn check_texts(shown: &[Value], replayed: &[Value]) -> Result<(), String> {
+    let replayed = texts(replayed);
+    for (name, text) in texts(shown) {
+        let found = replayed.get(&name).map(String::as_str).unwrap_or_default();
+        if !found.starts_with(&text) {
+            return Err(format!("{name}: shown {text:?}, replayed {found:?}"));
+        }
+    }
+    match replayed.iter().any(|(name, text)| name.starts_with("user_message_chunk") && text == "work") {
+        true => Ok(()),
+        false => Err(format!("the prompt was not replayed, but {replayed:?}")),
+    }
+}
+
+/// Every call that was shown is replayed, with its end if that was shown.
+fn check_calls(shown: &[Value], replayed: &[Value]) -> Result<(), String> {
+    let replayed = calls(replayed);
+    for (id, status) in calls(shown) {
+        let Some(found) = replayed.get(&id) else { return Err(format!("call {id} was not replayed")) };
+        let ended = ["completed", "failed"].contains(&status.as_str());
+        if ended && *found != status {
+            return Err(format!("call {id} was {status}, replayed as {found}"));
+        }
+    }
+    Ok(())
+}
+
+/// Text by kind and message; messages without an id count as one.
+fn texts(updates: &[Value]) -> BTreeMap<String, String> {
+    let mut res: BTreeMap<String, String> = BTreeMap::new();
+    for update in updates {
+        let Some(text) = update["content"]["text"].as_str() else { continue };
+        let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        let message = update["messageId"].as_str().unwrap_or_default();
+        res.entry(format!("{kind} {message}")).or_default().push_str(text);
+    }
+    res
+}
+
+/// The last status of each call.
+fn calls(updates: &[Value]) -> BTreeMap<String, String> {
+    let mut res = BTreeMap::new();
+    for update in updates {
+        let Some(id) = update["toolCallId"].as_str() else { continue };
+        let status = res.entry(id.to_owned()).or_insert_with(|| "pending".to_owned());
+        update["status"].as_str().unwrap_or(status).clone_into(status);
+    }
+    res
+}
+
+fn updates(messages: &[Value]) -> Vec<Value> {
+    let updates = messages.iter().filter(|it| it["method"] == "session/update");
+    updates.map(|it| it["params"]["update"].clone()).collect()
+}
+
+fn prompt(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}
+
+fn long_script() -> String {
+    let mut first: Vec<Value> = vec![chunk(json!({"text": "**Plan**\nI will read.", "thought": true}))];
+    first.extend((0..N_CHUNKS).map(|it| chunk(json!({"text": format!("first {it} ")}))));
+    first.push(chunk(json!({"functionCall": {"name": "read_file", "args": {"file_path": "notes.txt"}}})));
+    let mut second: Vec<Value> = (0..N_CHUNKS).map(|it| chunk(json!({"text": format!("second {it} ")}))).collect();
+    let args = json!({"file_path": "made.txt", "content": "made\n"});
+    second.push(chunk(json!({"functionCall": {"name": "write_file", "args": args}})));
+    script(vec![first, second, vec![chunk(json!({"text": "done"}))]])
+}
+
+fn short_script() -> String {
+    script(vec![vec![chunk(json!({"text": "back"}))]])
+}
+
+fn chunk(part: Value) -> Value {
+    json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]})
+}
+
+fn script(answers: Vec<Vec<Value>>) -> String {
+    let mut res = String::new();
+    for mut chunks in answers {
+        if let Some(last) = chunks.last_mut() {
+            last["candidates"][0]["finishReason"] = json!("STOP");
+        }
+        let _ = writeln!(res, "{}", json!({"method": "generateContentStream", "response": chunks}));
+    }
+    res
+}
+
+/// The same numbers in every run (splitmix64).
+fn random(number: u64) -> u64 {
+    let mut it = SEED.wrapping_mul(number + 1);
+    it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    it ^ (it >> 31)
+}

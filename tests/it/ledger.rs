@@ -1,0 +1,174 @@
+//! The ledger: what was asked, what was answered, which calls ended. Protocols break by omission.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::schema;
+
+/// Updates that belong to a turn, or to the replay of one.
+const IN_TURN: &[&str] =
+    &["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"];
+
+/// What a client owes and is owed.
+#[derive(Default)]
+pub struct Ledger {
+    /// Requests of ours without an answer yet.
+    open: Vec<Open>,
+    /// Requests of the agent, in order.
+    asked: Vec<Asked>,
+    /// (session, call) → whether it ended.
+    calls: BTreeMap<(String, String), bool>,
+    problems: Vec<String>,
+    /// After the end of our input nothing more is owed to us.
+    closed: bool,
+}
+
+struct Open {
+    id: Value,
+    method: String,
+    session: String,
+}
+
+pub struct Asked {
+    pub message: Value,
+    pub answered: bool,
+}
+
+impl Ledger {
+    /// Enters a line of ours; what is no request is none of our business.
+    pub fn sent(&mut self, line: &[u8]) {
+        let message: Value = serde_json::from_slice(line.trim_ascii()).unwrap_or_default();
+        let id = message.get("id").cloned();
+        match (id, message["method"].as_str()) {
+            (Some(id), Some(method)) => {
+                let session = text(&message["params"]["sessionId"]);
+                self.open.push(Open { id, method: method.to_owned(), session });
+            }
+            (Some(id), None) => self.settle(&id),
+            _ => (),
+        }
+    }
+
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Enters a line of the agent; a line that is no JSON gives none back.
+    pub fn received(&mut self, line: &[u8]) -> Option<Value> {
+        let Ok(message) = serde_json::from_slice::<Value>(line) else {
+            self.problem(format!("not JSON: {}", String::from_utf8_lossy(line)));
+            return None;
+        };
+        if message["jsonrpc"] != "2.0" {
+            self.problem(format!("no jsonrpc 2.0: {message}"));
+        }
+        match (message.get("id"), message["method"].as_str()) {
+            (id, Some(method)) => self.called(id.is_some(), method, &message),
+            (Some(id), None) => self.answered(id, &message),
+            (None, None) => self.problem(format!("neither request nor response: {message}")),
+        }
+        Some(message)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The requests of the agent that wait for our answer, oldest first.
+    pub fn questions(&self) -> impl DoubleEndedIterator<Item = &Value> {
+        self.asked.iter().filter(|it| !it.answered).map(|it| &it.message)
+    }
+
+    pub fn asked(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    /// What is wrong by now; `at_end`: also what never came.
+    pub fn problems(&self, at_end: bool) -> Vec<String> {
+        let mut res = self.problems.clone();
+        if !at_end || self.closed {
+            return res;
+        }
+        res.extend(self.open.iter().map(|it| format!("{} (id {}) was never answered", it.method, it.id)));
+        let running = self.calls.iter().filter(|(_, ended)| !**ended);
+        res.extend(running.map(|((_, call), _)| format!("tool call {call} never ended")));
+        res
+    }
+
+    fn problem(&mut self, text: String) {
+        self.problems.push(text);
+    }
+
+    fn settle(&mut self, id: &Value) {
+        if let Some(it) = self.asked.iter_mut().find(|it| it.message["id"] == *id) {
+            it.answered = true;
+        }
+    }
+
+    fn called(&mut self, is_request: bool, method: &str, message: &Value) {
+        let params = &message["params"];
+        let kind = if is_request { "Request" } else { "Notification" };
+        if let Err(why) = schema::check_sent(method, kind, params) {
+            self.problem(format!("{why} in {message}"));
+        }
+        if is_request {
+            self.asked.push(Asked { message: message.clone(), answered: false });
+        }
+        match method {
+            "session/update" => self.updated(params),
+            "$/cancel_request" => self.settle(&params["requestId"]),
+            "session/request_permission" if !self.in_turn(&text(&params["sessionId"])) => {
+                self.problem("a question outside any turn".to_owned());
+            }
+            _ => (),
+        }
+    }
+
+    fn in_turn(&self, session: &str) -> bool {
+        let turns = ["session/prompt", "session/load"];
+        self.closed || self.open.iter().any(|it| it.session == session && turns.contains(&it.method.as_str()))
+    }
+
+    fn updated(&mut self, params: &Value) {
+        let (session, update) = (text(&params["sessionId"]), &params["update"]);
+        let kind = text(&update["sessionUpdate"]);
+        if IN_TURN.contains(&kind.as_str()) && !self.in_turn(&session) {
+            self.problem(format!("{kind} outside any turn"));
+        }
+        let key = (session, text(&update["toolCallId"]));
+        let ended = ["completed", "failed"].contains(&text(&update["status"]).as_str());
+        match (kind.as_str(), self.calls.get_mut(&key)) {
+            ("tool_call", None) => _ = self.calls.insert(key, ended),
+            ("tool_call", Some(it)) => *it = ended,
+            ("tool_call_update", None) => self.problem(format!("an update of an unknown call: {update}")),
+            ("tool_call_update", Some(true)) => self.problem(format!("an update of an ended call: {update}")),
+            ("tool_call_update", Some(it)) => *it = ended,
+            _ => (),
+        }
+    }
+
+    fn answered(&mut self, id: &Value, message: &Value) {
+        let (result, error) = (message.get("result"), message.get("error"));
+        if result.is_some() == error.is_some() {
+            self.problem(format!("neither or both of result and error: {message}"));
+        }
+        if let Some(Err(why)) = error.map(schema::check_error) {
+            self.problem(format!("{why} in {message}"));
+        }
+        let Some(at) = self.open.iter().position(|it| it.id == *id) else {
+            if !id.is_null() || error.is_none() {
+                self.problem(format!("an answer that nobody waits for: {message}"));
+            }
+            return;
+        };
+        let open = self.open.remove(at);
+        if let Some(Err(why)) = result.map(|it| schema::check_result(&open.method, it)) {
+            self.problem(format!("{why} in {message}"));
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

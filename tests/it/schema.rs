@@ -1,0 +1,99 @@
+//! The official schema: is what the agent writes a message of the protocol?
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// Definitions by (method, who answers it, `Request`, `Response` or `Notification`).
+type Names = BTreeMap<(String, String, String), String>;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::read);
+
+struct Schema {
+    names: Names,
+    validators: BTreeMap<String, Validator>,
+}
+
+/// What is wrong with the params of a request or notification that the agent sent.
+pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String> {
+    match method {
+        _ if method.starts_with('_') => Ok(()),
+        "$/cancel_request" => SCHEMA.check(method, "protocol", "Notification", params),
+        _ => SCHEMA.check(method, "client", kind, params),
+    }
+}
+
+/// What is wrong with the result that the agent gave.
+pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
+    let known = SCHEMA.names.keys().any(|(name, side, _)| name == method && side == "agent");
+    if known { SCHEMA.check(method, "agent", "Response", result) } else { Ok(()) }
+}
+
+/// What is wrong with the error that the agent gave.
+pub fn check_error(error: &Value) -> Result<(), String> {
+    SCHEMA.check_definition("Error", error)
+}
+
+impl Schema {
+    fn read() -> Self {
+        let text = include_str!("../../schema/v1.json");
+        let document: Value = serde_json::from_str(text).unwrap();
+        let names: Names = document["$defs"].as_object().unwrap().iter().filter_map(|(n, it)| named(n, it)).collect();
+        let written = names.iter().filter(|((_, side, kind), _)| match kind.as_str() {
+            "Request" => side == "client",
+            "Response" => side == "agent",
+            _ => side != "agent",
+        });
+        let wanted = written.map(|(_, name)| name.clone()).chain(["Error".to_owned()]);
+        let validators = wanted.map(|name| {
+            let validator = compile(&document, &name);
+            (name, validator)
+        });
+        let validators = validators.collect();
+        Self { names, validators }
+    }
+
+    fn check(&self, method: &str, side: &str, kind: &str, value: &Value) -> Result<(), String> {
+        let key = (method.to_owned(), side.to_owned(), kind.to_owned());
+        match self.names.get(&key) {
+            Some(name) => self.check_definition(name, value),
+            None => Err(format!("the schema has no {kind} {method} that the agent could send")),
+        }
+    }
+
+    fn check_definition(&self, name: &str, value: &Value) -> Result<(), String> {
+        let errors: Vec<String> = self.validators[name]
+            .iter_errors(value)
+            .map(|it| format!("{name} at {}: {it}", it.instance_path()))
+            .collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    }
+}
+
+fn named(name: &str, definition: &Value) -> Option<((String, String, String), String)> {
+    let method = definition["x-method"].as_str()?.to_owned();
+    let side = definition["x-side"].as_str()?.to_owned();
+    let kind = ["Request", "Response", "Notification"].into_iter().find(|it| name.ends_with(it))?;
+    Some(((method, side, kind.to_owned()), name.to_owned()))
+}
+
+fn compile(document: &Value, name: &str) -> Validator {
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$ref": format!("#/$defs/{name}"),
+        "$defs": document["$defs"],
+    });
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[test]
+fn the_schema_tells_good_from_bad() {
+    let update = json!({"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "hi"}}});
+    check_sent("session/update", "Notification", &update).unwrap();
+    check_result("session/prompt", &json!({"stopReason": "end_turn"})).unwrap();
+    check_result("session/prompt", &json!({"stopped": "end_turn"})).unwrap_err();
+    check_error(&json!({"code": "x", "message": "no"})).unwrap_err();
+    check_sent("session/shout", "Notification", &json!({})).unwrap_err();
+}

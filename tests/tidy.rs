@@ -1,0 +1,450 @@
+//! The architecture, checked: reads the table in `src/README.md` and every source file.
+
+#![allow(clippy::disallowed_methods)]
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const MAX_LINES: usize = 500;
+const MAX_FN_LINES: usize = 60;
+const MAX_FIELDS: usize = 12;
+/// Four spaces each, counted from the `fn` line: the body, three levels of blocks, two for the shape of an expression.
+const MAX_FN_LEVELS: usize = 6;
+const IMPURE: &[&str] = &[
+    "async fn",
+    "async move",
+    "async {",
+    ".await",
+    "tokio::",
+    "std::fs",
+    "std::env",
+    "std::process",
+    "std::net",
+    "::now()",
+    "thread::",
+    "RandomState",
+];
+const LOCKS: &[&str] = &["Mutex<", "RwLock<", "Mutex::new", "RwLock::new"];
+const PANICS: &[&str] =
+    &[".unwrap()", ".expect(", ".expect_err(", ".unwrap_err()", "panic!", "todo!", "unimplemented!"];
+/// Start of a line in `src/`, with what may stand there all the same, and why.
+const MAY_PANIC: &[(&str, &str, &str)] = &[];
+/// Names under which people keep their own machines' folders.
+const HOMES: &[&str] = &["/home/", "/Users/", "/root/", "C:\\Users"];
+
+struct Room {
+    uses: Vec<String>,
+    pure: bool,
+}
+
+/// One source file, without its tests.
+struct Source {
+    name: String,
+    text: String,
+}
+
+/// Collects what is wrong, so that one run tells all of it.
+#[derive(Default)]
+struct Report(String);
+
+impl Report {
+    fn add(&mut self, source: &Source, line: usize, what: &str) {
+        let _ = writeln!(self.0, "src/{}:{line}: {what}", source.name);
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        assert!(self.0.is_empty() || std::thread::panicking(), "\n{}", self.0);
+    }
+}
+
+#[test]
+fn rooms_use_only_what_the_map_allows() {
+    let (rooms, mut report) = (map(), Report::default());
+    for source in sources() {
+        let Some(own) = room_of(&rooms, &source.module()) else { continue };
+        for (line, path) in crate_paths(&source.code()) {
+            let Some(target) = room_of(&rooms, &path) else { continue };
+            if target != own && !allows(&rooms[&own], &target) {
+                report.add(&source, line, &format!("{own} may not use {target}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn no_room_reaches_out_by_super() {
+    let (rooms, mut report) = (map(), Report::default());
+    for source in sources() {
+        let module = source.module();
+        let Some(own) = room_of(&rooms, &module) else { continue };
+        let depth = module.split("::").count() - own.split("::").count();
+        let climb = "super::".repeat(depth + 1);
+        for (line, code) in source.lines() {
+            if code.contains(&climb) {
+                report.add(&source, line, &format!("leaves {own} by `super`; say `crate::…`"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_map_and_the_folders_agree() {
+    let (rooms, mut missing) = (map(), Vec::new());
+    for name in rooms.keys() {
+        let path = src().join(name.replace("::", "/"));
+        if !path.is_dir() && !path.with_extension("rs").is_file() {
+            missing.push(format!("{name} is in the map, but not in src"));
+        }
+    }
+    for source in sources() {
+        let module = source.module();
+        let joint = rooms.keys().any(|it| it.starts_with(&format!("{module}::")));
+        if room_of(&rooms, &module).is_none() && !joint && !["lib", "main"].contains(&module.as_str()) {
+            missing.push(format!("src/{} is in no room of the map", source.name));
+        }
+    }
+    assert!(missing.is_empty(), "\n{}\n", missing.join("\n"));
+}
+
+#[test]
+fn the_map_itself_has_no_cycle() {
+    let rooms = map();
+    for start in rooms.keys() {
+        let mut open: Vec<&str> = rooms[start].uses.iter().map(String::as_str).collect();
+        let mut seen = Vec::new();
+        while let Some(name) = open.pop() {
+            assert!(!covers(name, start), "{start} uses itself through {seen:?}");
+            if seen.contains(&name) {
+                continue;
+            }
+            seen.push(name);
+            let below = rooms.iter().filter(|(room, _)| covers(name, room));
+            open.extend(below.flat_map(|(_, it)| it.uses.iter().map(String::as_str)));
+        }
+    }
+}
+
+#[test]
+fn the_map_names_only_rooms_that_it_has() {
+    let rooms = map();
+    for (name, room) in &rooms {
+        for used in &room.uses {
+            assert!(rooms.keys().any(|it| covers(used, it)), "{name} may use {used}, which is not a room");
+        }
+    }
+}
+
+#[test]
+fn pure_rooms_are_pure() {
+    let (rooms, mut report) = (map(), Report::default());
+    for source in sources() {
+        let Some(own) = room_of(&rooms, &source.module()) else { continue };
+        if !rooms[&own].pure {
+            continue;
+        }
+        report_words(&source, IMPURE, &format!("{own} is pure, but says"), &mut report);
+    }
+}
+
+#[test]
+fn one_owner_needs_no_lock() {
+    let mut report = Report::default();
+    for source in sources().iter().filter(|it| it.is_in("engine") || it.is_in("app") || it.is_in("base")) {
+        report_words(source, LOCKS, "shares state:", &mut report);
+    }
+}
+
+#[test]
+fn only_wire_acp_and_app_know_the_protocol() {
+    let mut report = Report::default();
+    for source in sources().iter().filter(|it| !it.is_in("wire::acp") && !it.is_in("app")) {
+        report_words(source, &["agent_client_protocol_schema"], "knows ACP:", &mut report);
+    }
+}
+
+#[test]
+fn policy_is_decided_in_one_place() {
+    let mut calls = Vec::new();
+    for source in sources().iter().filter(|it| !it.is_in("engine::policy")) {
+        let lines = source.lines().into_iter().filter(|(_, code)| code.contains("policy::decide("));
+        calls.extend(lines.map(|(line, _)| format!("src/{}:{line}", source.name)));
+    }
+    let decides = sources().iter().any(|it| it.is_in("engine::policy") && it.text.contains("pub fn decide"));
+    assert!(!decides || calls.len() == 1, "policy::decide( is called at {calls:?}; exactly one place may");
+}
+
+#[test]
+fn nothing_panics_on_purpose() {
+    let mut report = Report::default();
+    for source in sources() {
+        for (line, code) in source.lines() {
+            let Some(word) = PANICS.iter().find(|it| code.contains(**it)) else { continue };
+            let excused = MAY_PANIC.iter().any(|(name, text, _)| source.name == *name && code.contains(text));
+            if !excused {
+                report.add(&source, line, &format!("`{word}` outside tests"));
+            }
+        }
+    }
+}
+
+#[test]
+fn no_paths_of_one_machine() {
+    let mut report = Report::default();
+    let here = env!("CARGO_MANIFEST_DIR");
+    for source in sources() {
+        report_words(&source, HOMES, "a path of somebody's machine:", &mut report);
+        report_words(&source, &[here], "a path of this machine:", &mut report);
+    }
+}
+
+#[test]
+fn files_say_what_they_are_and_stay_small() {
+    let mut report = Report::default();
+    for source in sources() {
+        let first = source.text.lines().next().unwrap_or_default();
+        if !first.starts_with("//! ") && source.name != "lib.rs" {
+            report.add(&source, 1, "the first line says what the file is: `//! …`");
+        }
+        let n_lines = source.text.lines().count();
+        if n_lines > MAX_LINES {
+            report.add(&source, n_lines, &format!("{n_lines} lines, at most {MAX_LINES}"));
+        }
+    }
+}
+
+#[test]
+fn functions_are_short_and_flat() {
+    let mut report = Report::default();
+    for source in sources() {
+        for item in items(&source.text, is_fn) {
+            if item.lines.len() > MAX_FN_LINES {
+                report.add(&source, item.at, &format!("{} lines in a function", item.lines.len()));
+            }
+            let deepest = item.lines.iter().map(|it| indent(it)).max().unwrap_or_default();
+            let levels = deepest.saturating_sub(item.indent) / 4;
+            if levels > MAX_FN_LEVELS {
+                report.add(&source, item.at, &format!("{levels} levels deep, at most {MAX_FN_LEVELS}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn structs_have_few_fields() {
+    let mut report = Report::default();
+    for source in sources() {
+        for item in items(&source.text, is_struct) {
+            let inner = item.lines.iter().filter(|it| indent(it) == item.indent + 4);
+            let n_fields = inner.filter(|it| is_field(it)).count();
+            if n_fields > MAX_FIELDS {
+                report.add(&source, item.at, &format!("{n_fields} fields, at most {MAX_FIELDS}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn imports_are_spelled_out() {
+    let found = crate_paths("use crate::{a::b, c::{d, e::{self, f}}};\nlet x = crate::g::h(1);");
+    let paths: Vec<&str> = found.iter().map(|(_, path)| path.as_str()).collect();
+    assert_eq!(paths, ["a::b", "c::d", "c::e::self", "c::e::f", "g::h"]);
+    assert_eq!(found[4].0, 2);
+}
+
+#[test]
+fn blocks_are_measured() {
+    let text = "fn a(\n    x: u8,\n) {\n    b();\n}\n\nstruct S {\n    /// c: d\n    pub e: u8,\n}\n\nfn f() { g() }\n";
+    let fns: Vec<usize> = items(text, is_fn).iter().map(|it| it.lines.len()).collect();
+    assert_eq!(fns, [5, 1]);
+    let structs = items(text, is_struct);
+    assert_eq!(structs[0].lines.iter().filter(|it| is_field(it)).count(), 1);
+}
+
+fn report_words(source: &Source, words: &[&str], what: &str, report: &mut Report) {
+    for (line, code) in source.lines() {
+        if let Some(word) = words.iter().find(|it| code.contains(**it)) {
+            report.add(source, line, &format!("{what} `{word}`"));
+        }
+    }
+}
+
+/// The table whose header starts with `| room`.
+fn map() -> BTreeMap<String, Room> {
+    let text = fs::read_to_string(src().join("README.md")).unwrap();
+    let table = text.lines().skip_while(|it| !it.starts_with("| room"));
+    let rows = table.take_while(|it| it.starts_with('|')).skip(2);
+    let rooms: BTreeMap<String, Room> = rows.map(row).collect();
+    assert!(rooms.len() > 10, "the table `| room | uses | pure |` was not found in src/README.md");
+    rooms
+}
+
+fn row(line: &str) -> (String, Room) {
+    let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+    let [name, uses, pure] = cells[..] else { panic!("a row of the map has three cells: {line}") };
+    let uses = uses.split_whitespace().map(str::to_owned).collect();
+    (name.to_owned(), Room { uses, pure: pure == "yes" })
+}
+
+/// Whether `room` is `name` or below it.
+fn covers(name: &str, room: &str) -> bool {
+    room == name || room.strip_prefix(name).is_some_and(|it| it.starts_with("::"))
+}
+
+fn allows(room: &Room, target: &str) -> bool {
+    room.uses.iter().any(|it| covers(it, target))
+}
+
+/// The longest room name that is a prefix of `path`.
+fn room_of(rooms: &BTreeMap<String, Room>, path: &str) -> Option<String> {
+    rooms.keys().filter(|it| covers(it, path)).max_by_key(|it| it.len()).cloned()
+}
+
+/// Every `crate::a::b` in `code`, with `use crate::{a, b::c}` spelled out.
+fn crate_paths(code: &str) -> Vec<(usize, String)> {
+    let mut res = Vec::new();
+    for (at, word) in code.match_indices("crate::") {
+        let line = code[..at].matches('\n').count() + 1;
+        expand("", &code[at + word.len()..], &mut |path| res.push((line, path)));
+    }
+    res
+}
+
+fn expand(prefix: &str, rest: &str, out: &mut dyn FnMut(String)) {
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
+    let (head, tail) = rest.split_at(end);
+    if !tail.starts_with('{') {
+        return out(format!("{prefix}{head}"));
+    }
+    for item in braced(tail) {
+        expand(&format!("{prefix}{head}"), item, out);
+    }
+}
+
+/// What stands between the outermost braces at the start of `text`, split at its own commas.
+fn braced(text: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut res) = (0, 1, Vec::new());
+    for (idx, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => (),
+        }
+        if (c == ',' && depth == 1) || depth == 0 {
+            res.push(text[start..idx].trim());
+            start = idx + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    res.retain(|it| !it.is_empty());
+    res
+}
+
+/// A function or a struct: from its first line to the brace that ends it.
+struct Item<'a> {
+    at: usize,
+    indent: usize,
+    lines: Vec<&'a str>,
+}
+
+/// rustfmt puts the closing brace of an item under its first character.
+fn items(text: &str, starts: fn(&str) -> bool) -> Vec<Item<'_>> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut res = Vec::new();
+    for (idx, line) in lines.iter().enumerate().filter(|(_, line)| starts(line.trim_start())) {
+        let own = indent(line);
+        let ends = |it: &&str| indent(it) == own && (it.trim_end().ends_with('}') || it.trim_end().ends_with(';'));
+        let len = lines[idx..].iter().position(|it| ends(&it)).map_or(lines.len() - idx, |it| it + 1);
+        res.push(Item { at: idx + 1, indent: own, lines: lines[idx..idx + len].to_vec() });
+    }
+    res
+}
+
+fn is_fn(line: &str) -> bool {
+    starts_item(line, "fn ")
+}
+
+fn is_struct(line: &str) -> bool {
+    starts_item(line, "struct ")
+}
+
+fn starts_item(line: &str, word: &str) -> bool {
+    let before = line.find(word).map(|at| &line[..at]);
+    let known = ["pub", "pub(crate)", "pub(super)", "async", "const", "unsafe"];
+    before.is_some_and(|it| it.split_whitespace().all(|word| known.contains(&word)))
+}
+
+fn is_field(line: &str) -> bool {
+    let line = line.trim();
+    let (name, _) = line.split_once(':').unwrap_or_default();
+    let name = name.strip_prefix("pub ").or_else(|| name.strip_prefix("pub(crate) ")).unwrap_or(name);
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '#')
+}
+
+fn indent(line: &str) -> usize {
+    match line.trim().is_empty() {
+        true => 0,
+        false => line.len() - line.trim_start().len(),
+    }
+}
+
+impl Source {
+    fn module(&self) -> String {
+        let parts = self.name.trim_end_matches(".rs").split('/');
+        parts.filter(|it| *it != "mod").collect::<Vec<_>>().join("::")
+    }
+
+    fn is_in(&self, room: &str) -> bool {
+        covers(room, &self.module())
+    }
+
+    /// The text with comments blanked.
+    fn code(&self) -> String {
+        let lines = self.lines().into_iter().map(|(_, code)| code);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// 1-based lines, cut at a comment that starts a line or follows a blank.
+    fn lines(&self) -> Vec<(usize, &str)> {
+        let cut = |line: &'_ str| match line.trim_start().starts_with("//") {
+            true => 0,
+            false => line.find(" // ").unwrap_or(line.len()),
+        };
+        self.text.lines().enumerate().map(|(idx, line)| (idx + 1, &line[..cut(line)])).collect()
+    }
+}
+
+/// Every file of `src`; files named `tests.rs` hold tests only.
+fn sources() -> Vec<Source> {
+    let (mut open, mut paths) = (vec![src()], Vec::new());
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => paths.push(path),
+            }
+        }
+    }
+    paths.retain(|it| it.extension().is_some_and(|it| it == "rs") && !it.ends_with("tests.rs"));
+    paths.sort();
+    paths.into_iter().map(source).collect()
+}
+
+fn source(path: PathBuf) -> Source {
+    let text = fs::read_to_string(&path).unwrap();
+    let name = path.strip_prefix(src()).unwrap().to_str().unwrap().to_owned();
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
+    Source { name, text }
+}
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
