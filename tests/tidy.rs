@@ -361,7 +361,7 @@ fn items(text: &str, starts: fn(&str) -> bool) -> Vec<Item<'_>> {
     for (idx, line) in lines.iter().enumerate().filter(|(_, line)| starts(line.trim_start())) {
         let own = indent(line);
         let ends = |it: &&str| indent(it) == own && (it.trim_end().ends_with('}') || it.trim_end().ends_with(';'));
-        let len = lines[idx..].iter().position(|it| ends(&it)).map_or(lines.len() - idx, |it| it + 1);
+        let len = lines[idx..].iter().position(ends).map_or(lines.len() - idx, |it| it + 1);
         res.push(Item { at: idx + 1, indent: own, lines: lines[idx..idx + len].to_vec() });
     }
     res

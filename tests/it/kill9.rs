@@ -79,7 +79,7 @@ fn load(sandbox: &Sandbox, session: &str, shown: &[Value]) -> Result<(), String>
     if response["result"]["stopReason"] != "end_turn" {
         return Err(format!("the next prompt failed: {response}"));
     }
-    let said: String = texts(&updates(&live)).into_iter().map(|(_, text)| text).collect();
+    let said: String = texts(&updates(&live)).into_values().collect();
     if said != "back" {
         return Err(format!("the next prompt said {said:?}"));
     }
@@ -132,8 +132,10 @@ fn calls(updates: &[Value]) -> BTreeMap<String, String> {
     let mut res = BTreeMap::new();
     for update in updates {
         let Some(id) = update["toolCallId"].as_str() else { continue };
-        let status = res.entry(id.to_owned()).or_insert_with(|| "pending".to_owned());
-        update["status"].as_str().unwrap_or(status).clone_into(status);
+        let status: &mut String = res.entry(id.to_owned()).or_insert_with(|| "pending".to_owned());
+        if let Some(new) = update["status"].as_str() {
+            new.clone_into(status);
+        }
     }
     res
 }

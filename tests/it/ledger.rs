@@ -10,6 +10,9 @@ use crate::schema;
 const IN_TURN: &[&str] =
     &["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"];
 
+/// Longer lines are refused as a whole.
+const MAX_LINE: usize = 32 * 1024 * 1024;
+
 /// What a client owes and is owed.
 #[derive(Default)]
 pub struct Ledger {
@@ -22,12 +25,16 @@ pub struct Ledger {
     problems: Vec<String>,
     /// After the end of our input nothing more is owed to us.
     closed: bool,
+    /// What we sent of a line that has not ended.
+    partial: Vec<u8>,
 }
 
 struct Open {
     id: Value,
     method: String,
     session: String,
+    /// No proper request: an error for nobody answers it too.
+    is_odd: bool,
 }
 
 pub struct Asked {
@@ -36,21 +43,33 @@ pub struct Asked {
 }
 
 impl Ledger {
-    /// Enters a line of ours; what is no request is none of our business.
-    pub fn sent(&mut self, line: &[u8]) {
-        let message: Value = serde_json::from_slice(line.trim_ascii()).unwrap_or_default();
-        let id = message.get("id").cloned();
-        match (id, message["method"].as_str()) {
-            (Some(id), Some(method)) => {
-                let session = text(&message["params"]["sessionId"]);
-                self.open.push(Open { id, method: method.to_owned(), session });
-            }
-            (Some(id), None) => self.settle(&id),
-            _ => (),
-        }
+    /// Enters bytes of ours; what is no request is none of our business.
+    pub fn sent(&mut self, bytes: &[u8]) {
+        self.partial.extend(bytes);
+        let Some(end) = self.partial.iter().rposition(|it| *it == b'\n') else { return };
+        let lines: Vec<u8> = self.partial.drain(..=end).collect();
+        lines.split(|it| *it == b'\n').for_each(|it| self.sent_line(it));
     }
 
+    fn sent_line(&mut self, line: &[u8]) {
+        if line.len() > MAX_LINE {
+            return;
+        }
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        let message: Value = serde_json::from_slice(line).unwrap_or_default();
+        let (Some(id), method) = (message.get("id").cloned(), &message["method"]) else { return };
+        if message.get("method").is_none() {
+            return self.settle(&id);
+        }
+        let is_odd = message["jsonrpc"] != "2.0" || !method.is_string() || id.is_object() || id.is_boolean();
+        let session = text(&message["params"]["sessionId"]);
+        self.open.push(Open { id, method: text(method), session, is_odd });
+    }
+
+    /// Our input ended; its last line needs no end of its own.
     pub fn close(&mut self) {
+        let last = std::mem::take(&mut self.partial);
+        self.sent_line(&last);
         self.closed = true;
     }
 
@@ -156,7 +175,9 @@ impl Ledger {
         if let Some(Err(why)) = error.map(schema::check_error) {
             self.problem(format!("{why} in {message}"));
         }
-        let Some(at) = self.open.iter().position(|it| it.id == *id) else {
+        let by_id = self.open.iter().position(|it| it.id == *id);
+        let for_nobody = || self.open.iter().position(|it| it.is_odd && id.is_null());
+        let Some(at) = by_id.or_else(for_nobody) else {
             if !id.is_null() || error.is_none() {
                 self.problem(format!("an answer that nobody waits for: {message}"));
             }

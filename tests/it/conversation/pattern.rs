@@ -8,7 +8,7 @@ use super::file::parse_json;
 const ANY: &str = "$ANY";
 /// In a string: any text.
 const SOME: &str = "$*";
-/// As a key: other keys may be there.
+/// As a key: other keys may be there. The mark of a draft: rewriting spells it out.
 const MORE: &str = "$MORE";
 
 /// A message as it stands in a file: `session/update {…}`, `request NAME {…}`, `result #2 {…}`.
@@ -28,7 +28,7 @@ pub struct Expected {
 pub enum Mark {
     /// `<`: the next message.
     Next,
-    /// `<~`: one of the messages that the adjacent lines with this mark name, in any order.
+    /// `<~`: one of the messages that the adjacent loose lines name, in any order.
     AnyOrder,
     /// `<*`: any number of such messages.
     Many,
@@ -55,6 +55,10 @@ impl Expected {
         let body = if body.is_empty() { Value::Null } else { parse_json(body)? };
         let line = Line { head: head.to_owned(), body };
         Ok(Self { text, mark, line })
+    }
+
+    pub fn is_draft(&self) -> bool {
+        self.text.contains(MORE)
     }
 
     pub fn matches(&self, line: &Line) -> bool {

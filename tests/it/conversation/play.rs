@@ -177,37 +177,34 @@ impl Player {
     fn expect(&mut self, expected: &[Expected]) -> Result<(), String> {
         let mut rest = expected;
         while let Some(first) = rest.first() {
-            let n_same = rest.iter().take_while(|it| it.mark == first.mark).count();
-            let used = match first.mark {
-                Mark::Next => self.next().and_then(|it| compare(first, &it)).map(|()| 1),
-                Mark::AnyOrder => self.any_order(&rest[..n_same]).map(|()| n_same),
-                Mark::Many => self.many(first).map(|()| 1),
-            };
-            rest = &rest[used?..];
+            let n_loose = rest.iter().take_while(|it| it.mark != Mark::Next).count();
+            if n_loose == 0 {
+                compare(first, &self.next()?)?;
+            } else {
+                self.any_order(&rest[..n_loose])?;
+            }
+            rest = &rest[n_loose.max(1)..];
         }
         Ok(())
     }
 
+    /// Each line marked `<~` once, in any order, those marked `<*` any number of times in between; where there are only
+    /// the latter, up to the first message that is something else.
     fn any_order(&mut self, expected: &[Expected]) -> Result<(), String> {
-        let mut open: Vec<&Expected> = expected.iter().collect();
-        while !open.is_empty() {
+        let (many, mut open): (Vec<_>, Vec<_>) = expected.iter().partition(|it| it.mark == Mark::Many);
+        let only_many = open.is_empty();
+        while only_many || !open.is_empty() {
             let line = self.next()?;
-            let names = || open.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n  or: ");
-            let at = open.iter().position(|it| it.matches(&line));
-            let at = at.ok_or_else(|| format!("expected: {}\nbut came: {}", names(), line.text()))?;
-            open.remove(at);
-        }
-        Ok(())
-    }
-
-    fn many(&mut self, expected: &Expected) -> Result<(), String> {
-        loop {
-            let line = self.next()?;
-            if !expected.matches(&line) {
+            if let Some(at) = open.iter().position(|it| it.matches(&line)) {
+                open.remove(at);
+            } else if !many.iter().any(|it| it.matches(&line)) {
+                let missing: Vec<&str> = open.iter().map(|it| it.text.as_str()).collect();
+                let why = format!("expected: {}\nbut came: {}", missing.join("\n      or: "), line.text());
                 self.peeked.push_front(line);
-                return Ok(());
+                return if only_many { Ok(()) } else { Err(why) };
             }
         }
+        Ok(())
     }
 
     /// The next message that the file shows.
@@ -309,7 +306,7 @@ impl Player {
     }
 }
 
-/// Lines that still match stay as they are, patterns and all.
+/// Lines that still match stay as they are, patterns and all; drafts are spelled out.
 fn rewrite(expected: &[Expected], heard: &[Line]) -> Vec<String> {
     let mut open: Vec<&Expected> = expected.iter().collect();
     let any_order = open.iter().any(|it| it.mark == Mark::AnyOrder);
@@ -317,6 +314,7 @@ fn rewrite(expected: &[Expected], heard: &[Line]) -> Vec<String> {
     for line in heard {
         let new = match open.iter().position(|it| it.matches(line)) {
             Some(at) if open[at].mark == Mark::Many => format!("{} {}", open[at].mark.text(), open[at].text),
+            Some(at) if open[at].is_draft() => format!("{} {}", open.remove(at).mark.text(), line.text()),
             Some(at) => {
                 let it = open.remove(at);
                 format!("{} {}", it.mark.text(), it.text)
