@@ -53,7 +53,7 @@ struct Report(String);
 
 impl Report {
     fn add(&mut self, source: &Source, line: usize, what: &str) {
-        let _ = writeln!(self.0, "src/{}:{line}: {what}", source.name);
+        let _ = writeln!(self.0, "{}:{line}: {what}", source.name);
     }
 }
 
@@ -206,7 +206,8 @@ fn no_paths_of_one_machine() {
 #[test]
 fn files_say_what_they_are_and_stay_small() {
     let mut report = Report::default();
-    for source in sources() {
+    let all = [sources(), sources_in(&root().join("tests")), sources_in(&root().join("benches"))];
+    for source in all.into_iter().flatten() {
         let first = source.text.lines().next().unwrap_or_default();
         if !first.starts_with("//! ") && source.name != "lib.rs" {
             report.add(&source, 1, "the first line says what the file is: `//! …`");
@@ -423,9 +424,15 @@ impl Source {
 
 /// Every file of `src`; files named `tests.rs` hold tests only.
 fn sources() -> Vec<Source> {
-    let (mut open, mut paths) = (vec![src()], Vec::new());
+    let mut res = sources_in(&src());
+    res.retain(|it| it.name.rsplit('/').next() != Some("tests.rs"));
+    res
+}
+
+fn sources_in(folder: &Path) -> Vec<Source> {
+    let (mut open, mut paths) = (vec![folder.to_owned()], Vec::new());
     while let Some(dir) = open.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
+        for entry in fs::read_dir(dir).into_iter().flatten() {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => open.push(path),
@@ -433,18 +440,22 @@ fn sources() -> Vec<Source> {
             }
         }
     }
-    paths.retain(|it| it.extension().is_some_and(|it| it == "rs") && !it.ends_with("tests.rs"));
+    paths.retain(|it| it.extension().is_some_and(|it| it == "rs"));
     paths.sort();
-    paths.into_iter().map(source).collect()
+    paths.iter().map(|it| source(it, folder)).collect()
 }
 
-fn source(path: PathBuf) -> Source {
-    let text = fs::read_to_string(&path).unwrap();
-    let name = path.strip_prefix(src()).unwrap().to_str().unwrap().to_owned();
+fn source(path: &Path, folder: &Path) -> Source {
+    let text = fs::read_to_string(path).unwrap();
+    let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
     Source { name, text }
 }
 
 fn src() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+    root().join("src")
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

@@ -256,7 +256,7 @@ impl Player {
     fn response(&mut self, message: &Value) -> Line {
         let id = &message["id"];
         let label = match id.as_u64() {
-            Some(it) if it == self.n_requests => String::new(),
+            Some(it) if it > 0 && it == self.n_requests => String::new(),
             Some(it) if (1..self.n_requests).contains(&it) => format!(" #{it}"),
             _ => format!(" id={id}"),
         };
