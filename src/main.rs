@@ -1,3 +1,7 @@
 //! The binary: argv in, exit code out.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    castor::app::cli::main()
+}

@@ -169,6 +169,3 @@ impl Record {
 
 /// The kind of the custom event that carries the plan.
 pub const PLAN: &str = "plan";
-
-#[cfg(test)]
-mod tests;

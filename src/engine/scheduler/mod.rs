@@ -257,6 +257,3 @@ fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Target
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

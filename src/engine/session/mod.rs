@@ -47,6 +47,13 @@ impl Session {
         Self { record, spec, serial: Serial::default(), turn: None, waiting: VecDeque::new() }
     }
 
+    /// Starts over from the log after something went wrong. Effect ids go on, so that late answers meet nobody.
+    pub fn refold(&mut self, record: Record) {
+        self.record = record;
+        self.turn = None;
+        self.waiting.clear();
+    }
+
     pub fn record(&self) -> &Record {
         &self.record
     }

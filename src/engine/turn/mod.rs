@@ -170,7 +170,7 @@ impl Turn {
             let standing = self.scheduler.advance(step, &spec.toolbox);
             return self.called(step, spec, standing);
         }
-        let cause = response.cause();
+        let cause = response.cause(self.n_samples > 1);
         self.finish(step, &cause);
     }
 

@@ -131,9 +131,9 @@ impl Response {
         }
     }
 
-    /// Why a turn ends with this answer, which made no call.
-    pub fn cause(&self) -> Cause {
-        match (&self.finish, self.visible) {
+    /// Why a turn ends with this answer, which made no call. After results of tools a model may have nothing to add.
+    pub fn cause(&self, after_tools: bool) -> Cause {
+        match (&self.finish, self.visible || after_tools) {
             (Some(Finish::Safety(word)), _) => Cause::Safety(word.clone()),
             (Some(Finish::MaxTokens), _) => Cause::MaxTokens,
             (Some(Finish::MalformedCall), _) => Cause::Empty(Empty::MalformedCall),

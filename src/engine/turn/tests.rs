@@ -1,1 +1,389 @@
+//! Turns as data: what happens on the `>` lines, what the session says to it below.
 
+use std::sync::Arc;
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::Spec;
+use crate::{
+    base::{
+        content::Part,
+        event::{EventKind, ToolProgress},
+        ids::{EffectId, PromptId, QuestionId, SessionId},
+        log::{Answer, Fact, Mode},
+        model::{Chunk, Failure, FailureKind, Finish, Usage},
+        now::Now,
+        path::AbsPath,
+        tool::{Preview, TailCall, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    engine::{
+        context::{Instructions, Surroundings},
+        policy::Rules,
+        record::Origin,
+        scheduler::Toolbox,
+        session::Session,
+        step::{Act, Effect, Input, Out},
+    },
+};
+
+fn check(script: &str, expected: Expect) {
+    let cwd = AbsPath::new("/w").unwrap();
+    let (mode, model) = (Mode::Default, "m".to_owned());
+    let origin = Origin { session: SessionId::from("x"), cwd: cwd.clone(), roots: vec![cwd], mode, model };
+    let mut out = Out::default();
+    let mut session = Session::create(origin, Arc::new(spec()), Now { unix_ms: 1_000, seed: 0 }, &mut out);
+    let mut actual = String::new();
+    for (n, line) in script.lines().map(str::trim).filter(|it| !it.is_empty()).enumerate() {
+        let mut out = Out::default();
+        session.step(input(line), Now { unix_ms: 1_000, seed: n as u64 }, &mut out);
+        actual += &format!("> {line}\n");
+        for act in out.acts.iter().filter_map(shown) {
+            actual += &format!("    {act}\n");
+        }
+    }
+    expected.assert_eq(&actual);
+}
+
+fn spec() -> Spec {
+    let tool = |name, kind| ToolSpec { name, title: name, description: "", kind, parameters: json!({}) };
+    let tools = vec![
+        tool("read_file", ToolKind::Read),
+        tool("write_file", ToolKind::Edit),
+        tool("run_shell_command", ToolKind::Execute),
+    ];
+    let cwd = AbsPath::new("/w").unwrap();
+    let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
+    let toolbox = Toolbox::new(tools, Rules::shipped(), true);
+    Spec { toolbox, instructions: Instructions::new(&around), max_samples: 3 }
+}
+
+fn input(line: &str) -> Input {
+    let mut words = line.splitn(3, ' ');
+    let (verb, id, rest) = (words.next().unwrap(), words.next().unwrap_or("0"), words.next().unwrap_or(""));
+    let n = id.parse().unwrap_or(0);
+    let effect = EffectId(n);
+    let json = || serde_json::from_str::<Value>(rest).unwrap_or_default();
+    match verb {
+        "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
+        "cancel" => Input::Cancel,
+        "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
+        "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },
+        "thought" => {
+            Input::Chunks { effect, chunks: vec![Chunk::Thought { text: rest.to_owned(), signature: None }] }
+        }
+        "call" => Input::Chunks { effect, chunks: rest.split(" & ").map(call).collect() },
+        "usage" => {
+            let usage = Usage { input: 9, output: 1, total: 10, ..Usage::default() };
+            Input::Chunks { effect, chunks: vec![Chunk::Usage(usage)] }
+        }
+        "finish" => {
+            let finish = match rest {
+                "MAX_TOKENS" => Finish::MaxTokens,
+                "STOP" => Finish::Stop,
+                word => Finish::Safety(word.to_owned()),
+            };
+            Input::Chunks { effect, chunks: vec![Chunk::Finish(finish)] }
+        }
+        "ended" => Input::Generated { effect, result: Ok(()) },
+        "failed" => {
+            let status = rest.parse().ok();
+            let kind = if status == Some(401) { FailureKind::Auth } else { FailureKind::Status };
+            Input::Generated { effect, result: Err(Failure { status, ..Failure::new(kind, "said the server") }) }
+        }
+        "woke" => Input::Woke { effect },
+        "resolved" => {
+            let command = json().get("command").and_then(Value::as_str).map(str::to_owned);
+            Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), paths: Vec::new(), command }) }
+        }
+        "invalid" => Input::Resolved { effect, result: Err(ToolError::new("invalid_tool_params", rest)) },
+        "previewed" => Input::Previewed { effect, result: Ok(Preview::default()) },
+        "allow" => Input::Answered { question: QuestionId(n), answer: Answer::AllowOnce },
+        "always" => Input::Answered { question: QuestionId(n), answer: Answer::AllowSession },
+        "reject" => Input::Answered { question: QuestionId(n), answer: Answer::Reject },
+        "withdrawn" => Input::Answered { question: QuestionId(n), answer: Answer::Cancelled },
+        "unable" => Input::Answered { question: QuestionId(n), answer: Answer::Unable },
+        "printed" => Input::Printed { effect, text: rest.to_owned() },
+        "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)) },
+        "tail" => {
+            let tail = Some(TailCall { name: rest.to_owned(), args: json!({}) });
+            Input::Ran { effect, output: Box::new(ToolOutput { tail, ..ToolOutput::default() }) }
+        }
+        _ => panic!("unknown step: {line}"),
+    }
+}
+
+fn text(it: &str) -> Chunk {
+    Chunk::Text { text: it.to_owned(), signature: None }
+}
+
+fn call(it: &str) -> Chunk {
+    let (name, args) = it.split_once(' ').unwrap_or((it, "{}"));
+    let (name, id) = name.split_once('#').map_or((name, None), |(name, id)| (name, Some(id.to_owned())));
+    Chunk::Call { id, name: name.to_owned(), args: serde_json::from_str(args).unwrap_or_default(), signature: None }
+}
+
+fn shown(act: &Act) -> Option<String> {
+    match act {
+        Act::Log(entry) => match &entry.fact {
+            Fact::Event { event } => event_line(&event.kind),
+            Fact::Attempt { model, attempt } => Some(format!("attempt {attempt} of {model}")),
+            Fact::AttemptFailed { abandoned, .. } => Some(format!("attempt failed, abandoned: {abandoned}")),
+            Fact::Decision { decision, rule, .. } => Some(format!("{decision:?} by {rule}")),
+            Fact::Answered { answer, .. } => Some(format!("answered {answer:?}")),
+            Fact::Granted { grant } => Some(format!("granted {grant:?}")),
+            other => Some(format!("{other:?}")),
+        },
+        Act::Do(id, effect) => Some(match effect {
+            Effect::Generate { request } => format!("#{} Generate from {} turns", id.0, request.contents.len()),
+            Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
+            Effect::Preview { call } => format!("#{} Preview {}", id.0, call.id),
+            Effect::Run { call, durable, .. } => format!("#{} Run {} durable: {durable}", id.0, call.id),
+            Effect::Ask(it) => format!("Ask {} about {} ({})", it.id.0, it.call, it.title),
+            Effect::Withdraw { question } => format!("Withdraw {}", question.0),
+            Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
+            Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            Effect::Settle { prompt, outcome } => format!("Settle {} {outcome:?}", prompt.0),
+        }),
+    }
+}
+
+fn event_line(kind: &EventKind) -> Option<String> {
+    Some(match kind {
+        EventKind::Message { role, content, cuts, .. } => {
+            let text: Vec<&str> = content
+                .iter()
+                .map(|it| match it {
+                    Part::Thought { thought, .. } => thought,
+                    it => it.as_text().unwrap_or("?"),
+                })
+                .collect();
+            format!("{role:?}: {} {cuts:?}", text.join("+"))
+        }
+        EventKind::AgentStart {} => "start".to_owned(),
+        EventKind::AgentEnd { reason } => format!("end {reason:?}"),
+        EventKind::ToolRequest { request_id, display, .. } => format!("call {request_id} ({})", display.title),
+        EventKind::ToolUpdate { request_id, update } => match update {
+            ToolProgress::Printed { text } => format!("{request_id} printed {text}"),
+            ToolProgress::Started { .. } => format!("{request_id} started"),
+            ToolProgress::Described { .. } => format!("{request_id} described"),
+            ToolProgress::Proposed { .. } => format!("{request_id} proposed"),
+        },
+        EventKind::ToolResponse { request_id, content, error, .. } => {
+            let text = crate::base::content::joined_text(content);
+            format!("{request_id} {}: {text}", error.as_ref().map_or("done", |it| &it.kind))
+        }
+        EventKind::Error { status, message, .. } => format!("error {status:?} {message}"),
+        EventKind::SessionUpdate { .. } => return None,
+        EventKind::Usage { usage, .. } => format!("usage {}", usage.total),
+        other => format!("{other:?}"),
+    })
+}
+
+#[test]
+fn answers_without_tools() {
+    check(
+        "
+        prompt 1 hello
+        thought 1 hm
+        text 1 Hel|lo
+        text 1 !
+        usage 1
+        finish 1 STOP
+        ended 1
+        text 1 late
+        ",
+        expect![[""]],
+    );
+}
+
+#[test]
+fn runs_calls_side_by_side_and_asks_again() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 read_file#a {"file_path":"a"} & read_file#b {"file_path":"b"}
+        ended 1
+        resolved 2
+        resolved 3
+        ran 5 B
+        ran 4 A
+        text 6 Done
+        ended 6
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn edits_go_alone_and_are_asked_for() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 write_file#a {"file_path":"a"} & read_file#b {"file_path":"b"}
+        ended 1
+        resolved 2
+        previewed 3
+        allow 1
+        ran 5 written
+        resolved 6
+        ran 7 read
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_no_ends_the_call_and_what_waited_for_it() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 write_file#a {"file_path":"a"} & read_file#b {"file_path":"b"}
+        ended 1
+        resolved 2
+        previewed 3
+        reject 1
+        text 5 Understood
+        ended 5
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_client_that_cannot_ask_costs_only_the_call() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 write_file#a {"file_path":"a"}
+        ended 1
+        resolved 2
+        previewed 3
+        unable 1
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn cancel_stops_everything_and_late_answers_meet_nobody() {
+    check(
+        r#"
+        prompt 1 hello
+        prompt 2 and more
+        call 1 run_shell_command#a {"command":"sleep 9"} & read_file#b {"file_path":"b"}
+        ended 1
+        resolved 2 {"command":"sleep 9"}
+        previewed 4
+        cancel
+        allow 1
+        resolved 3
+        prompt 3 again
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_withdrawn_question_ends_the_turn() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 write_file#a {"file_path":"a"}
+        ended 1
+        resolved 2
+        previewed 3
+        withdrawn 1
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_busy_server_is_asked_again_later() {
+    check(
+        "
+        prompt 1 hello
+        failed 1 503
+        woke 2
+        text 3 Hi
+        ended 3
+        ",
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_refused_key_ends_the_turn() {
+    check(
+        "
+        prompt 1 hello
+        failed 1 401
+        ",
+        expect![[""]],
+    );
+}
+
+#[test]
+fn bad_calls_are_the_models_to_mend() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 raed_file#a {} & read_file#b [1] & read_file#c {}
+        ended 1
+        invalid 2 file_path is missing
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_tail_call_keeps_the_id_and_meets_policy_again() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 read_file#a {"file_path":"a"}
+        ended 1
+        resolved 2
+        tail 3 write_file
+        resolved 4
+        previewed 5
+        allow 1
+        ran 7 written
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn the_model_is_asked_a_bounded_number_of_times() {
+    check(
+        r#"
+        prompt 1 hello
+        call 1 write_todos {"todos":[{"description":"one","status":"in_progress"}]}
+        ended 1
+        call 2 write_todos {"todos":[]}
+        ended 2
+        call 3 write_todos {"todos":1}
+        ended 3
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn prompts_run_in_order() {
+    check(
+        "
+        prompt 1 one
+        prompt 2 two
+        prompt 3 three
+        cancel-prompt 2
+        text 1 1
+        ended 1
+        finish 3 SAFETY
+        ended 3
+        ",
+        expect![[""]],
+    );
+}

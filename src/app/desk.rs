@@ -1,0 +1,26 @@
+//! What the leaves of one session share: its folders, settings, model. Never changed, only replaced.
+
+use std::sync::Arc;
+
+use crate::{
+    base::{ids::SessionId, path::AbsPath},
+    world::{models::Generator, tools::ToolSettings},
+};
+
+pub struct Desk {
+    pub session: SessionId,
+    pub cwd: AbsPath,
+    /// Canonical, `cwd` first.
+    pub roots: Vec<AbsPath>,
+    /// castor's folder for this session's long outputs.
+    pub scratch: AbsPath,
+    pub generator: Arc<dyn Generator>,
+    pub tools: Arc<ToolSettings>,
+    /// The environment of children, already filtered.
+    pub child_env: Arc<Vec<(String, String)>>,
+    /// Characters of a tool's output beyond which it goes to a file; 0: never.
+    pub truncate_at: usize,
+    /// Whether the editor offers its own file access.
+    pub editor_reads: bool,
+    pub editor_writes: bool,
+}

@@ -1,0 +1,139 @@
+//! Messages of the client: one table of methods, one of notifications, and the answers to what we asked.
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use jsonrpsee::types::ErrorObjectOwned;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{
+    app::{
+        requests,
+        state::{Asked, Asker, State},
+    },
+    base::{ids::PromptId, log::Answer},
+    engine::step::Input,
+    wire::{
+        acp::{self, permission},
+        jsonrpc::{
+            error,
+            frame::Frame,
+            message::{self, Bad, Message, RequestId, RpcError},
+            queue::Ticket,
+            write,
+        },
+    },
+};
+
+/// What a request is answered with: now, later (by who completes its ticket), or an error.
+pub type Reply = Result<Option<Box<RawValue>>, ErrorObjectOwned>;
+pub type Handler = fn(&mut State, Ticket, Option<&RawValue>) -> Reply;
+
+/// Every method that a client may call.
+pub const METHODS: &[(&str, Handler)] = &[
+    ("initialize", requests::initialize),
+    ("authenticate", requests::authenticate),
+    ("session/new", requests::new_session),
+    ("session/load", requests::load_session),
+    ("session/list", requests::list_sessions),
+    ("session/prompt", requests::prompt),
+    ("session/set_mode", requests::set_mode),
+    ("_castor/session/events", requests::events),
+];
+
+type Listener = fn(&mut State, Option<&RawValue>);
+
+/// Every notification that a client may send; others are ignored, as the protocol says.
+pub const NOTIFICATIONS: &[(&str, Listener)] =
+    &[("session/cancel", requests::cancel), ("$/cancel_request", cancel_request)];
+
+/// Takes one line of the client.
+pub fn frame(state: &mut State, frame: Frame) {
+    let parsed = match frame {
+        Frame::Line(line) => message::parse(&line),
+        Frame::TooLong => {
+            let error = error::invalid_request("the line is longer than 32 MiB");
+            Err(Bad::Answer { id: RequestId::Null, error })
+        }
+    };
+    match parsed {
+        Ok(Message::Request { id, method, params }) => request(state, id, &method, params.as_deref()),
+        Ok(Message::Notification { method, params }) => {
+            if let Some((_, listener)) = NOTIFICATIONS.iter().find(|(it, _)| *it == method) {
+                listener(state, params.as_deref());
+            }
+        }
+        Ok(Message::Response { id, outcome }) => response(state, &id, outcome),
+        Err(Bad::Answer { id, error }) => state.say_lines(|lines| write::error(lines, &id, &error)),
+        Err(Bad::Ignore(why)) => tracing::debug!("ignored a message: {why}"),
+    }
+}
+
+fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawValue>) {
+    let Some((_, handler)) = METHODS.iter().find(|(it, _)| *it == method) else {
+        return state.say_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
+    };
+    let about = Asker::Other;
+    let ticket = state.requests.register(id, about);
+    let reply = match method {
+        "initialize" => handler(state, ticket, params),
+        _ if state.client.is_none() => {
+            Err(error::invalid_request(&format!("initialize must be called before {method}")))
+        }
+        // A handler that panics owes an answer like any other.
+        _ => catch_unwind(AssertUnwindSafe(|| handler(state, ticket, params)))
+            .unwrap_or_else(|_| Err(error::internal("an internal error; the log on stderr has its place"))),
+    };
+    match reply {
+        Ok(None) => (),
+        Ok(Some(result)) => answer(state, ticket, Ok(&*result)),
+        Err(error) => answer(state, ticket, Err(error)),
+    }
+}
+
+/// The one answer to a request; a second one is dropped here.
+pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome: Result<&T, ErrorObjectOwned>) {
+    let Some((id, _)) = state.requests.complete(ticket) else { return };
+    state.say_lines(|lines| match outcome {
+        Ok(result) => write::result(lines, &id, result),
+        Err(error) => write::error(lines, &id, &error),
+    });
+}
+
+/// A result for now.
+pub fn done<T: Serialize>(result: &T) -> Reply {
+    to_raw_value(result).map(Some).map_err(|it| error::internal(&it.to_string()))
+}
+
+fn response(state: &mut State, id: &RequestId, outcome: Result<Box<RawValue>, RpcError>) {
+    match state.asked.settle(id) {
+        // Late, or never asked: both are normal.
+        None => (),
+        Some(Asked::Permission { session, question }) => {
+            let answer = outcome.map_or(Answer::Unable, |it| permission::answer(&it));
+            state.step(&session, Input::Answered { question, answer });
+        }
+        Some(Asked::File { reply, .. }) => {
+            let outcome = outcome.map(|it| serde_json::from_str(it.get()).unwrap_or_default());
+            // The tool may have been cancelled meanwhile.
+            _ = reply.send(outcome);
+        }
+    }
+}
+
+/// `$/cancel_request`: prompts end as cancelled; everything else answers at once anyway.
+fn cancel_request(state: &mut State, params: Option<&RawValue>) {
+    let Ok(params) = acp::params::<BTreeMap<String, Box<RawValue>>>(params) else { return };
+    let id = params.get("requestId").and_then(|it| serde_json::from_str::<RequestId>(it.get()).ok());
+    let Some(id) = id else { return };
+    let tickets: Vec<Ticket> = state.requests.with_id(&id).collect();
+    for ticket in tickets {
+        if let Some(Asker::Prompt(session)) = state.requests.get(ticket) {
+            let session = session.clone();
+            state.step(&session, Input::CancelPrompt(PromptId(ticket.0)));
+        }
+    }
+}

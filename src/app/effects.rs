@@ -1,0 +1,272 @@
+//! Effects become calls on the world; each call answers with an event, whatever becomes of it.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    future::Future,
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+};
+
+use futures_util::FutureExt;
+use tokio::{runtime::Runtime, sync::mpsc::Sender};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{client::EditorFs, desk::Desk, event::Event},
+    base::{
+        fs::{BoxFuture, Fs},
+        ids::{EffectId, SessionId},
+        model::{Chunk, Failure, FailureKind, ModelRequest},
+        tool::{BaseHash, ToolCall, ToolError, ToolOutput},
+    },
+    engine::step::{Effect, Input},
+    world::{
+        disk::{self, DiskFs},
+        models::Sink,
+        process::Groups,
+        store::Store,
+        tools::{self, ToolContext},
+    },
+};
+
+/// Threads for decoding answers and running leaves.
+const WORKERS: usize = 2;
+
+/// The doors to the world, and what is under way behind them.
+pub struct World {
+    pub store: Store,
+    pub groups: Groups,
+    runtime: OnceLock<Runtime>,
+    /// Answers of engine effects: bounded, and not taken while the client does not read.
+    answers: Sender<Event>,
+    /// Requests to the editor: always taken.
+    requests: Sender<Event>,
+    running: BTreeMap<(SessionId, EffectId), CancellationToken>,
+}
+
+impl World {
+    pub fn new(store: Store, answers: Sender<Event>, requests: Sender<Event>) -> Self {
+        let (runtime, running) = (OnceLock::new(), BTreeMap::new());
+        Self { store, groups: Groups::default(), runtime, answers, requests, running }
+    }
+
+    /// Starts what a session's engine wants done by the world.
+    pub fn start(&mut self, desk: &Arc<Desk>, id: EffectId, effect: Effect, log: Option<File>) {
+        let cancel = CancellationToken::new();
+        let hand = Hand {
+            desk: desk.clone(),
+            id,
+            cancel: cancel.clone(),
+            answers: self.answers.clone(),
+            requests: self.requests.clone(),
+            groups: self.groups.clone(),
+        };
+        match effect {
+            Effect::Generate { request } => self.spawn(generate(hand, request)),
+            Effect::Resolve { call } => self.spawn(resolve(hand, call)),
+            Effect::Preview { call } => self.spawn(preview(hand, call)),
+            Effect::Run { call, base, .. } => self.spawn(run(hand, call, base, log)),
+            // Said or timed by the loop itself.
+            Effect::Ask(_)
+            | Effect::Withdraw { .. }
+            | Effect::Wake { .. }
+            | Effect::Abort { .. }
+            | Effect::Settle { .. } => return,
+        }
+        self.running.insert((desk.session.clone(), id), cancel);
+    }
+
+    /// What was asked for under that id is no longer wanted.
+    pub fn abort(&mut self, session: &SessionId, effect: EffectId) {
+        if let Some(cancel) = self.running.remove(&(session.clone(), effect)) {
+            cancel.cancel();
+        }
+    }
+
+    pub fn abort_session(&mut self, session: &SessionId) {
+        let ids: Vec<EffectId> = self.running.keys().filter(|(it, _)| it == session).map(|(_, id)| *id).collect();
+        for id in ids {
+            self.abort(session, id);
+        }
+    }
+
+    pub fn abort_all(&mut self) {
+        for (_, cancel) in std::mem::take(&mut self.running) {
+            cancel.cancel();
+        }
+    }
+
+    /// An answer came: whether it was still wanted.
+    pub fn ended(&mut self, session: &SessionId, input: &Input) {
+        let effect = match input {
+            Input::Generated { effect, .. }
+            | Input::Resolved { effect, .. }
+            | Input::Previewed { effect, .. }
+            | Input::Ran { effect, .. } => *effect,
+            _ => return,
+        };
+        self.running.remove(&(session.clone(), effect));
+    }
+
+    /// Makes a log durable on its own time.
+    pub fn sync(&mut self, log: File) {
+        self.spawn(async move { sync_log(log).await });
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // Built with the first effect: initialize does not wait for threads.
+        let runtime = self.runtime.get_or_init(|| {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            let built = builder.worker_threads(WORKERS).thread_name("castor-world").enable_all().build();
+            built.unwrap_or_else(|it| {
+                // Without threads nothing can be done at all, and there is nobody to tell but stderr.
+                tracing::error!("cannot start worker threads: {it}");
+                std::process::exit(1)
+            })
+        });
+        runtime.spawn(task);
+    }
+}
+
+/// What a task needs to do one effect and to say how it went.
+struct Hand {
+    desk: Arc<Desk>,
+    id: EffectId,
+    cancel: CancellationToken,
+    answers: Sender<Event>,
+    requests: Sender<Event>,
+    groups: Groups,
+}
+
+impl Hand {
+    async fn say(&self, input: Input) {
+        let event = Event::Engine { session: self.desk.session.clone(), input };
+        // The loop is gone only at exit.
+        _ = self.answers.send(event).await;
+    }
+
+    /// `task`'s end, or what its panic said.
+    async fn guard<T>(&self, task: impl Future<Output = T>) -> Result<T, String> {
+        AssertUnwindSafe(task).catch_unwind().await.map_err(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            format!("castor's own code panicked: {}", text.unwrap_or_default())
+        })
+    }
+
+    fn context(&self) -> ToolContext {
+        let desk = &self.desk;
+        let disk: Arc<dyn Fs> = Arc::new(DiskFs);
+        let fs: Arc<dyn Fs> = match desk.editor_reads || desk.editor_writes {
+            false => disk,
+            true => Arc::new(EditorFs {
+                session: desk.session.clone(),
+                effect: self.id,
+                events: self.requests.clone(),
+                disk,
+                roots: desk.roots.clone(),
+                reads: desk.editor_reads,
+                writes: desk.editor_writes,
+            }),
+        };
+        let (answers, session, effect) = (self.answers.clone(), desk.session.clone(), self.id);
+        let progress = move |text: String| -> BoxFuture<'static, ()> {
+            let (answers, session) = (answers.clone(), session.clone());
+            Box::pin(async move {
+                _ = answers.send(Event::Engine { session, input: Input::Printed { effect, text } }).await;
+            })
+        };
+        ToolContext {
+            cwd: desk.cwd.clone(),
+            roots: desk.roots.clone(),
+            scratch: desk.scratch.clone(),
+            fs,
+            cancel: self.cancel.clone(),
+            progress: Arc::new(progress),
+            settings: desk.tools.clone(),
+            env: desk.child_env.clone(),
+            groups: self.groups.clone(),
+        }
+    }
+}
+
+/// Chunks on their way to the loop; full means that nothing more is read from the model.
+struct LoopSink<'a>(&'a Hand);
+
+impl Sink for LoopSink<'_> {
+    fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.say(Input::Chunks { effect: self.0.id, chunks }))
+    }
+}
+
+async fn generate(hand: Hand, request: ModelRequest) {
+    let generator = hand.desk.generator.clone();
+    let mut sink = LoopSink(&hand);
+    // Cancelling drops the future, and with it the connection.
+    let answer = hand.cancel.run_until_cancelled(hand.guard(generator.generate(request, &mut sink))).await;
+    let Some(result) = answer else { return };
+    let result = result.unwrap_or_else(|panic| Err(Failure::new(FailureKind::Panicked, panic)));
+    hand.say(Input::Generated { effect: hand.id, result }).await;
+}
+
+async fn resolve(hand: Hand, call: ToolCall) {
+    let ctx = hand.context();
+    let task = async {
+        match tools::find(&call.name) {
+            Some(tool) => tool.targets(&call.args, &ctx).await,
+            None => Err(unknown(&call)),
+        }
+    };
+    let result = hand.guard(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    hand.say(Input::Resolved { effect: hand.id, result }).await;
+}
+
+async fn preview(hand: Hand, call: ToolCall) {
+    let ctx = hand.context();
+    let task = async {
+        match tools::find(&call.name) {
+            Some(tool) => tool.preview(&call.args, &ctx).await,
+            None => Err(unknown(&call)),
+        }
+    };
+    let result = hand.guard(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    hand.say(Input::Previewed { effect: hand.id, result }).await;
+}
+
+async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<File>) {
+    // A side effect that the log does not know of could not be told after a crash.
+    if let Some(log) = log {
+        sync_log(log).await;
+    }
+    if hand.cancel.is_cancelled() {
+        return;
+    }
+    let ctx = hand.context();
+    let task = async {
+        match tools::find(&call.name) {
+            Some(tool) => {
+                let output = tool.run(&call.args, base.as_ref(), &ctx).await;
+                tools::truncate(&call, output, hand.desk.truncate_at, &ctx).await
+            }
+            None => ToolOutput::failed(unknown(&call)),
+        }
+    };
+    let output = hand.guard(task).await.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
+    hand.say(Input::Ran { effect: hand.id, output: Box::new(output) }).await;
+}
+
+async fn sync_log(log: File) {
+    let synced = tokio::task::spawn_blocking(move || disk::sync_data(&log)).await;
+    if let Ok(Err(it)) = synced {
+        tracing::warn!("the session log could not be synced: {it}");
+    }
+}
+
+fn unknown(call: &ToolCall) -> ToolError {
+    ToolError::new("tool_not_registered", format!("Tool \"{}\" not found.", call.name))
+}
+
+fn panicked(panic: String) -> ToolError {
+    ToolError::new("unhandled_exception", panic)
+}

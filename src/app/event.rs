@@ -1,0 +1,53 @@
+//! Everything that can wake the loop, in one closed list.
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::{
+    base::ids::{EffectId, SessionId},
+    engine::step::Input,
+    wire::jsonrpc::message::RpcError,
+};
+
+pub enum Event {
+    /// Bytes from the client, cut anywhere.
+    Stdin(Vec<u8>),
+    StdinClosed,
+    /// So many bytes left for the client.
+    Written(usize),
+    /// The client no longer reads.
+    StdoutClosed,
+    /// SIGTERM or SIGINT.
+    Terminate,
+    /// A timer is due.
+    Timer,
+    /// An answer of the world, for a session.
+    Engine { session: SessionId, input: Input },
+    /// A task of the world needs the editor's hands.
+    Editor(EditorRequest),
+}
+
+impl Event {
+    /// For the log line of an overlong loop turn.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdin(_) => "stdin",
+            Self::StdinClosed => "stdin closed",
+            Self::Written(_) => "written",
+            Self::StdoutClosed => "stdout closed",
+            Self::Terminate => "terminate",
+            Self::Timer => "timer",
+            Self::Engine { .. } => "engine",
+            Self::Editor(_) => "editor request",
+        }
+    }
+}
+
+/// A request to the client on behalf of an effect; dropped with it.
+pub struct EditorRequest {
+    pub session: SessionId,
+    pub effect: EffectId,
+    pub method: &'static str,
+    pub params: Value,
+    pub reply: oneshot::Sender<Result<Value, RpcError>>,
+}

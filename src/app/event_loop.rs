@@ -1,0 +1,162 @@
+//! The one loop: waits for an event, handles it, says what came of it.
+
+use std::time::{Duration, Instant};
+
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc::Receiver,
+};
+
+use crate::{
+    app::{
+        dispatch,
+        event::Event,
+        flush,
+        state::{State, unix_ms},
+        stdio::Stdout,
+    },
+    base::ids::SessionId,
+    engine::step::Input,
+    wire::jsonrpc::frame::Framer,
+};
+
+/// Unwritten bytes above which no model or tool output is taken.
+const SOFT: usize = 1024 * 1024;
+/// Unwritten bytes above which the client is not listened to either: it must read first.
+const HARD: usize = 64 * 1024 * 1024;
+/// Events of one loop turn: after so many the client sees what there is.
+const BATCH: usize = 64;
+/// A turn beyond this is logged with the event that began it.
+const LONG_TURN: Duration = Duration::from_millis(50);
+
+pub struct Inbox {
+    /// Bytes of the client.
+    pub stdin: Receiver<Event>,
+    /// Written, editor requests: always taken.
+    pub control: Receiver<Event>,
+    /// Answers of the world: taken while the client reads.
+    pub answers: Receiver<Event>,
+}
+
+/// Runs until the client is gone or a signal comes.
+///
+/// # Errors
+/// When signals cannot be listened for.
+pub async fn run(state: &mut State, mut inbox: Inbox, stdout: &Stdout) -> std::io::Result<()> {
+    let mut framer = Framer::default();
+    let mut unsent = 0;
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    loop {
+        let mut event = next_event(state, &mut inbox, unsent, &mut term, &mut int).await;
+        let (start, name) = (Instant::now(), event.name());
+        let mut ended = false;
+        for _ in 0..BATCH {
+            match event {
+                Event::Written(n) => unsent = usize::saturating_sub(unsent, n),
+                other => ended |= handle(state, &mut framer, other),
+            }
+            let Some(more) = ready_event(&mut inbox, unsent) else { break };
+            event = more;
+            if ended {
+                break;
+            }
+        }
+        let lines = flush::flush(state);
+        if !lines.is_empty() {
+            unsent += lines.len();
+            stdout.send(lines);
+        }
+        if start.elapsed() > LONG_TURN {
+            tracing::warn!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
+        }
+        if ended {
+            return drain(state, inbox, stdout, unsent).await;
+        }
+    }
+}
+
+/// Handles one event; true when it is the last one.
+fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
+    match event {
+        Event::Stdin(bytes) => {
+            framer.push(&bytes);
+            while let Some(frame) = framer.next() {
+                dispatch::frame(state, frame);
+            }
+        }
+        Event::StdinClosed => {
+            if let Some(frame) = framer.finish() {
+                dispatch::frame(state, frame);
+            }
+            return true;
+        }
+        Event::StdoutClosed | Event::Terminate => return true,
+        Event::Engine { session, input } => {
+            state.world.ended(&session, &input);
+            state.step(&session, input);
+        }
+        Event::Editor(request) => flush::ask_editor(state, request),
+        Event::Timer => {
+            while let Some((session, effect)) = state.timers.pop_due(unix_ms()) {
+                state.step(&session, Input::Woke { effect });
+            }
+        }
+        // Counted by the loop.
+        Event::Written(_) => (),
+    }
+    false
+}
+
+async fn next_event(
+    state: &State,
+    inbox: &mut Inbox,
+    unsent: usize,
+    term: &mut Signal,
+    int: &mut Signal,
+) -> Event {
+    let due = state.timers.next_ms();
+    let wait = Duration::from_millis(due.unwrap_or_default().saturating_sub(unix_ms()));
+    tokio::select! {
+        biased;
+        Some(event) = inbox.control.recv() => event,
+        event = inbox.stdin.recv(), if unsent < HARD => event.unwrap_or(Event::StdinClosed),
+        _ = term.recv() => Event::Terminate,
+        _ = int.recv() => Event::Terminate,
+        () = tokio::time::sleep(wait), if due.is_some() => Event::Timer,
+        Some(event) = inbox.answers.recv(), if unsent < SOFT => event,
+    }
+}
+
+/// Another event that is there already.
+fn ready_event(inbox: &mut Inbox, unsent: usize) -> Option<Event> {
+    let stdin = |inbox: &mut Inbox| (unsent < HARD).then(|| inbox.stdin.try_recv().ok()).flatten();
+    let answers = |inbox: &mut Inbox| (unsent < SOFT).then(|| inbox.answers.try_recv().ok()).flatten();
+    inbox.control.try_recv().ok().or_else(|| stdin(inbox)).or_else(|| answers(inbox))
+}
+
+/// Everything is stopped, everybody is answered, and what the client still reads is written; at most half a second.
+async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent: usize) -> std::io::Result<()> {
+    let ids: Vec<SessionId> = state.sessions.keys().cloned().collect();
+    for id in ids {
+        state.step(&id, Input::Cancel);
+    }
+    flush::answer_all(state);
+    state.world.abort_all();
+    state.world.groups.kill_all();
+    let lines = flush::flush(state);
+    if !lines.is_empty() {
+        unsent += lines.len();
+        stdout.send(lines);
+    }
+    let written = async {
+        while unsent > 0 {
+            match inbox.control.recv().await {
+                Some(Event::Written(n)) => unsent = unsent.saturating_sub(n),
+                Some(Event::StdoutClosed) | None => return,
+                Some(_) => (),
+            }
+        }
+    };
+    _ = tokio::time::timeout(Duration::from_millis(500), written).await;
+    Ok(())
+}

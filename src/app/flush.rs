@@ -1,0 +1,176 @@
+//! The end of a loop turn: facts are logged, then shown, then effects start. In this order, always.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    app::{
+        dispatch,
+        state::{Asked, Live, Said, State},
+    },
+    base::{
+        event::Outcome,
+        ids::{EffectId, SessionId},
+        log::{Entry, Fact},
+    },
+    engine::step::{Act, Effect, Question},
+    wire::{
+        acp::{initialize, permission, session, updates},
+        jsonrpc::{error, queue::Ticket, write},
+    },
+};
+
+/// Logs and says everything that the turn collected; returns the bytes for the client.
+pub fn flush(state: &mut State) -> Vec<u8> {
+    let mut lines = Vec::new();
+    // A failed log write makes a session say more: that is said in another round.
+    while !state.outbox.is_empty() {
+        let said = std::mem::take(&mut state.outbox);
+        let broken = log(state, &said);
+        for it in said {
+            match it {
+                Said::Lines(more) => lines.extend_from_slice(&more),
+                // Nothing more is shown of it; what it started is stopped by the refold.
+                Said::Acts(id, _) if broken.contains_key(&id) => (),
+                Said::Acts(id, acts) => acts.into_iter().for_each(|it| act(state, &id, it, &mut lines)),
+            }
+        }
+        for (id, why) in broken {
+            let why = format!("the session log could not be written, so the turn was stopped: {why}");
+            state.refold(&id, &why);
+        }
+    }
+    lines
+}
+
+/// One write for each touched log. Returns the sessions whose log could not be written, and why.
+fn log(state: &mut State, said: &[Said]) -> BTreeMap<SessionId, String> {
+    let mut facts: BTreeMap<&SessionId, Vec<&Entry>> = BTreeMap::new();
+    for it in said {
+        let Said::Acts(id, acts) = it else { continue };
+        let entries = acts.iter().filter_map(|it| match it {
+            Act::Log(entry) => Some(entry),
+            Act::Do(..) => None,
+        });
+        facts.entry(id).or_default().extend(entries);
+    }
+    let mut broken = BTreeMap::new();
+    for (id, entries) in facts {
+        let Some(live) = state.sessions.get_mut(id) else { continue };
+        if let Err(why) = live.log.append(entries) {
+            broken.insert(id.clone(), why.to_string());
+        }
+    }
+    broken
+}
+
+fn act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
+    match act {
+        Act::Log(entry) => {
+            if let Some(live) = state.sessions.get_mut(id) {
+                live.view.show(&entry.fact, lines);
+            }
+            tell_event(state, id, &entry.fact, lines);
+        }
+        Act::Do(effect_id, effect) => effect_of(state, id, effect_id, effect, lines),
+    }
+}
+
+/// Clients that asked for AgentEvents get them beside the updates.
+fn tell_event(state: &State, id: &SessionId, fact: &Fact, lines: &mut Vec<u8>) {
+    let wanted = state.client.as_ref().is_some_and(|it| it.wants_events);
+    if let (true, Fact::Event { event }) = (wanted, fact) {
+        let params = serde_json::json!({ "sessionId": id, "event": event });
+        updates::notification("_castor/session/event", &params, lines);
+    }
+}
+
+fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
+    match effect {
+        Effect::Settle { prompt, outcome } => settle(state, id, Ticket(prompt.0), outcome, lines),
+        Effect::Ask(question) => ask(state, id, &question, lines),
+        Effect::Withdraw { question } => {
+            let is_it = |it: &Asked| matches!(it, Asked::Permission { session, question: of } if session == id && *of == question);
+            withdraw(state, is_it, lines);
+        }
+        Effect::Abort { effect } => {
+            state.world.abort(id, effect);
+            let is_it =
+                |it: &Asked| matches!(it, Asked::File { session, effect: of, .. } if session == id && *of == effect);
+            withdraw(state, is_it, lines);
+        }
+        Effect::Wake { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
+        other => start(state, id, effect_id, other),
+    }
+}
+
+fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect) {
+    let Some(Live { log, desk, .. }) = state.sessions.get(id) else { return };
+    let durable = matches!(effect, Effect::Run { durable: true, .. });
+    let log = durable.then(|| log.sync_handle().ok()).flatten();
+    let desk = Arc::clone(desk);
+    state.world.start(&desk, effect_id, effect, log);
+}
+
+/// The one answer to a prompt. Its log becomes durable soon after, without being waited for.
+fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, lines: &mut Vec<u8>) {
+    if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
+        state.world.sync(log);
+    }
+    let Some((request, _)) = state.requests.complete(ticket) else { return };
+    match outcome {
+        Outcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop)),
+        Outcome::Failed(why) => write::error(lines, &request, &error::internal(&why)),
+        Outcome::AuthRequired(why) => write::error(lines, &request, &auth_required(&why)),
+    }
+}
+
+/// -32000 with what can be done about it.
+pub fn auth_required(why: &str) -> jsonrpsee::types::ErrorObjectOwned {
+    let base = error::auth_required(Some(why));
+    let data = serde_json::json!({ "authMethods": initialize::auth_methods() });
+    jsonrpsee::types::ErrorObjectOwned::owned(base.code(), base.message(), Some(data))
+}
+
+fn ask(state: &mut State, id: &SessionId, question: &Question, lines: &mut Vec<u8>) {
+    let request = permission::request(permission::Asked {
+        session: id,
+        call: &question.call,
+        title: &question.title,
+        kind: question.kind,
+        args: &question.args,
+        locations: &question.locations,
+        display: question.display.as_ref(),
+        always: question.always.as_deref(),
+    });
+    let rpc_id = state.asked.open(Asked::Permission { session: id.clone(), question: question.id });
+    if write::request(lines, rpc_id, "session/request_permission", &request).is_err() {
+        state.asked.cancel(rpc_id);
+    }
+}
+
+/// Nobody waits for these any more: the client may take the question off the screen.
+fn withdraw(state: &mut State, is_it: impl Fn(&Asked) -> bool, lines: &mut Vec<u8>) {
+    let ids: Vec<i64> = state.asked.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
+    for id in ids {
+        state.asked.cancel(id);
+        updates::notification("$/cancel_request", &serde_json::json!({ "requestId": id }), lines);
+    }
+}
+
+/// A request to the editor on behalf of a task.
+pub fn ask_editor(state: &mut State, request: crate::app::event::EditorRequest) {
+    let crate::app::event::EditorRequest { session, effect, method, params, reply } = request;
+    if reply.is_closed() {
+        return;
+    }
+    let id = state.asked.open(Asked::File { session, effect, reply });
+    state.say_lines(|lines| _ = write::request(lines, id, method, &params));
+}
+
+/// What is still open when castor ends: every request is answered, so that no client waits for ever.
+pub fn answer_all(state: &mut State) {
+    let open: Vec<Ticket> = state.requests.iter().map(|(ticket, _)| ticket).collect();
+    for ticket in open {
+        dispatch::answer::<()>(state, ticket, Err(error::internal("castor is shutting down")));
+    }
+}

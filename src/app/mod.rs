@@ -1,0 +1,20 @@
+//! app joins: the one loop that owns all state, and the command line.
+
+pub mod access;
+pub mod cli;
+mod client;
+mod desk;
+mod dispatch;
+mod effects;
+mod event;
+mod event_loop;
+mod events;
+mod flush;
+mod models;
+mod options;
+mod requests;
+pub mod serve;
+mod sessions;
+pub mod settings;
+mod state;
+mod stdio;

@@ -1,0 +1,137 @@
+//! The handlers of the method table, one function for each method.
+
+use jsonrpsee::types::ErrorObjectOwned;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    app::{
+        dispatch::{Reply, done},
+        events, sessions,
+        state::{Asker, Said, State},
+    },
+    base::{
+        event::AgentEvent,
+        ids::{PromptId, SessionId},
+        log::{Fact, Mode},
+    },
+    engine::step::Input,
+    wire::{
+        acp::{self, initialize, session},
+        jsonrpc::{error, queue::Ticket},
+    },
+    world::store::StoreError,
+};
+
+/// Sessions of one page of session/list.
+const PAGE: usize = 100;
+
+pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    state.client = Some(initialize::read(params).map_err(|it| error::invalid_params(&it))?);
+    done(&initialize::response())
+}
+
+pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let method = initialize::read_authenticate(params).map_err(|it| error::invalid_params(&it))?;
+    sessions::check_access(state, &method)?;
+    done(&json!({}))
+}
+
+pub fn new_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
+    let (id, mode) = sessions::create(state, &place)?;
+    done(&session::new_response(&id, mode))
+}
+
+/// Replays the conversation, then answers: both leave in this order.
+pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
+    let entries = sessions::load(state, &id, &place)?;
+    let mut lines = Vec::new();
+    acp::updates::View::new(id.clone()).replay(&entries, &mut lines);
+    state.outbox.push(Said::Lines(lines));
+    let mode = state.sessions.get(&id).map_or(Mode::Default, |it| it.session.record().mode);
+    done(&session::load_response(mode))
+}
+
+pub fn list_sessions(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let (cwd, cursor) = session::read_list(params).map_err(|it| error::invalid_params(&it))?;
+    let start = match cursor {
+        None => 0,
+        Some(it) => it.parse::<usize>().map_err(|_| error::invalid_params("the cursor is not one of ours"))?,
+    };
+    let all = state.world.store.list(cwd.as_ref());
+    // An empty conversation is nothing to come back to, unless it is open here.
+    let worth = all.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
+    let listed: Vec<session::Listed> = worth
+        .map(|it| session::Listed { session: it.id, cwd: it.cwd, title: it.title, updated_ms: it.updated_ms })
+        .collect();
+    let page = listed.get(start..).unwrap_or_default();
+    let next = (page.len() > PAGE).then(|| (start + PAGE).to_string());
+    done(&session::list_response(page.get(..PAGE).unwrap_or(page), next))
+}
+
+pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
+    known(state, &id)?;
+    if let Some(about) = state.requests.get_mut(ticket) {
+        *about = Asker::Prompt(id.clone());
+    }
+    state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
+    Ok(None)
+}
+
+pub fn set_mode(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
+    known(state, &id)?;
+    sessions::check_mode(state, &id, mode)?;
+    state.step(&id, Input::SetMode(mode));
+    done(&json!({}))
+}
+
+/// `_castor/session/events {sessionId, streamId?, eventId?}`: the trajectory, or a window of it.
+pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        session_id: SessionId,
+        stream_id: Option<String>,
+        event_id: Option<String>,
+    }
+    let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
+    let entries = match state.world.store.read(&it.session_id) {
+        Ok(entries) => entries,
+        Err(_) => return Err(error::session_not_found(it.session_id.as_str())),
+    };
+    let all: Vec<AgentEvent> = entries
+        .into_iter()
+        .filter_map(|it| match it.fact {
+            Fact::Event { event } => Some(event),
+            _ => None,
+        })
+        .collect();
+    let window = events::window(&all, it.stream_id.as_deref(), it.event_id.as_deref())
+        .map_err(|it| error::invalid_params(&it))?;
+    done(&json!({ "events": window }))
+}
+
+pub fn cancel(state: &mut State, params: Option<&RawValue>) {
+    if let Ok(id) = session::read_cancel(params) {
+        state.step(&id, Input::Cancel);
+    }
+}
+
+fn known(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
+    match state.sessions.contains_key(id) {
+        true => Ok(()),
+        false => Err(error::session_not_found(id.as_str())),
+    }
+}
+
+/// What the store could not do, for the client.
+pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
+    match it {
+        StoreError::NotFound { .. } => error::session_not_found(id.as_str()),
+        other => error::internal(&other.to_string()),
+    }
+}

@@ -1,0 +1,51 @@
+//! `castor acp`: the composition root. Wiring is read here once; everything else never sees it.
+
+use std::process::ExitCode;
+
+use tokio::sync::mpsc;
+
+use crate::{
+    app::{
+        effects::World,
+        event_loop::{self, Inbox},
+        options::Options,
+        state::State,
+        stdio,
+    },
+    world::{secrets::Env, store::Store},
+};
+
+/// Reads of the client that wait.
+const STDIN_QUEUE: usize = 16;
+/// Acknowledgements of writes and requests of tasks that wait.
+const CONTROL_QUEUE: usize = 256;
+/// Answers of the world that wait: beyond that, models and tools are not read.
+const ANSWER_QUEUE: usize = 32;
+
+/// Serves one client on stdin and stdout until it leaves.
+pub fn serve(options: Options, env: Env) -> ExitCode {
+    match try_serve(options, env) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(it) => {
+            // The last line on stderr is what clients show when an agent does not start.
+            eprintln!("castor: cannot serve: {it}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_serve(options: Options, env: Env) -> std::io::Result<()> {
+    let (stdin_tx, stdin) = mpsc::channel(STDIN_QUEUE);
+    let (control_tx, control) = mpsc::channel(CONTROL_QUEUE);
+    let (answers_tx, answers) = mpsc::channel(ANSWER_QUEUE);
+    let stdout = stdio::write_stdout(stdio::take_stdout()?, control_tx.clone())?;
+    stdio::read_stdin(stdin_tx)?;
+    let home = env.castor_home();
+    let world = World::new(Store::new(home), answers_tx, control_tx);
+    let mut state = State::new(options, env, world);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(event_loop::run(&mut state, Inbox { stdin, control, answers }, &stdout))?;
+    state.world.groups.wait_all();
+    // Threads that read or write for ever must not hold the exit.
+    std::process::exit(0)
+}

@@ -1,0 +1,212 @@
+//! The factory of sessions: place, trust, settings, model and tools become one live session.
+
+use std::sync::Arc;
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        access,
+        desk::Desk,
+        flush,
+        requests::store_error,
+        settings::{self, Flags, Settings},
+        state::{Live, State},
+    },
+    base::{
+        ids::SessionId,
+        log::{Entry, Mode},
+        path::AbsPath,
+    },
+    engine::{
+        context::{Instructions, Surroundings},
+        policy::Rules,
+        record::{Origin, Record},
+        scheduler::Toolbox,
+        session::Session,
+        step::Out,
+        turn::{MAX_SAMPLES, Spec},
+    },
+    wire::{
+        acp::{session::Place, updates::View},
+        jsonrpc::error,
+    },
+    world::{
+        disk,
+        store::{Log, StoreError},
+        tools,
+        workspace::trust::Trust,
+    },
+};
+
+/// The model when neither flag, environment nor settings name one.
+const DEFAULT_MODEL: &str = "gemini-2.5-flash";
+
+/// Where a session works, checked against the disk.
+struct Ground {
+    cwd: AbsPath,
+    /// Canonical, `cwd` first.
+    roots: Vec<AbsPath>,
+    trust: Trust,
+    settings: Settings,
+}
+
+/// A new session, live at once.
+///
+/// # Errors
+/// For the client: a folder that is not there, no usable model, a log that cannot be written.
+pub fn create(state: &mut State, place: &Place) -> Result<(SessionId, Mode), ErrorObjectOwned> {
+    let ground = survey(state, place)?;
+    let model = model_of(state, &ground.settings);
+    let mode = ground.settings.approval_mode;
+    allow_mode(mode, &ground.trust, &ground.settings)?;
+    let id = SessionId::from(uuid::Uuid::now_v7().to_string());
+    let (spec, desk) = furnish(state, &id, &ground, &model)?;
+    let log = state.world.store.create(&id).map_err(|it| store_error(&id, &it))?;
+    let (cwd, roots) = (ground.cwd, ground.roots);
+    let origin = Origin { session: id.clone(), cwd, roots, mode, model };
+    let mut out = Out::default();
+    let now = state.now();
+    let session = Session::create(origin, spec, now, &mut out);
+    admit(state, session, log, desk);
+    state.say(&id, out);
+    Ok((id, mode))
+}
+
+/// A session from its log, live at once. Returns the log's entries; nothing is written.
+///
+/// # Errors
+/// As [`create`]; also for a session that is not there, that another process has open, or that is busy here.
+pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entry>, ErrorObjectOwned> {
+    if let Some(live) = state.sessions.get(id) {
+        if live.session.is_busy() {
+            return Err(error::invalid_request("the session is busy with a prompt; cancel it first"));
+        }
+        return state.world.store.read(id).map_err(|it| store_error(id, &it));
+    }
+    let ground = survey(state, place)?;
+    let (entries, log) = state.world.store.open(id).map_err(|it| store_error(id, &it))?;
+    let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
+    let mut record = Record::replay(&entries).ok_or_else(missing)?;
+    record.cwd.clone_from(&ground.cwd);
+    record.roots.clone_from(&ground.roots);
+    if allow_mode(record.mode, &ground.trust, &ground.settings).is_err() {
+        record.mode = Mode::Default;
+    }
+    if let Some(model) = &state.options.model {
+        record.model.clone_from(model);
+    }
+    let (spec, desk) = furnish(state, id, &ground, &record.model)?;
+    let session = Session::resume(record, spec);
+    admit(state, session, log, desk);
+    Ok(entries)
+}
+
+fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
+    let id = desk.session.clone();
+    state.sessions.insert(id.clone(), Live { session, log, view: View::new(id), desk });
+}
+
+/// Whether a mode may be set in a session now.
+///
+/// # Errors
+/// For the client, with what would allow it.
+pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), ErrorObjectOwned> {
+    let Some(live) = state.sessions.get(id) else { return Err(error::session_not_found(id.as_str())) };
+    let (trust, settings) = look(state, &live.desk.cwd);
+    allow_mode(mode, &trust, &settings)
+}
+
+/// Whether an auth method would let a session begin.
+///
+/// # Errors
+/// -32000 with what is missing.
+pub fn check_access(state: &State, method: &str) -> Result<(), ErrorObjectOwned> {
+    let cwd = AbsPath::new("/").unwrap_or_else(|| state.world.store.home().clone());
+    let (_, settings) = look(state, &cwd);
+    access::check(&state.env, &settings, method).map_err(|it| flush::auth_required(&it))
+}
+
+fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
+    let mut roots = Vec::new();
+    for path in std::iter::once(&place.cwd).chain(&place.additional) {
+        let real = disk::real_path(path).ok().filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir));
+        let real = real.ok_or_else(|| error::invalid_params(&format!("{path} is not a folder")))?;
+        if !roots.contains(&real) {
+            roots.push(real);
+        }
+    }
+    if place.n_mcp_servers > 0 {
+        tracing::warn!("{} MCP servers were passed; this version does not start them", place.n_mcp_servers);
+    }
+    let (trust, settings) = look(state, &place.cwd);
+    Ok(Ground { cwd: place.cwd.clone(), roots, trust, settings })
+}
+
+/// Trust first, then the settings that it lets in.
+fn look(state: &State, cwd: &AbsPath) -> (Trust, Settings) {
+    let flags = Flags { model: state.options.model.clone(), approval_mode: state.options.approval_mode };
+    settings::load(&state.env, cwd, &flags)
+}
+
+fn model_of(state: &State, settings: &Settings) -> String {
+    match (&state.options.script, &settings.model_name) {
+        (_, Some(model)) => model.clone(),
+        (Some(_), None) => "script".to_owned(),
+        (None, None) => DEFAULT_MODEL.to_owned(),
+    }
+}
+
+/// What does everything without asking needs a folder that is trusted.
+fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
+    if mode == Mode::Yolo && settings.disable_yolo {
+        return Err(error::invalid_params("the settings forbid the yolo mode (security.disableYoloMode)"));
+    }
+    if mode > Mode::Default && !trust.is_trusted() {
+        let why = format!(
+            "the mode {} needs a trusted folder; set CASTOR_TRUST_WORKSPACE=true or list the folder in \
+             ~/.castor/trustedFolders.json",
+            mode.as_str()
+        );
+        let data = serde_json::json!({ "kind": "untrusted", "details": why });
+        return Err(ErrorObjectOwned::owned(-32602, format!("Invalid params: {why}"), Some(data)));
+    }
+    Ok(())
+}
+
+/// The spec of the engine and the desk of the leaves.
+fn furnish(
+    state: &mut State,
+    id: &SessionId,
+    ground: &Ground,
+    model: &str,
+) -> Result<(Arc<Spec>, Arc<Desk>), ErrorObjectOwned> {
+    let Ground { cwd, roots, settings, .. } = ground;
+    let generator = state.models.generator(&state.options, &state.env, settings, model)?;
+    let client = state.client.clone().unwrap_or_default();
+    let interactive = !client.headless;
+    let around = Surroundings {
+        cwd: cwd.clone(),
+        roots: roots.clone(),
+        platform: std::env::consts::OS,
+        interactive,
+    };
+    let spec = Spec {
+        toolbox: Toolbox::new(tools::specs(), Rules::shipped(), interactive),
+        instructions: Instructions::new(&around),
+        max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
+    };
+    let desk = Desk {
+        session: id.clone(),
+        cwd: cwd.clone(),
+        roots: roots.clone(),
+        scratch: state.world.store.home().join("tmp").join(id.as_str()),
+        generator,
+        tools: Arc::new(settings.tools.clone()),
+        child_env: Arc::new(state.env.child_env(&settings.env_allowed, &settings.env_blocked)),
+        truncate_at: settings.truncate_threshold,
+        editor_reads: client.reads_files,
+        editor_writes: client.writes_files,
+    };
+    Ok((Arc::new(spec), Arc::new(desk)))
+}

@@ -1,0 +1,188 @@
+//! All state of `castor acp`, owned by the loop.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::{
+    app::{desk::Desk, effects::World, models::Models, options::Options},
+    base::{
+        ids::{EffectId, QuestionId, SessionId},
+        log::Entry,
+        now::Now,
+    },
+    engine::{
+        record::Record,
+        session::Session,
+        step::{Act, Input, Out},
+    },
+    wire::{
+        acp::{initialize::Client, updates::View},
+        jsonrpc::{
+            error,
+            message::RpcError,
+            queue::{Incoming, Outgoing, Ticket},
+            write,
+        },
+    },
+    world::{secrets::Env, store::Log},
+};
+
+pub struct State {
+    pub options: Options,
+    pub env: Env,
+    pub models: Models,
+    /// `None` until initialize.
+    pub client: Option<Client>,
+    pub sessions: BTreeMap<SessionId, Live>,
+    /// What the client asked and nobody answered yet.
+    pub requests: Incoming<Asker>,
+    /// What we asked the client.
+    pub asked: Outgoing<Asked>,
+    pub timers: Timers,
+    /// What is said at the end of the loop turn, in order.
+    pub outbox: Vec<Said>,
+    pub world: World,
+    dice: u64,
+}
+
+/// A session in this process.
+pub struct Live {
+    pub session: Session,
+    pub log: Log,
+    pub view: View,
+    pub desk: Arc<Desk>,
+}
+
+/// Whom an open request of the client is about.
+pub enum Asker {
+    /// The prompt with the ticket's number.
+    Prompt(SessionId),
+    Other,
+}
+
+/// What an open request to the client is about.
+pub enum Asked {
+    Permission { session: SessionId, question: QuestionId },
+    File { session: SessionId, effect: EffectId, reply: oneshot::Sender<Result<Value, RpcError>> },
+}
+
+/// Something to say: ready lines, or acts of a session that are logged first.
+pub enum Said {
+    Lines(Vec<u8>),
+    Acts(SessionId, Vec<Act>),
+}
+
+impl State {
+    pub fn new(options: Options, env: Env, world: World) -> Self {
+        Self {
+            options,
+            env,
+            models: Models::default(),
+            client: None,
+            sessions: BTreeMap::new(),
+            requests: Incoming::default(),
+            asked: Outgoing::default(),
+            timers: Timers::default(),
+            outbox: Vec::new(),
+            world,
+            dice: rand_seed(),
+        }
+    }
+
+    pub fn now(&mut self) -> Now {
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        Now { unix_ms: unix_ms(), seed: self.dice }
+    }
+
+    /// One step of one session. A panic costs that session what was under way, and nobody else anything.
+    pub fn step(&mut self, id: &SessionId, input: Input) {
+        let now = self.now();
+        let Some(live) = self.sessions.get_mut(id) else { return };
+        let mut out = Out::default();
+        let session = &mut live.session;
+        match catch_unwind(AssertUnwindSafe(|| session.step(input, now, &mut out))) {
+            Ok(()) => self.say(id, out),
+            Err(_) => self.refold(id, "an internal error ended this turn; the session goes on with the next prompt"),
+        }
+    }
+
+    pub fn say(&mut self, id: &SessionId, out: Out) {
+        match self.outbox.last_mut() {
+            Some(Said::Acts(last, acts)) if last == id => acts.extend(out.acts),
+            _ if out.acts.is_empty() => (),
+            _ => self.outbox.push(Said::Acts(id.clone(), out.acts)),
+        }
+    }
+
+    pub fn say_lines(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        match self.outbox.last_mut() {
+            Some(Said::Lines(lines)) => write(lines),
+            _ => {
+                let mut lines = Vec::new();
+                write(&mut lines);
+                self.outbox.push(Said::Lines(lines));
+            }
+        }
+    }
+
+    /// The session as its log has it; its prompts are answered with `why`.
+    pub fn refold(&mut self, id: &SessionId, why: &str) {
+        self.world.abort_session(id);
+        self.outbox.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
+        let open: Vec<Ticket> = self.prompts_of(id);
+        for ticket in open {
+            if let Some((request, _)) = self.requests.complete(ticket) {
+                self.say_lines(|lines| write::error(lines, &request, &error::internal(why)));
+            }
+        }
+        let entries: Vec<Entry> = self.world.store.read(id).unwrap_or_default();
+        let record = Record::replay(&entries);
+        let Some(live) = self.sessions.get_mut(id) else { return };
+        match record {
+            Some(record) => live.session.refold(record),
+            None => _ = self.sessions.remove(id),
+        }
+    }
+
+    pub fn prompts_of(&self, id: &SessionId) -> Vec<Ticket> {
+        let is_its = |it: &Asker| matches!(it, Asker::Prompt(of) if of == id);
+        self.requests.iter().filter(|(_, it)| is_its(it)).map(|(ticket, _)| ticket).collect()
+    }
+}
+
+/// What is due when. Stale timers are ignored by whom they wake.
+#[derive(Default)]
+pub struct Timers {
+    heap: BinaryHeap<Reverse<(u64, SessionId, EffectId)>>,
+}
+
+impl Timers {
+    pub fn add(&mut self, at_ms: u64, session: SessionId, effect: EffectId) {
+        self.heap.push(Reverse((at_ms, session, effect)));
+    }
+
+    /// When the next one is due, in Unix milliseconds.
+    pub fn next_ms(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    pub fn pop_due(&mut self, now_ms: u64) -> Option<(SessionId, EffectId)> {
+        self.heap.pop_if(|Reverse((at, ..))| *at <= now_ms).map(|Reverse((_, session, effect))| (session, effect))
+    }
+}
+
+pub fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64)
+}
+
+fn rand_seed() -> u64 {
+    uuid::Uuid::now_v7().as_u64_pair().1
+}

@@ -1,0 +1,78 @@
+//! stdin and stdout of `castor acp`: a plain thread each. No other code touches them.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::{AsFd, OwnedFd},
+    sync::mpsc,
+    thread,
+};
+
+use tokio::sync::mpsc::Sender;
+
+use crate::app::event::Event;
+
+/// Bytes of one read.
+const READ: usize = 64 * 1024;
+
+/// Where lines for the client go, in order.
+pub struct Stdout {
+    lines: mpsc::Sender<Vec<u8>>,
+}
+
+impl Stdout {
+    /// Queues bytes; the loop bounds what is queued by the `Written` events.
+    pub fn send(&self, lines: Vec<u8>) {
+        // The thread ends only when the client stopped reading, and has said so.
+        _ = self.lines.send(lines);
+    }
+}
+
+/// Takes fd 1 aside and points it at stderr: whatever prints to stdout by mistake cannot break the protocol.
+///
+/// # Errors
+/// When a descriptor cannot be duplicated.
+pub fn take_stdout() -> io::Result<OwnedFd> {
+    let private = io::stdout().as_fd().try_clone_to_owned()?;
+    nix::unistd::dup2_stdout(io::stderr().as_fd())?;
+    Ok(private)
+}
+
+/// Reads stdin until it ends. A full queue stops the reading: the client waits, not our memory.
+pub fn read_stdin(events: Sender<Event>) -> io::Result<()> {
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+        let mut bytes = vec![0; READ];
+        loop {
+            let event = match stdin.read(&mut bytes) {
+                Err(it) if it.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(0) | Err(_) => Event::StdinClosed,
+                Ok(n) => Event::Stdin(bytes.get(..n).unwrap_or_default().to_vec()),
+            };
+            let last = matches!(event, Event::StdinClosed);
+            if events.blocking_send(event).is_err() || last {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Writes what is queued, one write for each piece.
+pub fn write_stdout(fd: OwnedFd, events: Sender<Event>) -> io::Result<Stdout> {
+    let mut stdout = File::from(fd);
+    let (lines, queue) = mpsc::channel::<Vec<u8>>();
+    thread::Builder::new().name("stdout".to_owned()).spawn(move || {
+        for piece in queue {
+            let event = match stdout.write_all(&piece) {
+                Ok(()) => Event::Written(piece.len()),
+                Err(_) => Event::StdoutClosed,
+            };
+            let last = matches!(event, Event::StdoutClosed);
+            if events.blocking_send(event).is_err() || last {
+                return;
+            }
+        }
+    })?;
+    Ok(Stdout { lines })
+}
