@@ -2,3 +2,4 @@
 
 pub mod acp;
 pub mod jsonrpc;
+pub mod sse;

@@ -126,7 +126,7 @@ impl Response {
     /// The answer is over, well or not: what it cost is told.
     pub fn close(&mut self, step: &mut Step<'_>) {
         if let Some(usage) = self.usage.take() {
-            let size = routing::limits::context_window(&self.model);
+            let size = routing::limits::window(&self.model);
             step.event(EventKind::Usage { model: self.model.to_string(), usage, size });
         }
     }

@@ -1,5 +1,10 @@
 //! Models behind one trait: a request goes in, chunks stream out.
 
+pub mod demo;
+pub mod gemini;
+pub mod recording;
+pub mod script;
+
 use crate::base::{
     fs::BoxFuture,
     model::{Chunk, Failure, ModelRequest},

@@ -1,0 +1,172 @@
+//! The network hand: the one HTTP client, and what its errors mean to people.
+#![allow(clippy::disallowed_methods)]
+
+use std::{error::Error, sync::OnceLock, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{Client, RequestBuilder, Response, Url, redirect};
+use tokio::time::timeout;
+
+use crate::base::model::{Failure, FailureKind};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Reading the body of an error answer may take this long in all.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One client for everything: connections are shared. It is built on first use, for that takes milliseconds.
+#[derive(Debug)]
+pub struct Http {
+    idle: Duration,
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Http {
+    /// How long a server may be silent unless told otherwise.
+    pub const IDLE: Duration = Duration::from_secs(120);
+
+    /// Builds nothing yet.
+    pub fn new() -> Self {
+        Self::with_idle(Self::IDLE)
+    }
+
+    /// `idle` is the longest silence that is borne, before the answer and within it. There is no limit in all:
+    /// a long answer is no error.
+    pub fn with_idle(idle: Duration) -> Self {
+        Self { idle, client: OnceLock::new() }
+    }
+
+    pub fn idle(&self) -> Duration {
+        self.idle
+    }
+
+    /// The client; fails, with the same words each time, where TLS or the proxy settings are unusable.
+    pub fn client(&self) -> Result<&Client, Failure> {
+        self.client
+            .get_or_init(|| build())
+            .as_ref()
+            .map_err(|it| Failure::new(FailureKind::Auth, format!("The HTTP client could not be set up: {it}")))
+    }
+
+    /// Sends a request for `url`; fails with `Connect` when no answer begins in time, in one line for people.
+    pub async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Response, Failure> {
+        match timeout(self.idle, request.send()).await {
+            Ok(sent) => sent.map_err(|it| no_answer(&it, url)),
+            Err(_) => {
+                let (host, idle) = (shown_host(url), shown_duration(self.idle));
+                let text = format!("{host} took the request but sent nothing for {idle}.");
+                Err(Failure::new(FailureKind::Connect, text))
+            }
+        }
+    }
+
+    /// The next piece of an answer's body, `None` at its end; fails with `Stream` when it breaks or is silent too long.
+    pub async fn next_piece(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+        match timeout(self.idle, response.chunk()).await {
+            Ok(piece) => piece.map_err(|it| broken_answer(&it)),
+            Err(_) => {
+                let text = format!("The answer stopped: nothing came for {}.", shown_duration(self.idle));
+                Err(Failure::new(FailureKind::Stream, text))
+            }
+        }
+    }
+}
+
+fn build() -> Result<Client, String> {
+    // Without a provider the builder panics; a second installation is refused, which is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .user_agent(concat!("castor/", env!("CARGO_PKG_VERSION")))
+        // No read_timeout: its clock goes on while we do not read because the editor does not.
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .tcp_keepalive(Duration::from_secs(30))
+        .pool_idle_timeout(Duration::from_secs(90))
+        // A redirect would carry the key in our own header to whatever host it names.
+        .redirect(redirect::Policy::none())
+        .build()
+        .map_err(|it| root_cause(&it))
+}
+
+/// Host and port of `url`: all that may be shown of it, since user, path and query can hold keys.
+pub fn shown_host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("the model server");
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// A request that got no answer, in one line with what to do about it.
+fn no_answer(error: &reqwest::Error, url: &Url) -> Failure {
+    let (host, cause) = (shown_host(url), root_cause(error));
+    if error.is_builder() {
+        return Failure::new(FailureKind::Auth, format!("The request could not be built: {cause}."));
+    }
+    let text = match error.is_connect() {
+        true => format!("Could not connect to {host}: {cause}. {}", connect_hint(&cause.to_lowercase())),
+        false => format!("The connection to {host} broke before it answered: {cause}."),
+    };
+    Failure::new(FailureKind::Connect, text)
+}
+
+/// An answer that broke off.
+pub fn broken_answer(error: &reqwest::Error) -> Failure {
+    let text = format!("The connection broke in the middle of the answer: {}.", root_cause(error));
+    Failure::new(FailureKind::Stream, text)
+}
+
+/// The first `max` bytes of an answer's body; what came before it broke or took too long.
+pub async fn read_head(response: &mut Response, max: usize) -> Vec<u8> {
+    let mut res = Vec::new();
+    let read = async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            let room = max - res.len();
+            res.extend_from_slice(bytes.get(..room).unwrap_or(&bytes));
+            if res.len() >= max {
+                break;
+            }
+        }
+    };
+    let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
+    res
+}
+
+/// The innermost cause: the outer layers only repeat that a request failed, and name its URL.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut deepest: Option<&dyn Error> = error.source();
+    while let Some(next) = deepest.and_then(Error::source) {
+        deepest = Some(next);
+    }
+    match deepest {
+        Some(it) => it.to_string().trim_end_matches('.').to_owned(),
+        None if error.is_timeout() => "it took too long".to_owned(),
+        None => "the request failed".to_owned(),
+    }
+}
+
+fn connect_hint(cause: &str) -> &'static str {
+    const HINTS: &[(&str, &str)] = &[
+        ("refused", "Is the server running, and are address and port right?"),
+        ("lookup", "Check the address and your network."),
+        ("dns", "Check the address and your network."),
+        ("certificate", "A proxy may be in between, or the clock may be wrong."),
+        ("corrupt message", "The server may speak http, not https."),
+        ("tunnel", "Check the proxy settings (HTTPS_PROXY, NO_PROXY)."),
+        ("unreachable", "Check your network."),
+    ];
+    let found = HINTS.iter().find(|(word, _)| cause.contains(word));
+    found.map_or("Check your network and proxy settings.", |(_, hint)| hint)
+}
+
+fn shown_duration(it: Duration) -> String {
+    match it.subsec_millis() {
+        0 => format!("{} s", it.as_secs()),
+        _ => format!("{} ms", it.as_millis()),
+    }
+}

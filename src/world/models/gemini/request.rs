@@ -1,0 +1,315 @@
+//! Gemini's requests. Every turn is encoded once and kept; a body is its turns' bytes, copied together.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::base::{
+    content::Part,
+    history::{Role, Turn, TurnPart},
+    model::{ModelRequest, Params, Thinking},
+    tool::{CallResult, ToolCall, ToolSpec},
+};
+
+/// Tells the service not to look for a signature on a call that another model made.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// The whole body of a request.
+pub fn body(request: &ModelRequest) -> Vec<u8> {
+    let turns: Vec<(&'static str, Bytes)> = request
+        .contents
+        .iter()
+        .map(|it| (role(it.role), it.encoded(dialect(it, &request.model), |it| parts(it, &request.model))))
+        .filter(|(_, parts)| !parts.is_empty())
+        .collect();
+    let head = head(request);
+    // 40 bytes hold what surrounds the parts of a content.
+    let mut out = Vec::with_capacity(head.len() + 64 + turns.iter().map(|(_, it)| it.len() + 40).sum::<usize>());
+    out.extend_from_slice(br#"{"contents":["#);
+    let mut open = None;
+    for (role, parts) in &turns {
+        let between = match open {
+            Some(it) if it == role => ",".to_owned(),
+            Some(_) => format!(r#"]}},{{"role":"{role}","parts":["#),
+            None => format!(r#"{{"role":"{role}","parts":["#),
+        };
+        out.extend_from_slice(between.as_bytes());
+        out.extend_from_slice(parts);
+        open = Some(role);
+    }
+    out.extend_from_slice(if open.is_some() { b"]}]" } else { b"]" });
+    out.extend_from_slice(&head);
+    out.push(b'}');
+    out
+}
+
+/// What follows the contents: system instruction, tools, parameters; each only where there is one.
+fn head(request: &ModelRequest) -> Vec<u8> {
+    let mut out = Vec::new();
+    if !request.system.is_empty() {
+        out.extend_from_slice(br#","systemInstruction":{"role":"user","parts":["#);
+        put(&mut out, &Text { text: &request.system, thought_signature: None });
+        out.extend_from_slice(b"]}");
+    }
+    if !request.tools.is_empty() {
+        out.extend_from_slice(br#","tools":[{"functionDeclarations":"#);
+        let declarations: Vec<Declaration<'_>> = request.tools.iter().map(Declaration::from).collect();
+        put(&mut out, &declarations);
+        out.extend_from_slice(b"}]");
+    }
+    if request.params != Params::default() {
+        out.extend_from_slice(br#","generationConfig":"#);
+        put(&mut out, &config(&request.params));
+    }
+    out
+}
+
+fn config(params: &Params) -> Value {
+    let thinking = params.thinking.as_ref().map(|it| match it {
+        Thinking::Budget(tokens) => json!({ "includeThoughts": true, "thinkingBudget": tokens }),
+        Thinking::Level(level) => json!({ "includeThoughts": true, "thinkingLevel": level }),
+    });
+    let fields = [
+        ("temperature", params.temperature.map(Value::from)),
+        ("topP", params.top_p.map(Value::from)),
+        ("topK", params.top_k.map(Value::from)),
+        ("maxOutputTokens", params.max_output_tokens.map(Value::from)),
+        ("thinkingConfig", thinking),
+    ];
+    let set: Map<String, Value> = fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect();
+    Value::Object(set)
+}
+
+/// Results are the user's here. Turns of one role in a row become one content: the service wants them to alternate.
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::User | Role::Tool => "user",
+        Role::Model => "model",
+    }
+}
+
+/// Media in results is the one thing that models want differently. All else is encoded alike, so that the kept bytes
+/// serve whatever model comes next.
+fn dialect(turn: &Turn, model: &str) -> &'static str {
+    match nests_media(model) && turn.parts.iter().any(has_media_result) {
+        true => "gemini-3",
+        false => "gemini",
+    }
+}
+
+fn nests_media(model: &str) -> bool {
+    model.trim_start_matches("models/").starts_with("gemini-3")
+}
+
+fn has_media_result(part: &TurnPart) -> bool {
+    matches!(part, TurnPart::Result(it) if it.content.iter().any(|it| blob(it).is_some()))
+}
+
+/// The parts of `turn`, with commas between; empty where nothing of it goes to the model.
+fn parts(turn: &Turn, model: &str) -> Bytes {
+    let mut out = Vec::new();
+    let mut first_call = true;
+    let mut referenced = Vec::new();
+    for part in &turn.parts {
+        match part {
+            TurnPart::Content(it) => content(&mut out, it, &mut referenced),
+            TurnPart::Call { call, signature } => {
+                // Only the first call of a turn is ever signed. The placeholder is not needed in turns before the last
+                // prompt, but harms nothing there, and so bytes once made stay valid.
+                let signature = signature.as_deref().or(first_call.then_some(UNSIGNED));
+                function_call(&mut out, call, signature);
+                first_call = false;
+            }
+            TurnPart::Result(it) => function_response(&mut out, it, nests_media(model)),
+        }
+    }
+    if !referenced.is_empty() {
+        text(&mut out, "\n--- Content from referenced context ---");
+        referenced.into_iter().for_each(|it| referenced_content(&mut out, it));
+    }
+    out.into()
+}
+
+fn content<'a>(out: &mut Vec<u8>, part: &'a Part, referenced: &mut Vec<&'a Part>) {
+    match part {
+        Part::Text { text, signature: None } if text.is_empty() => (),
+        Part::Text { text, signature } => {
+            item(out, &Text { text, thought_signature: signature.as_deref() });
+        }
+        // Thoughts are not sent back; what must be kept of them is in the signatures of the other parts.
+        Part::Thought { .. } => (),
+        Part::Media { .. } => item(out, &InlineData::from(blob(part))),
+        Part::Reference { uri, text: content, data, .. } => {
+            text(out, &format!("@{}", shown_uri(uri)));
+            if content.is_some() || data.is_some() {
+                referenced.push(part);
+            }
+        }
+    }
+}
+
+fn referenced_content(out: &mut Vec<u8>, part: &Part) {
+    let Part::Reference { uri, text: content, .. } = part else { return };
+    text(out, &format!("\nContent from @{}:\n", shown_uri(uri)));
+    match content {
+        Some(it) => text(out, it),
+        None => item(out, &InlineData::from(blob(part))),
+    }
+}
+
+fn function_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
+    let id = bare_id(call.id.as_str(), &call.name);
+    // The service refuses anything but an object; the result that follows tells the model of its mistake.
+    let empty = Value::Object(Map::new());
+    let args = if call.args.is_object() { &call.args } else { &empty };
+    let function_call = Call { id, name: &call.name, args };
+    item(out, &CallPart { function_call, thought_signature: signature });
+}
+
+fn function_response(out: &mut Vec<u8>, result: &CallResult, nested: bool) {
+    let blobs: Vec<InlineData<'_>> =
+        result.content.iter().filter(|it| blob(it).is_some()).map(|it| blob(it).into()).collect();
+    let mut output = output_text(&result.content);
+    if output.is_empty() && !blobs.is_empty() {
+        output = format!("Binary content provided ({} item(s)).", blobs.len());
+    }
+    let response = match result.is_error {
+        true => Outcome { output: None, error: Some(&output) },
+        false => Outcome { output: Some(&output), error: None },
+    };
+    let id = bare_id(result.id.as_str(), &result.name);
+    let (inside, beside) = if nested { (blobs, Vec::new()) } else { (Vec::new(), blobs) };
+    item(out, &ResponsePart { function_response: Response { id, name: &result.name, response, parts: inside } });
+    beside.iter().for_each(|it| item(out, it));
+}
+
+/// Texts of a result, a line break between them.
+fn output_text(content: &[Part]) -> String {
+    let texts = content.iter().filter_map(|it| match it {
+        Part::Text { text, .. } => Some(text.clone()),
+        Part::Reference { uri, text: Some(text), .. } => Some(format!("Content from @{}:\n{text}", shown_uri(uri))),
+        Part::Reference { uri, .. } => Some(format!("@{}", shown_uri(uri))),
+        Part::Thought { .. } | Part::Media { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Media type and base64 data of a part that has bytes and no text.
+fn blob(part: &Part) -> Option<(&str, &str)> {
+    match part {
+        Part::Media { mime, data, .. } => Some((mime, data)),
+        Part::Reference { text: None, data: Some(data), mime, .. } => {
+            Some((mime.as_deref().unwrap_or("application/octet-stream"), data))
+        }
+        _ => None,
+    }
+}
+
+fn shown_uri(uri: &str) -> &str {
+    uri.strip_prefix("file://").unwrap_or(uri)
+}
+
+/// The id without the `<name>__` that marks it as this tool's; `None` where there is none.
+fn bare_id<'a>(id: &'a str, name: &str) -> Option<&'a str> {
+    let bare = id.strip_prefix(name).and_then(|it| it.strip_prefix("__")).unwrap_or(id);
+    (!bare.is_empty()).then_some(bare)
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    item(out, &Text { text, thought_signature: None });
+}
+
+/// Appends one element of a list.
+fn item(out: &mut Vec<u8>, value: &impl Serialize) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    put(out, value);
+}
+
+fn put(out: &mut Vec<u8>, value: &impl Serialize) {
+    // Writing to memory cannot fail, and all our maps have text keys.
+    let _ = serde_json::to_writer(out, value);
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Text<'a> {
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallPart<'a> {
+    function_call: Call<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    args: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponsePart<'a> {
+    function_response: Response<'a>,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    response: Outcome<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<InlineData<'a>>,
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    inline_data: Blob<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+impl<'a> From<Option<(&'a str, &'a str)>> for InlineData<'a> {
+    fn from(it: Option<(&'a str, &'a str)>) -> Self {
+        let (mime_type, data) = it.unwrap_or_default();
+        Self { inline_data: Blob { mime_type, data } }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters_json_schema: &'a Value,
+}
+
+impl<'a> From<&'a ToolSpec> for Declaration<'a> {
+    fn from(it: &'a ToolSpec) -> Self {
+        Self { name: it.name, description: it.description, parameters_json_schema: &it.parameters }
+    }
+}

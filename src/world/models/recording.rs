@@ -1,0 +1,112 @@
+//! The recorder: passes another model's answers on, and appends each to a file that the scripted model reads.
+
+use std::{fs::File, io::Write, sync::Arc};
+
+use serde_json::{Map, Value, json};
+
+use super::{Generator, Sink, gemini::finish_word, script::STREAM};
+use crate::base::{
+    fs::BoxFuture,
+    model::{Chunk, Failure, ModelRequest, Usage},
+};
+
+/// Wraps a model. Only answers that came to their end are recorded.
+pub struct Recording {
+    inner: Arc<dyn Generator>,
+    file: File,
+}
+
+impl Recording {
+    /// `file` is open for appending, and readable by its owner alone: it will hold what the model said.
+    pub fn new(inner: Arc<dyn Generator>, file: File) -> Self {
+        Self { inner, file }
+    }
+
+    /// A file that cannot be written is no reason to lose the answer.
+    fn append(&self, chunks: &[Chunk]) {
+        let mut line = line(chunks).into_bytes();
+        line.push(b'\n');
+        // One write a line: answers of several sessions must not mix.
+        if let Err(error) = (&self.file).write_all(&line) {
+            tracing::warn!(%error, "the answer of a model could not be recorded");
+        }
+    }
+}
+
+impl Generator for Recording {
+    fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let mut tee = Tee { sink, seen: Vec::new() };
+            self.inner.generate(request, &mut tee).await?;
+            self.append(&tee.seen);
+            Ok(())
+        })
+    }
+}
+
+struct Tee<'a> {
+    sink: &'a mut dyn Sink,
+    seen: Vec<Chunk>,
+}
+
+impl Sink for Tee<'_> {
+    fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()> {
+        self.seen.extend(chunks.iter().cloned());
+        self.sink.send(chunks)
+    }
+}
+
+/// One line of the file, without its end. Read again, it gives the same chunks.
+fn line(chunks: &[Chunk]) -> String {
+    let mut usage: Option<&Usage> = None;
+    let mut response = Vec::new();
+    for chunk in chunks {
+        match chunk {
+            Chunk::Usage(it) => usage = Some(it),
+            Chunk::Finish(it) => {
+                let finished = json!({ "finishReason": finish_word(it), "index": 0 });
+                response.push(event(Some(finished), usage.take()));
+            }
+            Chunk::Text { text, signature } => response.push(part(json!({ "text": text }), signature.as_deref())),
+            Chunk::Thought { text, signature } => {
+                response.push(part(json!({ "text": text, "thought": true }), signature.as_deref()));
+            }
+            Chunk::Call { id, name, args, signature } => {
+                let mut call = json!({ "name": name, "args": args });
+                set(&mut call, "id", id.as_deref());
+                response.push(part(json!({ "functionCall": call }), signature.as_deref()));
+            }
+            Chunk::Media { mime, data } => {
+                response.push(part(json!({ "inlineData": { "mimeType": mime, "data": data } }), None));
+            }
+        }
+    }
+    response.extend(usage.map(|it| event(None, Some(it))));
+    json!({ "method": STREAM, "response": response }).to_string()
+}
+
+fn part(mut part: Value, signature: Option<&str>) -> Value {
+    set(&mut part, "thoughtSignature", signature);
+    event(Some(json!({ "content": { "parts": [part], "role": "model" }, "index": 0 })), None)
+}
+
+fn event(candidate: Option<Value>, usage: Option<&Usage>) -> Value {
+    let usage = usage.map(|it| {
+        json!({
+            "promptTokenCount": it.input,
+            "candidatesTokenCount": it.output,
+            "cachedContentTokenCount": it.cached,
+            "thoughtsTokenCount": it.thought,
+            "totalTokenCount": it.total,
+        })
+    });
+    let fields = [("candidates", candidate.map(|it| json!([it]))), ("usageMetadata", usage)];
+    let set: Map<String, Value> = fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect();
+    Value::Object(set)
+}
+
+fn set(object: &mut Value, name: &str, value: Option<&str>) {
+    if let (Some(map), Some(value)) = (object.as_object_mut(), value) {
+        map.insert(name.to_owned(), value.into());
+    }
+}
