@@ -48,7 +48,7 @@ impl Http {
     /// The client; fails, with the same words each time, where TLS or the proxy settings are unusable.
     pub fn client(&self) -> Result<&Client, Failure> {
         self.client
-            .get_or_init(|| build())
+            .get_or_init(build)
             .as_ref()
             .map_err(|it| Failure::new(FailureKind::Auth, format!("The HTTP client could not be set up: {it}")))
     }

@@ -21,8 +21,13 @@ const JITTER: u64 = 30;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnFailure {
     /// `at_ms` is in milliseconds since the Unix epoch.
-    RetryAt { at_ms: u64, why: String },
-    GiveUp { why: String },
+    RetryAt {
+        at_ms: u64,
+        why: String,
+    },
+    GiveUp {
+        why: String,
+    },
 }
 
 /// `attempt` is the number of the failed attempt, from 1. `shown`: some of its answer was shown already.

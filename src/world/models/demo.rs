@@ -127,7 +127,9 @@ fn look(request: &ModelRequest, results: &[&CallResult]) -> (String, Step) {
         .iter()
         .copied()
         .zip(read)
-        .map(|(name, it)| (name, if it.is_error { Err(joined_text(&it.content)) } else { Ok(joined_text(&it.content)) }))
+        .map(|(name, it)| {
+            (name, if it.is_error { Err(joined_text(&it.content)) } else { Ok(joined_text(&it.content)) })
+        })
         .collect();
     (thought(), Step::Say(report::workspace(&entries, &files)))
 }
@@ -175,9 +177,10 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let end = rest.char_indices().map(|(at, it)| at + it.len_utf8()).find(|end| {
-            *end >= PIECE && rest.get(..*end).is_some_and(|it| it.ends_with(char::is_whitespace))
-        });
+        let end = rest
+            .char_indices()
+            .map(|(at, it)| at + it.len_utf8())
+            .find(|end| *end >= PIECE && rest.get(..*end).is_some_and(|it| it.ends_with(char::is_whitespace)));
         let (piece, after) = rest.split_at_checked(end.unwrap_or(rest.len()))?;
         rest = after;
         Some(piece)

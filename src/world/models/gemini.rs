@@ -9,6 +9,7 @@ mod tests;
 mod tests_server;
 
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -23,6 +24,8 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout_at};
 
 pub use response::{Decoder, decode, finish_word};
+#[cfg(test)]
+pub use tests::turns as conversation;
 
 use super::{Generator, Sink};
 use crate::{
@@ -31,7 +34,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, ModelRequest},
         text,
     },
-    wire::sse::{Event, Sse},
+    wire::sse,
     world::http::{self, Http},
 };
 
@@ -43,6 +46,8 @@ const MAX_MESSAGE: usize = 2_000;
 const DRAIN: Duration = Duration::from_secs(1);
 /// Chunks are handed on at the latest when this many bytes were taken from the connection.
 const MAX_READ: usize = 64 << 10;
+/// Of a body that holds no events, so much is kept to be shown, in bytes.
+const MAX_BEGINNING: usize = 400;
 /// Shorter header values are no secrets, and hiding them everywhere would garble messages.
 const MIN_SECRET: usize = 6;
 
@@ -96,7 +101,8 @@ impl Gemini {
     }
 
     fn url(&self, model: &str) -> Result<Url, Failure> {
-        let unusable = || Failure::new(FailureKind::Auth, "The model's base URL is invalid: it must be http(s)://host.");
+        let unusable =
+            || Failure::new(FailureKind::Auth, "The model's base URL is invalid: it must be http(s)://host.");
         let mut url = Url::parse(&self.config.base_url).map_err(|_| unusable())?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(unusable());
@@ -187,21 +193,25 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
 struct Answer<'a> {
     response: Response,
     http: &'a Http,
-    sse: Sse,
+    sse: sse::Decoder,
     decoder: Decoder,
+    /// What the last read brought.
+    chunks: Vec<Chunk>,
+    /// Why what came cannot be used; nothing more is read then.
+    unusable: Option<Failure>,
     /// An end that was met while looking whether more is there already.
     end: Option<Result<(), Failure>>,
     /// How the body begins, kept until the first event.
     beginning: Vec<u8>,
-    any: bool,
-    /// An event was understood.
-    good: bool,
+    /// Events that were understood.
+    events: u64,
 }
 
 impl<'a> Answer<'a> {
     fn new(response: Response, http: &'a Http) -> Self {
-        let (sse, decoder) = (Sse::new(), Decoder::default());
-        Self { response, http, sse, decoder, end: None, beginning: Vec::new(), any: false, good: false }
+        let (sse, decoder) = (sse::Decoder::default(), Decoder::default());
+        let (chunks, beginning) = (Vec::new(), Vec::new());
+        Self { response, http, sse, decoder, chunks, unusable: None, end: None, beginning, events: 0 }
     }
 
     async fn deliver(mut self, sink: &mut dyn Sink) -> Result<(), Failure> {
@@ -211,26 +221,21 @@ impl<'a> Answer<'a> {
                 None => self.read().await,
                 Some(at) => timeout_at(at, self.read()).await.unwrap_or(Ok(false)),
             };
-            let more = matches!(end, Ok(true));
-            if !more {
-                // Servers forget the blank line after the last event.
-                self.sse.push(Bytes::from_static(b"\n\n"));
+            let unusable = self.unusable.take();
+            let over = unusable.is_some() || !matches!(end, Ok(true));
+            if over {
+                self.flush();
             }
-            let mut chunks = Vec::new();
-            let decoded = self.decode(&mut chunks);
-            if !more {
-                self.decoder.end(&mut chunks);
+            if !self.chunks.is_empty() {
+                sink.send(mem::take(&mut self.chunks)).await;
             }
-            if !chunks.is_empty() {
-                sink.send(chunks).await;
+            match (unusable, end) {
+                (Some(failure), _) => return Err(failure),
+                (None, Ok(true)) => drained = self.decoder.finished().then(|| Instant::now() + DRAIN),
+                (None, Ok(false)) => return self.ended(),
+                (None, Err(_)) if self.decoder.finished() => return Ok(()),
+                (None, Err(failure)) => return Err(failure),
             }
-            match end {
-                Ok(true) => decoded?,
-                Ok(false) => return self.ended(decoded),
-                Err(_) if self.decoder.finished() => return Ok(()),
-                Err(failure) => return Err(failure),
-            }
-            drained = self.decoder.finished().then(|| Instant::now() + DRAIN);
         }
     }
 
@@ -241,15 +246,12 @@ impl<'a> Answer<'a> {
         }
         let Some(first) = self.http.next_piece(&mut self.response).await? else { return Ok(false) };
         let mut taken = self.take(first);
-        while taken < MAX_READ {
+        while taken < MAX_READ && self.end.is_none() && self.unusable.is_none() {
             match self.soon().await {
                 None => break,
                 Some(Ok(Some(bytes))) => taken += self.take(bytes),
                 Some(Ok(None)) => self.end = Some(Ok(())),
                 Some(Err(error)) => self.end = Some(Err(http::broken_answer(&error))),
-            }
-            if self.end.is_some() {
-                break;
             }
         }
         Ok(true)
@@ -265,36 +267,43 @@ impl<'a> Answer<'a> {
         self.response.chunk().now_or_never()
     }
 
+    /// Decodes what a piece completes; its length in bytes.
     fn take(&mut self, bytes: Bytes) -> usize {
         let len = bytes.len();
-        if !self.any && self.beginning.len() < 400 {
-            self.beginning.extend_from_slice(bytes.get(..400).unwrap_or(&bytes));
+        if self.events == 0 && self.beginning.len() < MAX_BEGINNING {
+            self.beginning.extend_from_slice(bytes.get(..MAX_BEGINNING).unwrap_or(&bytes));
         }
         self.sse.push(bytes);
+        self.unusable = self.decode().err();
         len
     }
 
-    fn decode(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), Failure> {
-        while let Some(Event { data, .. }) =
-            self.sse.next().map_err(|it| Failure::new(FailureKind::Garbage, format!("The answer is too large: {it}.")))?
-        {
-            self.any = true;
-            self.decoder.event(&data, chunks)?;
-            self.good = true;
+    fn decode(&mut self) -> Result<(), Failure> {
+        let too_large = |it| Failure::new(FailureKind::Garbage, format!("The answer is too large: {it}."));
+        while let Some(event) = self.sse.next().map_err(too_large)? {
+            self.decoder.event(&event.data, &mut self.chunks)?;
+            self.events += 1;
         }
         Ok(())
     }
 
+    /// Takes what is left once nothing more will come. Servers forget the blank line after the last event; half an
+    /// event counts for nothing.
+    fn flush(&mut self) {
+        self.sse.push(Bytes::from_static(b"\n\n"));
+        self.unusable = self.decode().err().filter(|it| it.kind != FailureKind::Garbage);
+        self.decoder.end(&mut self.chunks);
+    }
+
     /// A connection that ended as it should. Whether the answer is complete is for others to judge.
-    fn ended(self, decoded: Result<(), Failure>) -> Result<(), Failure> {
-        match decoded {
-            // Half an event at the end: the answer was cut off, and counts as far as it came.
-            Err(it) if it.kind == FailureKind::Garbage && self.good => Ok(()),
-            Ok(()) if !self.any => match self.beginning.trim_ascii().is_empty() {
-                true => Err(Failure::new(FailureKind::Stream, "The connection closed without an answer.")),
-                false => Err(no_stream(&self.beginning)),
-            },
-            other => other,
+    fn ended(self) -> Result<(), Failure> {
+        if let Some(failure) = self.unusable {
+            return Err(failure);
+        }
+        match (self.events, self.beginning.trim_ascii()) {
+            (0, b"") => Err(Failure::new(FailureKind::Stream, "The connection closed without an answer.")),
+            (0, beginning) => Err(no_stream(beginning)),
+            _ => Ok(()),
         }
     }
 }

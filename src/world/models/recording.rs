@@ -110,3 +110,73 @@ fn set(object: &mut Value, name: &str, value: Option<&str>) {
         map.insert(name.to_owned(), value.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Read, io::Seek, sync::Arc};
+
+    use serde_json::json;
+
+    use super::{Recording, line};
+    use crate::{
+        base::{
+            fs::BoxFuture,
+            model::{Chunk, Failure, Finish, ModelRequest, Params, Usage},
+        },
+        world::models::{
+            Generator, Sink,
+            gemini::conversation,
+            script::{STREAM, Script},
+        },
+    };
+
+    #[derive(Default)]
+    struct Got(Vec<Chunk>);
+
+    impl Sink for Got {
+        fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()> {
+            self.0.extend(chunks);
+            Box::pin(async {})
+        }
+    }
+
+    fn request() -> ModelRequest {
+        let (model, system) = ("m".into(), "".into());
+        let contents = conversation("user text hi");
+        ModelRequest { model, system, contents, tools: [].into(), params: Params::default() }
+    }
+
+    async fn play(model: &dyn Generator) -> Result<Vec<Chunk>, Failure> {
+        let mut got = Got::default();
+        model.generate(request(), &mut got).await?;
+        Ok(got.0)
+    }
+
+    #[tokio::test]
+    async fn what_is_recorded_plays_again() {
+        let signature = Some("s".into());
+        let chunks = vec![
+            Chunk::Thought { text: "t".to_owned(), signature: None },
+            Chunk::Text { text: "a\n".to_owned(), signature: None },
+            Chunk::Text { text: String::new(), signature: signature.clone() },
+            Chunk::Call { id: Some("1".to_owned()), name: "ls".to_owned(), args: json!({ "a": 1 }), signature },
+            Chunk::Call { id: None, name: "ls".to_owned(), args: json!([]), signature: None },
+            Chunk::Media { mime: "image/png".to_owned(), data: "QQ==".into() },
+            Chunk::Usage(Usage { input: 1, output: 2, cached: 3, thought: 4, total: 5 }),
+            Chunk::Finish(Finish::Safety("SPII".to_owned())),
+        ];
+        let script = Arc::new(Script::parse(&line(&chunks), true).unwrap());
+        let mut file = tempfile::tempfile().unwrap();
+        let recording = Recording::new(script, file.try_clone().unwrap());
+        assert_eq!(play(&recording).await.unwrap(), chunks);
+        // The script is used up: a call that failed leaves no line.
+        play(&recording).await.unwrap_err();
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, line(&chunks) + "\n");
+        assert!(text.contains(STREAM));
+        let again = Script::parse(&text, true).unwrap();
+        assert_eq!(play(&again).await.unwrap(), chunks);
+    }
+}

@@ -124,3 +124,91 @@ fn check_part<'a>(role: Role, part: &'a TurnPart, open: &mut HashSet<&'a str>) -
         (TurnPart::Result(it), _) => Err(format!("result {} is not in a turn of results", it.id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Script, check};
+    use crate::{
+        base::{
+            fs::BoxFuture,
+            model::{Chunk, Failure, FailureKind, ModelRequest, Params},
+        },
+        world::models::{Generator, Sink, gemini::conversation},
+    };
+
+    struct Texts(String);
+
+    impl Sink for Texts {
+        fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()> {
+            for chunk in chunks {
+                if let Chunk::Text { text, .. } = chunk {
+                    self.0.push_str(&text);
+                }
+            }
+            Box::pin(async {})
+        }
+    }
+
+    async fn next(script: &Script, contents: &str) -> Result<String, Failure> {
+        let contents = conversation(contents);
+        let (model, system) = ("m".into(), "".into());
+        let request = ModelRequest { model, system, contents, tools: [].into(), params: Params::default() };
+        let mut texts = Texts(String::new());
+        script.generate(request, &mut texts).await?;
+        Ok(texts.0)
+    }
+
+    fn stream(text: &str) -> String {
+        let event = serde_json::json!({ "candidates": [{ "content": { "parts": [{ "text": text }] } }] });
+        serde_json::json!({ "method": "generateContentStream", "response": [event, {}, event] }).to_string()
+    }
+
+    #[tokio::test]
+    async fn strict_and_not() {
+        let text = format!("{}\n\n{}\n{}\n", stream("a"), r#"{"method":"countTokens","response":{}}"#, stream("b"));
+        let exhausted = "No more mock responses for generateContentStream";
+        let other = "Unexpected response type, next response was for countTokens but expected generateContentStream";
+        for (strict, expected) in [
+            (true, [Ok("aa"), Err(other), Ok("bb"), Err(exhausted)]),
+            (false, [Ok("aa"), Ok("bb"), Err(exhausted), Err(exhausted)]),
+        ] {
+            let script = Script::parse(&text, strict).unwrap();
+            for it in expected {
+                let got = next(&script, "user text hi").await;
+                assert!(got.as_ref().err().is_none_or(|it| it.kind == FailureKind::Script));
+                assert_eq!(got.as_deref().map_err(|it| it.message.as_str()), it);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn unusable_files() {
+        let failure = Script::parse(&format!("{}\nnonsense", stream("a")), false).unwrap_err();
+        assert!(failure.message.starts_with("Line 2 of the responses file is not usable"), "{failure:?}");
+        let script = Script::parse(r#"{"method":"generateContentStream","response":{}}"#, true).unwrap();
+        let failure = next(&script, "user text hi").await.unwrap_err();
+        assert_eq!(failure.message, "Response 1 for generateContentStream is not a list of chunks");
+    }
+
+    #[tokio::test]
+    async fn broken_requests() {
+        let call = "user text a\nmodel call 1 ls {}";
+        for (contents, says) in [
+            ("", "it has no contents"),
+            ("model text a", "its first turn is not the user's"),
+            (call, "call 1 has no result"),
+            (&format!("{call}\n\nuser text b"), "call 1 has no result"),
+            (&format!("{call}\nmodel call 1 ls {{}}"), "call 1 is there twice"),
+            (&format!("{call}\ntool result 2 ls x"), "result 2 answers no call"),
+            (&format!("{call}\ntool result 1 ls x\ntool result 1 ls x"), "result 1 answers no call"),
+            ("user text a\ntool result 1 ls x", "result 1 answers no call"),
+            ("user call 1 ls {}", "call 1 is not in a turn of the model"),
+            ("user result 1 ls x", "result 1 is not in a turn of results"),
+        ] {
+            let script = Script::parse(&stream("a"), true).unwrap();
+            let failure = next(&script, contents).await.unwrap_err();
+            assert_eq!(failure.message, format!("The request is broken: {says}"), "{contents}");
+        }
+        assert_eq!(check(&conversation(&format!("{call}\ntool result 1 ls x\nmodel text b\nuser text c"))), Ok(()));
+    }
+}

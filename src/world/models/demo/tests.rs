@@ -12,7 +12,8 @@ use crate::base::{
     tool::{CallResult, ToolCall, ToolKind, ToolSpec},
 };
 
-const LISTING: &str = "Directory listing for /w:\n[DIR] src\nCargo.toml (90 bytes)\nREADME.md (12 bytes)\n\n(2 ignored)";
+const LISTING: &str =
+    "Directory listing for /w:\n[DIR] src\nCargo.toml (90 bytes)\nREADME.md (12 bytes)\n\n(2 ignored)";
 
 fn request(prompt: &str) -> ModelRequest {
     let tools = ["list_directory", "read_file", "write_file", "run_shell_command"].map(|name| ToolSpec {

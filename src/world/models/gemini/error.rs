@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn kinds() {
-        let bad_key = r#"{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}"#;
+        let bad_key =
+            r#"{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}"#;
         for (status, body, kind) in [
             (401, "", FailureKind::Auth),
             (403, "", FailureKind::Auth),
