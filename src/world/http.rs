@@ -41,10 +41,6 @@ impl Http {
         Self { idle, client: OnceLock::new() }
     }
 
-    pub fn idle(&self) -> Duration {
-        self.idle
-    }
-
     /// The client; fails, with the same words each time, where TLS or the proxy settings are unusable.
     pub fn client(&self) -> Result<&Client, Failure> {
         self.client

@@ -3,6 +3,8 @@
 /// The file that is written where the prompt names none.
 const NOTE: &str = "CASTOR-DEMO.md";
 const WRITING: &[&str] = &["write", "create", "save", "make"];
+/// What one also does with notes. "Note that …" asks for none.
+const NOTING: &[&str] = &["leave", "take", "add"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Intent {
@@ -18,12 +20,10 @@ pub fn of(prompt: &str) -> Intent {
         return Intent::Run(command);
     }
     let words: Vec<&str> = prompt.split_whitespace().map(bare).collect();
-    let is = |word: &&str, wanted: &str| word.eq_ignore_ascii_case(wanted);
-    let writes = words.iter().any(|word| WRITING.iter().any(|it| is(word, it)));
-    let file = words.iter().find(|it| is_file_name(it));
-    match (writes, file) {
-        (true, Some(file)) => Intent::Write((*file).to_owned()),
-        _ if words.iter().any(|word| is(word, "note")) => Intent::Write(NOTE.to_owned()),
+    let says = |wanted: &[&str]| words.iter().any(|word| wanted.iter().any(|it| word.eq_ignore_ascii_case(it)));
+    match words.iter().find(|it| is_file_name(it)) {
+        Some(file) if says(WRITING) => Intent::Write((*file).to_owned()),
+        _ if says(&["note"]) && (says(WRITING) || says(NOTING)) => Intent::Write(NOTE.to_owned()),
         _ => Intent::Look,
     }
 }
@@ -70,6 +70,8 @@ mod tests {
             ("make me src/a_b.rs.", write("src/a_b.rs")),
             ("Write \"hello.txt\"", write("hello.txt")),
             ("Leave a note!", write("CASTOR-DEMO.md")),
+            ("Write a note", write("CASTOR-DEMO.md")),
+            ("Note that I am new here", Intent::Look),
             ("write a poem, e.g. a haiku", Intent::Look),
             ("write ../../x.txt or /etc/x.txt", Intent::Look),
             ("read README.md", Intent::Look),
