@@ -19,6 +19,9 @@ impl Decoder {
                 joined.as_slice()
             }
         };
+        if let Ok(text) = from_utf8(input) {
+            return text.to_owned();
+        }
         let mut res = String::with_capacity(input.len());
         let mut chunks = input.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {

@@ -122,10 +122,8 @@ impl Spawn<'_> {
         res.envs(self.env.iter().map(|(name, value)| (name, value)));
         res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
         res.stdout(output.try_clone()?).stderr(output);
-        // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the
-        // editor's screen, and ask there for a password.
-        // SAFETY: runs between fork and exec; setsid is async-signal-safe and touches no memory of ours.
-        unsafe { res.pre_exec(|| nix::unistd::setsid().map(drop).map_err(io::Error::from)) };
+        // SAFETY: runs between fork and exec; `leave` makes two system calls and touches no memory of ours.
+        unsafe { res.pre_exec(leave) };
         Ok(res)
     }
 }
@@ -215,6 +213,21 @@ impl Drop for Child {
             self.end();
         }
     }
+}
+
+/// What the new process does before it becomes the program. Only async-signal-safe calls here.
+fn leave() -> io::Result<()> {
+    // Ours close by themselves, but not those that castor was started with: an editor's sockets and locks.
+    #[cfg(target_os = "linux")]
+    // SAFETY: marks descriptors, by number; an old kernel knows no such call and does nothing.
+    unsafe {
+        use nix::libc::{CLOSE_RANGE_CLOEXEC, SYS_close_range, c_uint, syscall};
+        _ = syscall(SYS_close_range, 3 as c_uint, c_uint::MAX, CLOSE_RANGE_CLOEXEC);
+    }
+    // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the editor's
+    // screen, and ask there for a password.
+    nix::unistd::setsid()?;
+    Ok(())
 }
 
 fn signal_name(number: i32) -> String {

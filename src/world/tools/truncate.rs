@@ -100,6 +100,8 @@ fn grouped(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods)]
+
     use std::{borrow::Cow, os::unix::fs::PermissionsExt};
 
     use super::{THRESHOLD, cut, grouped, path_for, truncate};

@@ -1,4 +1,5 @@
 //! Calls of the tool with real commands.
+#![allow(clippy::disallowed_methods)]
 
 use std::{
     future::Future,
@@ -218,7 +219,7 @@ async fn cancel_ends_all_and_keeps_the_output() {
     let begin = Instant::now();
     bench.ctx.cancel.cancel();
     let output = in_time(task).await.unwrap();
-    assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     let text = joined_text(&output.content);
     assert!(text.starts_with("Command was cancelled by user before it could complete. Below is the output"), "{text}");
     assert!(text.contains(shown.trim()), "{text}");
@@ -244,11 +245,11 @@ async fn dropping_the_call_ends_the_command() {
 async fn silence_ends_a_command_and_output_does_not() {
     let bench = Bench::new();
     let params = |command: &str| Params::read(&json!({ "command": command }), &bench.ctx).unwrap();
-    let silence = Some(Duration::from_millis(400));
-    let talks = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done; echo done; sleep 300";
+    let silence = Some(Duration::from_secs(1));
+    let talks = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.15; done; echo done; sleep 300";
     let output = in_time(bench.shell.execute(&params(talks), silence, &bench.ctx)).await;
     let text = joined_text(&output.content);
-    let why = "Command was automatically cancelled because it exceeded the timeout of 0.4 seconds without output.";
+    let why = "Command was automatically cancelled because it exceeded the timeout of 1 seconds without output.";
     assert!(text.starts_with(why) && text.contains("\n8\ndone\n"), "{text}");
     assert_eq!(output.data, json!({ "exitCode": null, "timedOut": true }));
     let output = in_time(bench.shell.execute(&params("sleep 0.1; echo ok"), None, &bench.ctx)).await;
