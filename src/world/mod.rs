@@ -1,6 +1,10 @@
 //! world acts: linear async leaves. Rooms use the hands (disk, process, http, secrets) and never each other.
 
+pub mod disk;
 pub mod http;
 pub mod models;
 pub mod process;
+pub mod secrets;
+pub mod store;
 pub mod tools;
+pub mod workspace;

@@ -1,8 +1,20 @@
 //! Built-in tools behind one trait, listed in one table.
 
-mod saved;
-pub mod shell;
-pub mod truncate;
+mod change;
+pub mod glob;
+pub mod grep_search;
+pub mod list_directory;
+pub mod params;
+pub mod paths;
+mod placeholder;
+pub mod read_file;
+pub mod replace;
+mod snippet;
+#[cfg(test)]
+mod testing;
+mod text_file;
+mod walk;
+pub mod write_file;
 
 use std::sync::Arc;
 
@@ -36,6 +48,16 @@ pub trait Builtin: Send + Sync {
     ) -> BoxFuture<'a, ToolOutput>;
 }
 
+/// Every built-in tool, by name.
+pub const BUILTINS: &[&dyn Builtin] = &[
+    &glob::Glob,
+    &grep_search::GrepSearch,
+    &list_directory::ListDirectory,
+    &read_file::ReadFile,
+    &replace::Replace,
+    &write_file::WriteFile,
+];
+
 /// What a call gets to work with.
 #[derive(Clone)]
 pub struct ToolContext {
@@ -68,5 +90,25 @@ pub struct ToolSettings {
 impl Default for ToolSettings {
     fn default() -> Self {
         Self { respect_git_ignore: true, respect_gemini_ignore: true, shell_inactivity_s: 300 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BUILTINS;
+
+    #[test]
+    fn table_is_sorted_and_cheap() {
+        assert!(BUILTINS.is_sorted_by_key(|it| it.spec().name));
+        let mut bytes = 0;
+        for spec in BUILTINS.iter().map(|it| it.spec()) {
+            assert_eq!(spec.parameters["type"], "object");
+            for name in spec.parameters["required"].as_array().unwrap() {
+                assert!(spec.parameters["properties"].get(name.as_str().unwrap()).is_some(), "{name}");
+            }
+            bytes += spec.name.len() + spec.description.len() + spec.parameters.to_string().len();
+        }
+        println!("{bytes} bytes of specs");
+        assert!(bytes < 6_000, "{bytes}: every request pays for these");
     }
 }

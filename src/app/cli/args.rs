@@ -1,0 +1,236 @@
+//! What can be typed: the clap definition of the whole binary. Parsing touches nothing but argv.
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+
+/// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
+pub const EXIT_INPUT: u8 = 42;
+
+const ABOUT: &str = "A fast, small agent for editors: the Agent Client Protocol on stdin and stdout.";
+const EXAMPLES: &str = "\
+Examples:
+  castor acp                             the agent, for an editor to start
+  castor run \"what does this crate do?\"   one prompt, answer on stdout
+  git diff | castor run \"review this\"     stdin goes before the prompt
+  castor run --resume latest \"and now?\"   go on with the last session of this folder
+  castor config explain model.name       who sets a key, and to what";
+const RUN_EXIT_CODES: &str = "\
+Exit codes:
+  0 done   1 failed   41 not signed in   42 bad input   52 bad configuration   53 turn limit
+  54 a tool failed fatally   55 the folder is not trusted   130 cancelled";
+
+#[derive(Debug, Parser)]
+#[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Serve an editor: JSON-RPC on stdin and stdout, until stdin closes
+    Acp(AgentArgs),
+    /// Send one prompt to an agent and print the answer
+    Run(RunArgs),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigVerb),
+}
+
+/// What the agent itself takes; `run` passes it through.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentArgs {
+    /// The model to use; `demo` is built in and needs no key
+    #[arg(short, long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// What may be done without asking
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub approval_mode: Option<ApprovalMode>,
+    #[command(flatten)]
+    pub script: ScriptArgs,
+}
+
+/// Scripted models and recordings, in Gemini CLI's format.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScriptArgs {
+    /// Answer from this file instead of a model; a request that does not fit fails
+    #[arg(long, value_name = "FILE", conflicts_with = "fake_responses_non_strict")]
+    pub fake_responses: Option<PathBuf>,
+    /// The same, taking the next answer of the right kind
+    #[arg(long, value_name = "FILE")]
+    pub fake_responses_non_strict: Option<PathBuf>,
+    /// Write the model's answers to this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fake_responses", "fake_responses_non_strict"])]
+    pub record_responses: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ApprovalMode {
+    /// Ask before anything that changes something
+    Default,
+    /// Edit files without asking
+    #[value(name = "auto_edit", alias = "autoEdit")]
+    AutoEdit,
+    /// Never ask
+    Yolo,
+}
+
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[command(after_help = RUN_EXIT_CODES)]
+pub struct RunArgs {
+    /// What to ask; piped stdin goes before it, or stands for it
+    pub prompt: Option<String>,
+    #[command(flatten)]
+    pub agent_args: AgentArgs,
+    /// Go on with a session: its id, or `latest` of this folder
+    #[arg(short, long, value_name = "ID|latest")]
+    pub resume: Option<String>,
+    /// How to print
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output_format: OutputFormat,
+    /// Drive this ACP agent instead of castor
+    #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
+    pub agent: Option<String>,
+    /// The folder to work in
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// The answer, as it comes
+    #[default]
+    Text,
+    /// One object at the end
+    Json,
+    /// Every AgentEvent as a line of JSON
+    Events,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Print each layer's value of a key, and which one wins
+    Explain(ExplainArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// A settings key, such as `model.name`
+    pub key: String,
+    /// The folder whose settings count
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+}
+
+/// The command line, or the exit code once help, version or the usage error was printed.
+pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
+    Cli::try_parse_from(argv).map_err(|error| {
+        // A closed stdout is no reason to complain about a help text.
+        _ = error.print();
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+            _ => ExitCode::from(EXIT_INPUT),
+        }
+    })
+}
+
+impl ApprovalMode {
+    /// As `--approval-mode` and the protocol's mode ids spell it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AutoEdit => "auto_edit",
+            Self::Yolo => "yolo",
+        }
+    }
+
+    /// As Gemini CLI and castor name the mode over ACP.
+    pub fn mode_id(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AutoEdit => "autoEdit",
+            Self::Yolo => "yolo",
+        }
+    }
+}
+
+impl AgentArgs {
+    /// The flags that make `castor acp` parse to these arguments again.
+    pub fn to_flags(&self) -> Vec<OsString> {
+        let mut res = Vec::new();
+        let mut push = |flag: &str, value: Option<OsString>| {
+            if let Some(value) = value {
+                // One word: a value may start with a dash.
+                let mut word = OsString::from(flag);
+                word.push("=");
+                word.push(value);
+                res.push(word);
+            }
+        };
+        let script = &self.script;
+        push("--model", self.model.as_deref().map(OsString::from));
+        push("--approval-mode", self.approval_mode.map(|it| it.flag().into()));
+        push("--fake-responses", script.fake_responses.clone().map(OsString::from));
+        push("--fake-responses-non-strict", script.fake_responses_non_strict.clone().map(OsString::from));
+        push("--record-responses", script.record_responses.clone().map(OsString::from));
+        res
+    }
+}
+
+impl ScriptArgs {
+    /// Whether a file answers instead of a model.
+    pub fn is_fake(&self) -> bool {
+        self.fake_responses.is_some() || self.fake_responses_non_strict.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::{ApprovalMode, Cli, OutputFormat, Verb};
+
+    fn run(line: &str) -> Result<super::RunArgs, clap::Error> {
+        match Cli::try_parse_from(["castor", "run"].into_iter().chain(line.split_whitespace()))?.verb {
+            Verb::Run(args) => Ok(args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_a_screen() {
+        let mut command = Cli::command();
+        assert!(command.render_help().to_string().lines().count() <= 24);
+        for verb in ["acp", "run"] {
+            let help = command.find_subcommand_mut(verb).unwrap().render_help().to_string();
+            assert!(help.lines().count() <= 40, "{help}");
+        }
+    }
+
+    #[test]
+    fn run_reads_its_flags() {
+        let args = run("hello -m demo --approval-mode autoEdit -r latest -o json --cwd /tmp").unwrap();
+        assert_eq!(args.prompt.as_deref(), Some("hello"));
+        assert_eq!(args.agent_args.approval_mode, Some(ApprovalMode::AutoEdit));
+        assert_eq!(args.output_format, OutputFormat::Json);
+        assert_eq!(run("x").unwrap().output_format, OutputFormat::Text);
+        assert!(run("x --agent cat --fake-responses f").is_err());
+        assert!(run("x --approval-mode never").is_err());
+    }
+
+    #[test]
+    fn flags_survive_the_way_to_the_child() {
+        let args = run("x -m=-odd --approval-mode yolo --fake-responses-non-strict f").unwrap().agent_args;
+        let argv = ["castor".into(), "acp".into()].into_iter().chain(args.to_flags());
+        match Cli::try_parse_from(argv).unwrap().verb {
+            Verb::Acp(parsed) => assert_eq!(parsed, args),
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `castor config`: where a setting comes from.
+
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand};
+
+use crate::{
+    app::settings::{Sources, check, explain},
+    base::path::AbsPath,
+    world::{
+        secrets::Env,
+        workspace::{Reader, settings, trust},
+    },
+};
+
+/// Asks about settings.
+#[derive(Args, Clone, Debug)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub verb: ConfigVerb,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum ConfigVerb {
+    /// Prints each layer of a setting and the one that wins
+    Explain {
+        /// A dotted path, such as model.name, or a group, such as security
+        key: String,
+        /// The folder of the session [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<String>,
+    },
+}
+
+/// Returns the exit code: 0, or 1 for a setting that castor does not know.
+pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+    let ConfigVerb::Explain { key, cwd: dir } = &args.verb;
+    let folder = dir.as_ref().map_or_else(|| cwd.clone(), |it| cwd.join(it));
+    let reader = Reader::disk();
+    let (trust, mut warnings) = trust::trust(env, &folder, reader);
+    let layers = settings::read(env, &folder, trust.is_trusted(), reader);
+    let sources = Sources { layers: &layers, env, flags: &[] };
+    let (text, known) = explain(key, sources);
+    out.write_all(text.as_bytes())?;
+    warnings.extend(check(sources));
+    if !warnings.is_empty() {
+        writeln!(out, "\nWarnings:")?;
+    }
+    for it in &warnings {
+        writeln!(out, "  {it}")?;
+    }
+    Ok(u8::from(!known))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{ConfigArgs, run};
+    use crate::{
+        base::path::AbsPath,
+        world::{disk, secrets::Env},
+    };
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ConfigArgs,
+    }
+
+    fn castor_config(line: &[&str], env: &Env, cwd: &AbsPath) -> (String, u8) {
+        let args = Line::try_parse_from([&["config"], line].concat()).unwrap_or_else(|it| panic!("{it}")).args;
+        let mut out = Vec::new();
+        let code = run(&args, env, cwd, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), code)
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn reads_real_files_by_trust() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("h/.gemini/settings.json", "{\"model\": {\"name\": \"flash\"}, // c\n}");
+        write("h/.castor/settings.json", "{\n oops");
+        write("w/.gemini/settings.json", r#"{"model": {"name": "pro"}}"#);
+        let home = root.join("h").to_string();
+        let env = |trust| Env::from_pairs([("HOME", home.as_str()), ("CASTOR_TRUST_WORKSPACE", trust)]);
+
+        let (text, code) = castor_config(&["explain", "model.name", "--cwd", "w"], &env("true"), &root);
+        assert!(text.starts_with("model.name = \"pro\"\n"), "{text}");
+        assert!(
+            text.ends_with("settings.json:2:2: not valid JSON: key must be a string; the file is skipped\n"),
+            "{text}"
+        );
+        assert_eq!(code, 0);
+
+        let (text, _) = castor_config(&["explain", "model.name"], &env(""), &root.join("w"));
+        assert!(text.starts_with("model.name = \"flash\"\n") && text.contains("not trusted"), "{text}");
+        write("h/.castor/trustedFolders.json", &format!("{{\"{}\": \"TRUST_FOLDER\"}}", root.join("w")));
+        let (text, _) = castor_config(&["explain", "model.name"], &env(""), &root.join("w"));
+        assert!(text.starts_with("model.name = \"pro\"\n"), "{text}");
+
+        let (text, code) = castor_config(&["explain", "model.nam"], &env(""), &root);
+        assert!(text.contains("did you mean model.name?"), "{text}");
+        assert_eq!(code, 1);
+    }
+}

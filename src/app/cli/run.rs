@@ -1,0 +1,281 @@
+//! `castor run`: one prompt to an agent in a child process, by default castor itself, over the Agent Client Protocol.
+
+pub mod ask;
+pub mod calls;
+pub mod child;
+pub mod clean;
+pub mod client;
+pub mod failure;
+pub mod host;
+pub mod open;
+pub mod prompt;
+pub mod screen;
+pub mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::{ExitCode, ExitStatus},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::mpsc;
+
+use self::{
+    ask::{Asker, Typing},
+    child::{Agent, Launch, Pipes},
+    client::Peer,
+    failure::{Exit, Failure},
+    host::Host,
+    open::Wish,
+    screen::{Look, Screen},
+    turn::{Driver, Ears, Signal},
+};
+use crate::{
+    app::cli::args::{AgentArgs, OutputFormat, RunArgs},
+    base::path::AbsPath,
+};
+
+/// Questions and signals that may wait.
+const QUEUE: usize = 16;
+/// How long the last words may take when the user wants to leave at once.
+const HURRY: Duration = Duration::from_millis(200);
+const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
+
+/// What `run` has to know of the world around it.
+pub struct RunContext {
+    /// The process's own folder; `--cwd` is seen from it.
+    pub cwd: PathBuf,
+    pub stdin_is_terminal: bool,
+    pub stdout_is_terminal: bool,
+    pub stderr_is_terminal: bool,
+    /// Whether colours are wanted on stderr.
+    pub color: bool,
+    /// Whether some model can be reached from this folder: a key, a gateway, an endpoint without a key. Asked only
+    /// when it matters.
+    pub has_model_access: Box<dyn FnOnce(&AbsPath) -> bool>,
+}
+
+impl RunContext {
+    pub fn detect(cwd: PathBuf, has_model_access: impl FnOnce(&AbsPath) -> bool + 'static) -> Self {
+        let stderr_is_terminal = io::stderr().is_terminal();
+        Self {
+            cwd,
+            stdin_is_terminal: io::stdin().is_terminal(),
+            stdout_is_terminal: io::stdout().is_terminal(),
+            stderr_is_terminal,
+            color: stderr_is_terminal,
+            has_model_access: Box::new(has_model_access),
+        }
+    }
+}
+
+/// Runs to the end and gives the exit code.
+pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(it) => it,
+        Err(error) => {
+            eprintln!("castor: cannot start: {error}");
+            return ExitCode::from(Exit::Failed.code());
+        }
+    };
+    let exit = runtime.block_on(whole(args, context));
+    // Threads may still wait for the terminal or for stdin; nothing is owed to them.
+    runtime.shutdown_background();
+    ExitCode::from(exit.code())
+}
+
+/// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached.
+pub fn needs_demo(args: &RunArgs, has_model_access: impl FnOnce() -> bool) -> bool {
+    let is_told = args.agent_args.model.is_some() || args.agent.is_some() || args.agent_args.script.is_fake();
+    !is_told && !has_model_access()
+}
+
+async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
+    let look = Look {
+        format: args.output_format,
+        stdout_is_terminal: context.stdout_is_terminal,
+        stderr_is_terminal: context.stderr_is_terminal,
+        color: context.color,
+    };
+    let mut screen = Screen::new(look, io::stdout(), io::stderr());
+    let started = Instant::now();
+    let interactive = context.stdin_is_terminal && context.stderr_is_terminal;
+    let prepared = prepare(&mut args, context, &mut screen).await;
+    screen.flush();
+    let running = prepared.and_then(|it| start(&it.launch).map(|agent| (it, agent)));
+    let (prepared, (mut agent, pipes)) = match running {
+        Ok(it) => it,
+        Err(failure) => {
+            let exit = failure.exit;
+            screen.conclude(None, &Err(failure), started.elapsed());
+            screen.finish().await;
+            return exit;
+        }
+    };
+    let asker = Asker::new(if interactive { Typing::Terminal } else { Typing::Nobody });
+    let connected = connect(pipes, screen, asker);
+    let mut driver = match connected {
+        Ok(it) => it,
+        Err(message) => {
+            eprintln!("castor: {message}");
+            return Exit::Failed;
+        }
+    };
+    let wish = Wish { interactive, ..prepared.wish };
+    let end = converse(&mut driver, &wish, &prepared.prompt, Some(&mut agent)).await;
+    let exit = conclude(driver, end, started.elapsed()).await;
+    match exit {
+        Exit::Quit | Exit::Unread => drop(agent),
+        _ => agent.leave().await,
+    }
+    exit
+}
+
+/// What is known before anything is started.
+struct Prepared {
+    prompt: String,
+    launch: Launch,
+    wish: Wish,
+}
+
+async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<Prepared, Failure> {
+    let folder = match &args.cwd {
+        Some(it) => context.cwd.join(it),
+        None => context.cwd,
+    };
+    let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
+    let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+    let piped = (!context.stdin_is_terminal).then(io::stdin);
+    let (prompt, cut) = prompt::read(args.prompt.as_deref(), piped).await?;
+    if cut {
+        screen.note("stdin was cut after 8 MiB");
+    }
+    if needs_demo(args, || (context.has_model_access)(&cwd)) {
+        screen.note(DEMO_NOTE);
+        args.agent_args.model = Some("demo".to_owned());
+    }
+    let mut wish = Wish {
+        cwd: cwd.to_string(),
+        resume: args.resume.clone(),
+        events: args.output_format == OutputFormat::Events,
+        ..Wish::default()
+    };
+    if args.agent.is_some() {
+        wish.model = args.agent_args.model.clone();
+        wish.mode = args.agent_args.approval_mode.map(|it| it.mode_id());
+    }
+    let launch = launch(args.agent.as_deref(), &args.agent_args)?;
+    Ok(Prepared { prompt, launch, wish })
+}
+
+/// Which agent to start: ours with the flags passed through, or the one that was named.
+fn launch(agent: Option<&str>, flags: &AgentArgs) -> Result<Launch, Failure> {
+    let Some(line) = agent else {
+        let program = std::env::current_exe()
+            .map_err(|it| Failure::new(Exit::Failed, format!("cannot find castor's own program: {it}")))?;
+        let args = std::iter::once("acp".into()).chain(flags.to_flags()).collect();
+        return Ok(Launch { program: program.into(), args });
+    };
+    let words = child::split_words(line).map_err(|it| Failure::input(format!("--agent cannot be read: {it}")))?;
+    let mut words = words.into_iter();
+    match words.next() {
+        Some(program) => Ok(Launch { program: program.into(), args: words.map(Into::into).collect() }),
+        None => Err(Failure::input("--agent needs a command")),
+    }
+}
+
+fn start(launch: &Launch) -> Result<(Agent, Pipes), Failure> {
+    child::spawn(launch).map_err(|error| {
+        let exit = if error.kind() == io::ErrorKind::NotFound { Exit::Input } else { Exit::Failed };
+        Failure::new(exit, format!("{} cannot be started: {error}", launch.program.to_string_lossy()))
+    })
+}
+
+fn connect(pipes: Pipes, screen: Screen, asker: Asker) -> Result<Driver, String> {
+    let (peer, incoming) = Peer::connect(pipes.stdout, pipes.stdin);
+    let (to, questions) = mpsc::channel(QUEUE);
+    let host = Host::new(to).map_err(|it| it.to_string())?;
+    let signals = listen().map_err(|it| format!("signals cannot be heard: {it}"))?;
+    let ears = Ears { incoming, questions, signals, stderr: pipes.stderr };
+    Ok(Driver::new(peer, host, ears, screen, asker))
+}
+
+/// The whole conversation; gives the stop reason.
+async fn converse(
+    driver: &mut Driver,
+    wish: &Wish,
+    prompt: &str,
+    agent: Option<&mut Agent>,
+) -> Result<String, Failure> {
+    let reason = match open::open(driver, wish).await? {
+        Some(()) => driver.prompt(prompt).await?,
+        None => None,
+    };
+    match reason {
+        Some(reason) => Ok(reason),
+        None => Err(gone(driver, agent).await),
+    }
+}
+
+/// The agent left without an answer: tells how, with what it said last.
+async fn gone(driver: &mut Driver, agent: Option<&mut Agent>) -> Failure {
+    let fate = match agent {
+        Some(agent) => agent.fate().await,
+        None => None,
+    };
+    driver.last_words().await;
+    let how = fate.map_or_else(|| "closed its output".to_owned(), described);
+    let hint = driver.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
+    Failure::new(Exit::Failed, format!("the agent {how} before it answered{hint}"))
+}
+
+fn described(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("was killed by signal {signal}");
+    }
+    match status.code() {
+        Some(code) => format!("exited with status {code}"),
+        None => "exited".to_owned(),
+    }
+}
+
+/// Shows how it ended, and lets go of the agent.
+async fn conclude(mut driver: Driver, end: Result<String, Failure>, took: Duration) -> Exit {
+    let exit = end.as_ref().err().map_or(Exit::Done, |it| it.exit);
+    let session = driver.session.clone();
+    driver.screen.conclude(session.as_deref(), &end, took);
+    match exit {
+        Exit::Quit | Exit::Unread => _ = tokio::time::timeout(HURRY, driver.finish()).await,
+        _ => driver.finish().await,
+    }
+    exit
+}
+
+#[cfg(unix)]
+fn listen() -> io::Result<mpsc::Receiver<Signal>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (to, signals) = mpsc::channel(QUEUE);
+    for (kind, meaning) in [
+        (SignalKind::interrupt(), Signal::Interrupt),
+        (SignalKind::terminate(), Signal::Terminate),
+        (SignalKind::hangup(), Signal::Terminate),
+    ] {
+        let (mut heard, to) = (signal(kind)?, to.clone());
+        tokio::spawn(async move { while heard.recv().await.is_some() && to.send(meaning).await.is_ok() {} });
+    }
+    Ok(signals)
+}
+
+#[cfg(not(unix))]
+fn listen() -> io::Result<mpsc::Receiver<Signal>> {
+    let (to, signals) = mpsc::channel(QUEUE);
+    tokio::spawn(
+        async move { while tokio::signal::ctrl_c().await.is_ok() && to.send(Signal::Interrupt).await.is_ok() {} },
+    );
+    Ok(signals)
+}

@@ -1,0 +1,332 @@
+//! Approvals on the terminal: one question at a time, answered by a line typed on /dev/tty.
+
+use std::{collections::VecDeque, future, io::BufRead, io::BufReader, thread};
+
+use serde_json::Value;
+use similar::TextDiff;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    clean::{clean, clean_line, is_reordering},
+    host::{Answer, Question},
+};
+
+/// Lines of a diff or of other content that a question shows.
+const MAX_LINES: usize = 200;
+const MAX_TITLE: usize = 300;
+const MAX_TAKEN_BACK: usize = 64;
+/// The longest text whose diff is worked out; beyond that only its size is shown.
+const MAX_DIFF_BYTES: usize = 1 << 20;
+
+/// Where answers are typed.
+pub enum Typing {
+    /// Nobody is there: nothing is ever asked.
+    Nobody,
+    /// The terminal, opened for the first question.
+    Terminal,
+    Lines(mpsc::Receiver<String>),
+}
+
+/// One line from the terminal, or its end.
+pub enum Typed {
+    Line(String),
+    End,
+}
+
+pub struct Asker {
+    typing: Typing,
+    waiting: VecDeque<Pending>,
+    /// Requests that were taken back before their question got here: it comes by way of a handler's task.
+    taken_back: VecDeque<String>,
+}
+
+/// The first one that waits is the one that is shown.
+struct Pending {
+    request: String,
+    text: String,
+    options: Vec<Choice>,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// One of the answers an agent offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub id: String,
+    pub name: String,
+    pub kind: String,
+}
+
+impl Asker {
+    pub fn new(typing: Typing) -> Self {
+        Self { typing, waiting: VecDeque::new(), taken_back: VecDeque::new() }
+    }
+
+    /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
+    pub fn ask(&mut self, question: Question, call: &Value) -> String {
+        if let Some(at) = self.taken_back.iter().position(|it| *it == question.request) {
+            self.taken_back.remove(at);
+            _ = question.answer.send(Answer::Withdrawn);
+            return String::new();
+        }
+        let options = choices(&question.params);
+        let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or("a tool call"), MAX_TITLE);
+        if matches!(self.typing, Typing::Nobody) || options.is_empty() {
+            _ = question.answer.send(narrow_no(&options));
+            return format!("castor: not allowed, as nobody is here to ask: {title}\n");
+        }
+        self.open();
+        let text = describe(&title, call, &options);
+        self.waiting.push_back(Pending { request: question.request, text, options, answer: question.answer });
+        match self.waiting.len() {
+            1 => self.show(),
+            _ => String::new(),
+        }
+    }
+
+    /// The next typed line, while there is a question; else never.
+    pub async fn typed(&mut self) -> Typed {
+        match &mut self.typing {
+            Typing::Lines(lines) if !self.waiting.is_empty() => lines.recv().await.map_or(Typed::End, Typed::Line),
+            _ => future::pending().await,
+        }
+    }
+
+    /// Takes what was typed; gives what to show next.
+    pub fn answer(&mut self, typed: Typed) -> String {
+        let Some(first) = self.waiting.front() else { return String::new() };
+        let answer = match typed {
+            Typed::End => Some(Answer::Cancelled),
+            Typed::Line(line) => choose(&line, &first.options).map(|it| Answer::Selected(it.id.clone())),
+        };
+        match answer {
+            None => format!("  a number from 1 to {}, y or n: ", first.options.len()),
+            Some(answer) => {
+                self.settle(0, answer);
+                self.show()
+            }
+        }
+    }
+
+    /// The agent takes a question back; gives what to show.
+    pub fn withdraw(&mut self, request: &str) -> String {
+        let Some(at) = self.waiting.iter().position(|it| it.request == request) else {
+            if self.taken_back.len() == MAX_TAKEN_BACK {
+                self.taken_back.pop_front();
+            }
+            self.taken_back.push_back(request.to_owned());
+            return String::new();
+        };
+        self.settle(at, Answer::Withdrawn);
+        match at {
+            0 => format!("\n  (no longer asked)\n{}", self.show()),
+            _ => String::new(),
+        }
+    }
+
+    /// The turn is cancelled, and with it everything that was asked.
+    pub fn cancel_all(&mut self) {
+        for it in self.waiting.drain(..) {
+            _ = it.answer.send(Answer::Cancelled);
+        }
+    }
+
+    fn settle(&mut self, at: usize, answer: Answer) {
+        if let Some(it) = self.waiting.remove(at) {
+            _ = it.answer.send(answer);
+        }
+    }
+
+    /// The first question that waits. What was typed before it was shown cannot mean it.
+    fn show(&mut self) -> String {
+        let Some(first) = self.waiting.front() else { return String::new() };
+        if let Typing::Lines(lines) = &mut self.typing {
+            while lines.try_recv().is_ok() {}
+        }
+        first.text.clone()
+    }
+
+    fn open(&mut self) {
+        if matches!(self.typing, Typing::Terminal) {
+            self.typing = Typing::Lines(read_terminal());
+        }
+    }
+}
+
+/// Reads the terminal line by line in a thread that lives as long as the process: a read that waits cannot be taken
+/// back. Stdin is not used: a prompt may have been piped into it.
+fn read_terminal() -> mpsc::Receiver<String> {
+    let (to, lines) = mpsc::channel(8);
+    thread::spawn(move || {
+        // A terminal is no file of anybody's: there is nothing for the disk's rules to guard.
+        #[allow(clippy::disallowed_methods)]
+        let Ok(terminal) = std::fs::File::open("/dev/tty") else { return };
+        for line in BufReader::new(terminal).lines() {
+            let Ok(line) = line else { return };
+            if to.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+fn choices(params: &Value) -> Vec<Choice> {
+    let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
+    let options = params.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let choice = |it: &Value| {
+        let id = text(it, "optionId")?;
+        Some(Choice {
+            name: text(it, "name").unwrap_or_else(|| id.clone()),
+            kind: text(it, "kind").unwrap_or_default(),
+            id,
+        })
+    };
+    options.iter().filter_map(choice).collect()
+}
+
+/// No for this once; where that is not offered, no answer: `reject_always` would outlive this run.
+fn narrow_no(options: &[Choice]) -> Answer {
+    match options.iter().find(|it| it.kind == "reject_once") {
+        Some(it) => Answer::Selected(it.id.clone()),
+        None => Answer::Cancelled,
+    }
+}
+
+fn choose<'a>(line: &str, options: &'a [Choice]) -> Option<&'a Choice> {
+    let of_kind = |kind: &str| options.iter().find(|it| it.kind == kind);
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => of_kind("allow_once"),
+        "n" | "no" => of_kind("reject_once"),
+        number => options.get(number.parse::<usize>().ok()?.checked_sub(1)?),
+    }
+}
+
+fn describe(title: &str, call: &Value, options: &[Choice]) -> String {
+    let mut res = format!("? {title}\n");
+    let command = call.pointer("/rawInput/command").and_then(Value::as_str);
+    if let Some(command) = command.filter(|it| it.trim() != title) {
+        push_block(&mut res, "$ ", command);
+    }
+    let content = call.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for it in content {
+        match it.get("type").and_then(Value::as_str) {
+            Some("diff") => push_block(&mut res, "", &diff(it)),
+            Some("content") => {
+                push_block(&mut res, "", it.pointer("/content/text").and_then(Value::as_str).unwrap_or_default());
+            }
+            _ => (),
+        }
+    }
+    for (at, it) in options.iter().enumerate() {
+        res.push_str(&format!("  {}) {}\n", at + 1, clean_line(&it.name, MAX_TITLE)));
+    }
+    res.push_str(&format!("  1-{}: ", options.len()));
+    res
+}
+
+fn diff(it: &Value) -> String {
+    let text = |key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (path, old, new) = (text("path"), text("oldText"), text("newText"));
+    if old.len() + new.len() > MAX_DIFF_BYTES {
+        return format!("{path}: {} bytes become {} bytes", old.len(), new.len());
+    }
+    let old_path = if it.get("oldText").is_some_and(Value::is_string) { path } else { "/dev/null" };
+    TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(old_path, path).to_string()
+}
+
+/// Text from outside, indented and cut, with nothing in it that could redraw the question.
+fn push_block(res: &mut String, mark: &str, text: &str) {
+    let text = clean(text);
+    let count = text.lines().count();
+    for line in text.lines().take(MAX_LINES) {
+        let line: String = line.chars().filter(|it| !is_reordering(*it)).collect();
+        res.push_str(&format!("  {mark}{line}\n"));
+    }
+    if count > MAX_LINES {
+        res.push_str(&format!("  … {} more lines\n", count - MAX_LINES));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::{Asker, Typed, Typing, choices, describe};
+    use crate::app::cli::run::host::{Answer, Question};
+
+    fn options() -> Value {
+        json!({"options": [
+            {"optionId": "once", "name": "Allow once", "kind": "allow_once"},
+            {"optionId": "ever", "name": "Always", "kind": "allow_always"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+        ]})
+    }
+
+    fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
+        let (answer, settled) = oneshot::channel();
+        (Question { request: request.into(), params, answer }, settled)
+    }
+
+    #[test]
+    fn a_question_shows_what_would_be_done() {
+        let call = json!({"title": "edit a.rs", "content": [
+            {"type": "diff", "path": "/w/a.rs", "oldText": "one\ntwo\n", "newText": "one\n\u{1b}[2J2\n"},
+        ]});
+        assert_eq!(
+            describe("edit a.rs", &call, &choices(&options())),
+            "? edit a.rs\n  --- /w/a.rs\n  +++ /w/a.rs\n  @@ -1,2 +1,2 @@\n   one\n  -two\n  +2\n  1) Allow once\n  2) Always\n  \
+             3) Reject\n  1-3: "
+        );
+        let call = json!({"rawInput": {"command": "rm -rf build\nls"}});
+        assert!(describe("clean up", &call, &[]).starts_with("? clean up\n  $ rm -rf build\n  $ ls\n"));
+    }
+
+    #[test]
+    fn without_a_terminal_it_is_a_narrow_no() {
+        let mut asker = Asker::new(Typing::Nobody);
+        for (params, expected) in [
+            (options(), Answer::Selected("no".into())),
+            (json!({"options": [{"optionId": "x", "kind": "reject_always"}]}), Answer::Cancelled),
+            (json!({"options": [{"optionId": "x", "kind": "perhaps"}]}), Answer::Cancelled),
+            (json!({}), Answer::Cancelled),
+        ] {
+            let (question, mut settled) = question("1", params);
+            asker.ask(question, &json!({}));
+            assert_eq!(settled.try_recv().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn questions_wait_for_their_turn() {
+        let (_keep, lines) = mpsc::channel(1);
+        let mut asker = Asker::new(Typing::Lines(lines));
+        let (first, mut one) = question("1", options());
+        let (second, mut two) = question("2", options());
+        let (third, mut three) = question("3", options());
+        assert!(asker.ask(first, &json!({"title": "A"})).starts_with("? A"));
+        assert_eq!(asker.ask(second, &json!({"title": "B"})), "");
+        assert_eq!(asker.ask(third, &json!({"title": "C"})), "");
+        assert!(asker.answer(Typed::Line("9".into())).contains("1 to 3"));
+        assert!(one.try_recv().is_err());
+        assert!(asker.answer(Typed::Line(" Y ".into())).starts_with("? B"));
+        assert_eq!(one.try_recv().unwrap(), Answer::Selected("once".into()));
+        assert!(asker.withdraw("2").contains("? C"));
+        assert_eq!(two.try_recv().unwrap(), Answer::Withdrawn);
+        assert_eq!(asker.withdraw("4"), "");
+        let (fourth, mut four) = question("4", options());
+        assert_eq!(asker.ask(fourth, &json!({})), "");
+        assert_eq!(four.try_recv().unwrap(), Answer::Withdrawn);
+        assert_eq!(asker.answer(Typed::End), "");
+        assert_eq!(three.try_recv().unwrap(), Answer::Cancelled);
+    }
+
+    #[test]
+    fn what_was_typed_before_is_no_answer() {
+        let (to, lines) = mpsc::channel(4);
+        let mut asker = Asker::new(Typing::Lines(lines));
+        to.try_send("y".into()).unwrap();
+        asker.ask(question("1", options()).0, &json!({}));
+        assert!(matches!(&mut asker.typing, Typing::Lines(it) if it.is_empty()));
+    }
+}

@@ -1,0 +1,91 @@
+//! The tool calls of a run as the agent tells of them: what they are called, and how they end.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::clean::clean_line;
+
+const MAX_TITLE: usize = 200;
+
+/// Something about a call that is worth a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Mark {
+    Started(String),
+    Completed(String),
+    Failed(String),
+}
+
+#[derive(Debug, Default)]
+pub struct Calls {
+    known: HashMap<String, Map<String, Value>>,
+    completed: u64,
+    failed: u64,
+}
+
+impl Calls {
+    /// Takes a `tool_call` or a `tool_call_update`: a field that is absent or null stays as it was.
+    pub fn update(&mut self, update: &Value) -> Option<Mark> {
+        let id = update.get("toolCallId")?.as_str()?;
+        let is_new = !self.known.contains_key(id);
+        let call = self.known.entry(id.to_owned()).or_default();
+        let was_over = is_over(call);
+        let fields = update.as_object()?.iter().filter(|(key, it)| *key != "sessionUpdate" && !it.is_null());
+        call.extend(fields.map(|(key, it)| (key.clone(), it.clone())));
+        let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or(id), MAX_TITLE);
+        if is_over(call) && !was_over {
+            // Contents may be large, and are of no use any more.
+            call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
+            let failed = call.get("status").and_then(Value::as_str) == Some("failed");
+            *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
+            return Some(if failed { Mark::Failed(title) } else { Mark::Completed(title) });
+        }
+        is_new.then_some(Mark::Started(title))
+    }
+
+    /// What is known of the call that a permission is asked for, with what the question itself tells.
+    pub fn described(&self, tool_call: &Value) -> Value {
+        let id = tool_call.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
+        let mut call = self.known.get(id).cloned().unwrap_or_default();
+        let fields = tool_call.as_object().into_iter().flatten().filter(|(_, it)| !it.is_null());
+        call.extend(fields.map(|(key, it)| (key.clone(), it.clone())));
+        Value::Object(call)
+    }
+
+    pub fn stats(&self) -> Value {
+        json!({"total": self.known.len(), "completed": self.completed, "failed": self.failed})
+    }
+}
+
+fn is_over(call: &Map<String, Value>) -> bool {
+    matches!(call.get("status").and_then(Value::as_str), Some("completed" | "failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Calls, Mark};
+
+    #[test]
+    fn a_call_starts_once_and_ends_once() {
+        let mut calls = Calls::default();
+        let mut update = |it| calls.update(&it);
+        assert_eq!(update(json!({"toolCallId": "a", "title": "ls\n-l"})), Some(Mark::Started("ls -l".into())));
+        assert_eq!(update(json!({"toolCallId": "a", "title": null, "status": "in_progress"})), None);
+        assert_eq!(update(json!({"toolCallId": "a", "status": "failed"})), Some(Mark::Failed("ls -l".into())));
+        assert_eq!(update(json!({"toolCallId": "a", "status": "failed"})), None);
+        let at_once = json!({"toolCallId": "b", "title": "x", "status": "completed"});
+        assert_eq!(update(at_once), Some(Mark::Completed("x".into())));
+        assert_eq!(update(json!({"title": "no id"})), None);
+        assert_eq!(calls.stats(), json!({"total": 2, "completed": 1, "failed": 1}));
+    }
+
+    #[test]
+    fn a_question_adds_to_what_is_known() {
+        let mut calls = Calls::default();
+        calls.update(&json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "old", "kind": "edit"}));
+        let described = calls.described(&json!({"toolCallId": "a", "title": "new", "content": null}));
+        assert_eq!(described, json!({"toolCallId": "a", "title": "new", "kind": "edit"}));
+    }
+}

@@ -1,0 +1,200 @@
+//! The agent as a child process. All that `run` needs of a process is here: start it, hear its stderr, end it.
+
+use std::{collections::VecDeque, ffi::OsString, io, process::ExitStatus, process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::mpsc,
+    time::timeout,
+};
+
+use super::clean::clean_line;
+
+/// How long an agent may take to leave once its stdin is closed.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long to wait for what a dead agent still has to tell on stderr.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Lines of stderr that may wait to be shown; an agent that writes faster waits.
+const STDERR_QUEUE: usize = 64;
+const MAX_STDERR_LINE: u64 = 64 << 10;
+/// Of stderr, the lines that are kept for the report of a sudden end.
+const KEPT_LINES: usize = 5;
+
+/// What to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    pub program: OsString,
+    pub args: Vec<OsString>,
+}
+
+/// A running agent; its whole process group is killed when this is dropped before [`Agent::leave`].
+pub struct Agent {
+    child: Child,
+    group: Option<i32>,
+}
+
+pub struct Pipes {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+    /// Lines of stderr.
+    pub stderr: mpsc::Receiver<String>,
+}
+
+// The companion CLI is a client outside the agent: what it starts is the agent, by the user's own command line.
+#[allow(clippy::disallowed_methods)]
+fn command(launch: &Launch) -> Command {
+    let mut command = Command::new(&launch.program);
+    command.args(&launch.args);
+    command
+}
+
+/// Starts an agent with its three streams piped, in a process group of its own: Ctrl-C on the terminal is ours.
+pub fn spawn(launch: &Launch) -> io::Result<(Agent, Pipes)> {
+    let mut command = command(launch);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    let mut child = command.spawn()?;
+    let group = child.id().and_then(|it| i32::try_from(it).ok());
+    let missing = || io::Error::other("the agent has no pipes");
+    let stdin = child.stdin.take().ok_or_else(missing)?;
+    let stdout = child.stdout.take().ok_or_else(missing)?;
+    let stderr = child.stderr.take().ok_or_else(missing)?;
+    let (to, lines) = mpsc::channel(STDERR_QUEUE);
+    tokio::spawn(read_stderr(stderr, to));
+    Ok((Agent { child, group }, Pipes { stdin, stdout, stderr: lines }))
+}
+
+async fn read_stderr(stderr: ChildStderr, to: mpsc::Sender<String>) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader).take(MAX_STDERR_LINE).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => (),
+        }
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        // Without a listener the pipe is still emptied: an agent must not hang on its log.
+        _ = to.send(text).await;
+    }
+}
+
+impl Agent {
+    /// Waits for the exit that follows the end of stdin, kills the group after a second.
+    pub async fn leave(mut self) {
+        if timeout(GRACE, self.child.wait()).await.is_ok() {
+            self.group = None;
+        }
+    }
+
+    /// How it ended, once its stdout was closed.
+    pub async fn fate(&mut self) -> Option<ExitStatus> {
+        let status = timeout(GRACE, self.child.wait()).await.ok()?.ok()?;
+        self.group = None;
+        Some(status)
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = self.group {
+            use nix::{sys::signal, unistd::Pid};
+            _ = signal::killpg(Pid::from_raw(group), signal::Signal::SIGKILL);
+        }
+    }
+}
+
+/// The last lines of an agent's stderr.
+#[derive(Debug, Default)]
+pub struct Tail(VecDeque<String>);
+
+impl Tail {
+    pub fn push(&mut self, line: &str) {
+        let line = clean_line(line, 300);
+        if line.is_empty() {
+            return;
+        }
+        if self.0.len() == KEPT_LINES {
+            self.0.pop_front();
+        }
+        self.0.push_back(line);
+    }
+
+    /// The line that says most about the end: the last one that speaks of an error, else the last.
+    pub fn hint(&self) -> Option<&str> {
+        let speaks = |it: &&String| it.to_lowercase().contains("error") || it.contains("panicked");
+        self.0.iter().rev().find(speaks).or(self.0.back()).map(String::as_str)
+    }
+
+    /// Takes what still comes, until the pipe is closed or time is up: a grandchild may hold it open.
+    pub async fn last_words(&mut self, lines: &mut mpsc::Receiver<String>) {
+        _ = timeout(LAST_WORDS, async {
+            while let Some(line) = lines.recv().await {
+                self.push(&line);
+            }
+        })
+        .await;
+    }
+}
+
+/// Splits a command line into words as a shell does, without expansions: quotes and backslashes.
+pub fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = line.chars();
+    while let Some(it) = chars.next() {
+        match (quote, it) {
+            (Some(open), _) if it == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(it);
+                word.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => {
+                let escaped = chars.next().ok_or("it ends in a backslash")?;
+                word.get_or_insert_default().push(escaped);
+            }
+            (None, _) if it.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(it),
+        }
+    }
+    match quote {
+        Some(_) => Err("a quote is not closed"),
+        None => {
+            words.extend(word);
+            Ok(words)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tail, split_words};
+
+    #[test]
+    fn splits_words() {
+        for (line, expected) in [
+            ("a b  c", vec!["a", "b", "c"]),
+            ("'a b' \"c d\"e ''", vec!["a b", "c de", ""]),
+            (r#"a\ b "c\"d" 'e\f'"#, vec!["a b", "c\"d", "e\\f"]),
+            ("  ", vec![]),
+        ] {
+            assert_eq!(split_words(line).unwrap(), expected, "{line}");
+        }
+        assert!(split_words("a 'b").is_err());
+        assert!(split_words("a\\").is_err());
+    }
+
+    #[test]
+    fn the_hint_is_the_last_error() {
+        let mut tail = Tail::default();
+        assert_eq!(tail.hint(), None);
+        for line in ["starting", "error: no such model", "", "bye"] {
+            tail.push(line);
+        }
+        assert_eq!(tail.hint(), Some("error: no such model"));
+    }
+}

@@ -1,0 +1,160 @@
+//! How a run can end: exit codes as Gemini CLI's, and which error of an agent means which.
+
+use jsonrpsee::{core::client::Error, types::ErrorObjectOwned};
+use serde_json::{Value, json};
+
+use super::clean::clean;
+
+/// What the process exits with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done,
+    Failed,
+    Auth,
+    Input,
+    Config,
+    TurnLimit,
+    Tool,
+    Untrusted,
+    /// The turn was cancelled and ended.
+    Cancelled,
+    /// The user wants to leave at once.
+    Quit,
+    /// Nobody reads our output any more, as in `castor run … | head`: no failure of ours.
+    Unread,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub exit: Exit,
+    pub message: String,
+}
+
+/// (exit, code, Gemini CLI's name of it, `data.kind` in an agent's error)
+const EXITS: [(Exit, u8, &str, &str); 11] = [
+    (Exit::Done, 0, "", ""),
+    (Exit::Failed, 1, "Error", "internal"),
+    (Exit::Auth, 41, "FatalAuthenticationError", "auth"),
+    (Exit::Input, 42, "FatalInputError", "input"),
+    (Exit::Config, 52, "FatalConfigError", "config"),
+    (Exit::TurnLimit, 53, "FatalTurnLimitedError", "turn_limit"),
+    (Exit::Tool, 54, "FatalToolExecutionError", "tool"),
+    (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted"),
+    (Exit::Cancelled, 130, "FatalCancellationError", "cancelled"),
+    (Exit::Quit, 130, "FatalCancellationError", "quit"),
+    (Exit::Unread, 0, "", ""),
+];
+/// ACP: sign in first.
+const AUTH_REQUIRED: i32 = -32000;
+/// ACP: no such session or file.
+const NOT_FOUND: i32 = -32002;
+/// ACP: the request was cancelled.
+const REQUEST_CANCELLED: i32 = -32800;
+
+impl Exit {
+    pub fn code(self) -> u8 {
+        EXITS.iter().find(|it| it.0 == self).map_or(1, |it| it.1)
+    }
+
+    fn name(self) -> &'static str {
+        EXITS.iter().find(|it| it.0 == self).map_or("Error", |it| it.2)
+    }
+}
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(Exit::Input, message)
+    }
+
+    pub fn cancelled() -> Self {
+        Self::new(Exit::Cancelled, "cancelled")
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({"type": self.exit.name(), "message": self.message, "code": self.exit.code()})
+    }
+
+    fn from_agent(error: &ErrorObjectOwned) -> Self {
+        let data: Value = error.data().and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default();
+        let kind = data.get("kind").and_then(Value::as_str).unwrap_or("?");
+        let named = EXITS.iter().find(|it| it.3 == kind).map(|it| it.0);
+        let exit = named.unwrap_or(match error.code() {
+            AUTH_REQUIRED => Exit::Auth,
+            NOT_FOUND => Exit::Input,
+            REQUEST_CANCELLED => Exit::Cancelled,
+            _ => Exit::Failed,
+        });
+        let mut message = clean(error.message());
+        // Many agents write "Internal error" and put what happened into data.
+        let detail =
+            data.as_str().or_else(|| ["details", "detail", "message"].iter().find_map(|it| data.get(it)?.as_str()));
+        if let Some(detail) = detail.filter(|it| !message.contains(*it)) {
+            message = format!("{message}: {}", clean(detail));
+        }
+        Self { exit, message }
+    }
+}
+
+/// An agent's error answer becomes a failure; `None` when the connection itself is what failed.
+pub fn from_answer(error: &Error) -> Option<Failure> {
+    match error {
+        Error::Call(error) => Some(Failure::from_agent(error)),
+        Error::RestartNeeded(_) | Error::ServiceDisconnect | Error::Transport(_) => None,
+        other => Some(Failure::new(Exit::Failed, other.to_string())),
+    }
+}
+
+/// What a prompt's stop reason means for the exit code.
+pub fn from_stop_reason(reason: &str) -> Result<(), Failure> {
+    match reason {
+        "max_turn_requests" => {
+            Err(Failure::new(Exit::TurnLimit, "the turn limit was reached before the work was done"))
+        }
+        "refusal" => Err(Failure::new(Exit::Failed, "the model refused to answer")),
+        "cancelled" => Err(Failure::cancelled()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonrpsee::{core::client::Error, types::ErrorObject};
+    use serde_json::{Value, json};
+
+    use super::{Exit, from_answer, from_stop_reason};
+
+    #[test]
+    fn errors_of_agents_have_exit_codes() {
+        for (code, data, exit) in [
+            (-32000, json!(null), 41),
+            (-32002, json!({"sessionId": "x"}), 42),
+            (-32603, json!({"kind": "untrusted"}), 55),
+            (-32603, json!({"kind": "config"}), 52),
+            (-32603, json!({"kind": "tool"}), 54),
+            (-32603, json!({"kind": "news"}), 1),
+            (-32800, Value::Null, 130),
+            (-32602, Value::Null, 1),
+        ] {
+            let failure = from_answer(&Error::Call(ErrorObject::owned(code, "no", Some(data)))).unwrap();
+            assert_eq!(failure.exit.code(), exit, "{code}");
+        }
+    }
+
+    #[test]
+    fn details_are_told() {
+        let error = Error::Call(ErrorObject::owned(-32603, "Internal error", Some(json!({"details": "disk full"}))));
+        assert_eq!(from_answer(&error).unwrap().message, "Internal error: disk full");
+    }
+
+    #[test]
+    fn stop_reasons_have_exit_codes() {
+        assert!(from_stop_reason("end_turn").is_ok());
+        assert_eq!(from_stop_reason("max_turn_requests").unwrap_err().exit, Exit::TurnLimit);
+        assert_eq!(from_stop_reason("cancelled").unwrap_err().exit.code(), 130);
+    }
+}

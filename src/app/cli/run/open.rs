@@ -1,0 +1,178 @@
+//! From `initialize` to a session that takes the prompt: a new one, or one to go on with.
+
+use serde_json::{Value, json};
+
+use super::{
+    failure::{Exit, Failure},
+    turn::Driver,
+};
+
+/// Pages of `session/list` that are looked through for the newest session.
+const MAX_PAGES: usize = 50;
+const PROTOCOL_VERSION: u16 = 1;
+
+/// What is wanted of the agent.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Absolute.
+    pub cwd: String,
+    /// A session's id, or `latest`.
+    pub resume: Option<String>,
+    pub interactive: bool,
+    pub events: bool,
+    /// For an agent that did not get them as flags.
+    pub model: Option<String>,
+    pub mode: Option<&'static str>,
+}
+
+/// Opens the session that `wish` asks for. `Ok(None)`: the agent is gone.
+pub async fn open(driver: &mut Driver, wish: &Wish) -> Result<Option<()>, Failure> {
+    let Some(agent) = driver.ask("initialize", hello(wish)).await? else { return Ok(None) };
+    let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
+    if version != u64::from(PROTOCOL_VERSION) {
+        return Err(Failure::new(Exit::Failed, format!("the agent speaks version {version} of ACP, not version 1")));
+    }
+    let opened = match &wish.resume {
+        None => fresh(driver, wish, &agent).await?,
+        Some(which) => resumed(driver, wish, which, &agent).await?,
+    };
+    let Some(session) = opened else { return Ok(None) };
+    set_up(driver, wish, &session).await
+}
+
+fn hello(wish: &Wish) -> Value {
+    json!({
+        "protocolVersion": PROTOCOL_VERSION,
+        "clientInfo": {"name": "castor-run", "title": "castor run", "version": env!("CARGO_PKG_VERSION")},
+        "clientCapabilities": {
+            "fs": {"readTextFile": false, "writeTextFile": false},
+            "terminal": false,
+            "session": {"notices": {}},
+            "_meta": {"castor": {"interactive": wish.interactive, "events": wish.events}},
+        },
+    })
+}
+
+async fn fresh(driver: &mut Driver, wish: &Wish, agent: &Value) -> Result<Option<Value>, Failure> {
+    let opened = driver.ask("session/new", json!({"cwd": wish.cwd, "mcpServers": []})).await;
+    let Some(session) = opened.map_err(|it| sign_in(it, agent))? else { return Ok(None) };
+    match session.get("sessionId").and_then(Value::as_str) {
+        Some(id) => driver.session = Some(id.to_owned()),
+        None => return Err(Failure::new(Exit::Failed, "the agent opened a session without an id")),
+    }
+    Ok(Some(session))
+}
+
+async fn resumed(driver: &mut Driver, wish: &Wish, which: &str, agent: &Value) -> Result<Option<Value>, Failure> {
+    let can = |pointer: &str| agent.pointer(pointer).is_some_and(|it| it.is_object() || it.as_bool() == Some(true));
+    // Resuming replays nothing, and nothing of a replay would be shown.
+    let method = match (can("/agentCapabilities/sessionCapabilities/resume"), can("/agentCapabilities/loadSession")) {
+        (true, _) => "session/resume",
+        (false, true) => "session/load",
+        (false, false) => return Err(Failure::input("this agent cannot go on with a session")),
+    };
+    let id = match which {
+        "latest" if !can("/agentCapabilities/sessionCapabilities/list") => {
+            return Err(Failure::input("this agent cannot list its sessions: give an id to --resume"));
+        }
+        "latest" => match latest(driver, &wish.cwd).await? {
+            Some(id) => id,
+            None => return Ok(None),
+        },
+        id => id.to_owned(),
+    };
+    driver.session = Some(id.clone());
+    let params = json!({"sessionId": id, "cwd": wish.cwd, "mcpServers": []});
+    driver.ask(method, params).await.map_err(|it| sign_in(it, agent))
+}
+
+/// The session of `cwd` that changed last.
+async fn latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, Failure> {
+    let mut best: Option<(Option<jiff::Timestamp>, String)> = None;
+    let mut cursor = Value::Null;
+    for _ in 0..MAX_PAGES {
+        let mut params = json!({"cwd": cwd});
+        if let (Some(members), false) = (params.as_object_mut(), cursor.is_null()) {
+            members.insert("cursor".to_owned(), cursor.clone());
+        }
+        let Some(page) = driver.ask("session/list", params).await? else { return Ok(None) };
+        let sessions = page.get("sessions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        // An agent that ignores the filter must not make us go on with another folder's work.
+        for it in sessions.iter().filter(|it| it.get("cwd").and_then(Value::as_str) == Some(cwd)) {
+            let Some(id) = it.get("sessionId").and_then(Value::as_str) else { continue };
+            let at = it.get("updatedAt").and_then(Value::as_str).and_then(|it| it.parse().ok());
+            if best.as_ref().is_none_or(|(newest, _)| at > *newest) {
+                best = Some((at, id.to_owned()));
+            }
+        }
+        match page.get("nextCursor").filter(|it| it.is_string()) {
+            Some(next) => cursor = next.clone(),
+            None => break,
+        }
+    }
+    match best {
+        Some((_, id)) => Ok(Some(id)),
+        None => Err(Failure::input(format!("no session of {cwd} to go on with"))),
+    }
+}
+
+/// Sets mode and model over the protocol.
+async fn set_up(driver: &mut Driver, wish: &Wish, session: &Value) -> Result<Option<()>, Failure> {
+    if let Some(mode) = wish.mode {
+        let ids = texts(session.pointer("/modes/availableModes"), "id");
+        if !ids.iter().any(|it| it == mode) {
+            return Err(Failure::input(format!("this agent has no mode `{mode}`; it has: {}", listed(&ids))));
+        }
+        let params = json!({"sessionId": driver.session, "modeId": mode});
+        let Some(_) = driver.ask("session/set_mode", params).await? else { return Ok(None) };
+    }
+    if let Some(model) = &wish.model {
+        let options = session.get("configOptions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let is_model = |it: &&Value| ["category", "id"].iter().any(|key| it.get(*key) == Some(&json!("model")));
+        let option = options.iter().find(is_model).and_then(|it| it.get("id"));
+        let Some(option) = option else { return Err(Failure::input("this agent does not let its model be chosen")) };
+        let params = json!({"sessionId": driver.session, "configId": option, "value": model});
+        let Some(_) = driver.ask("session/set_config_option", params).await? else { return Ok(None) };
+    }
+    Ok(Some(()))
+}
+
+/// Says how to sign in, where that is what is missing.
+fn sign_in(failure: Failure, agent: &Value) -> Failure {
+    let names = texts(agent.get("authMethods"), "name");
+    match failure.exit {
+        Exit::Auth if !names.is_empty() => {
+            Failure::new(Exit::Auth, format!("{} (the agent offers: {})", failure.message, listed(&names)))
+        }
+        _ => failure,
+    }
+}
+
+fn texts(list: Option<&Value>, key: &str) -> Vec<String> {
+    let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    items.iter().filter_map(|it| it.get(key)?.as_str().map(str::to_owned)).collect()
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        _ => super::clean::clean_line(&names.join(", "), 300),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_client_protocol_schema::v1::InitializeRequest;
+
+    use super::{Wish, hello};
+
+    #[test]
+    fn the_greeting_fits_the_schema() {
+        let wish = Wish { interactive: true, ..Wish::default() };
+        let request: InitializeRequest = serde_json::from_value(hello(&wish)).unwrap();
+        let capabilities = request.client_capabilities;
+        assert!(!capabilities.terminal && !capabilities.fs.read_text_file);
+        assert_eq!(capabilities.meta.unwrap()["castor"]["interactive"], true);
+        assert_eq!(request.client_info.unwrap().name, "castor-run");
+    }
+}

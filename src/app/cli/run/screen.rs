@@ -1,0 +1,296 @@
+//! What the user gets to see: the answer on stdout in one of three formats, all else on stderr.
+
+use std::{future, io, thread, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    calls::{Calls, Mark},
+    clean::{Cleaner, clean, clean_line},
+    failure::Failure,
+};
+use crate::app::cli::args::OutputFormat;
+
+/// Batches that may wait for a slow terminal or pipe; when it is full, nothing more is read from the agent.
+const QUEUE: usize = 16;
+
+/// Something to write. Both streams go through one queue, so that they mix in order on a terminal.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Out(String),
+    Err(String),
+}
+
+/// How to write.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    pub format: OutputFormat,
+    /// Escape sequences of the model must not reach a terminal.
+    pub stdout_is_terminal: bool,
+    pub stderr_is_terminal: bool,
+    /// Dim what is not the answer.
+    pub color: bool,
+}
+
+pub struct Screen {
+    look: Look,
+    writer: Option<mpsc::Sender<Vec<Piece>>>,
+    written: oneshot::Receiver<()>,
+    batch: Vec<Piece>,
+    cleaner: Cleaner,
+    /// All text of the answer, for the JSON format.
+    response: String,
+    /// What the last text belonged to; a change starts a new line.
+    message: Option<String>,
+    at_line_start: bool,
+    calls: Calls,
+    usage: Option<Value>,
+    events: u64,
+}
+
+impl Screen {
+    pub fn new(look: Look, out: impl io::Write + Send + 'static, err: impl io::Write + Send + 'static) -> Self {
+        let (writer, pieces) = mpsc::channel(QUEUE);
+        let (done, written) = oneshot::channel();
+        // A plain thread: a write to a pipe that nobody reads must not stop the loop, or Ctrl-C would do nothing.
+        thread::spawn(move || {
+            write_pieces(pieces, out, err);
+            _ = done.send(());
+        });
+        Self {
+            look,
+            writer: Some(writer),
+            written,
+            batch: Vec::new(),
+            cleaner: Cleaner::default(),
+            response: String::new(),
+            message: None,
+            at_line_start: true,
+            calls: Calls::default(),
+            usage: None,
+            events: 0,
+        }
+    }
+
+    /// Ends when stdout was closed from outside.
+    pub async fn closed(&self) {
+        match &self.writer {
+            Some(it) => it.closed().await,
+            None => future::pending().await,
+        }
+    }
+
+    /// The agent's next message, once there is room for what it will show.
+    pub async fn before<T>(&self, incoming: &mut mpsc::Receiver<T>) -> Option<T> {
+        if let Some(writer) = &self.writer {
+            // Only the loop sends, so the room is still there after the wait for the message.
+            _ = writer.reserve().await;
+        }
+        incoming.recv().await
+    }
+}
+
+impl Screen {
+    /// One `session/update` of the prompt's turn.
+    pub fn update(&mut self, update: &Value) {
+        let text = |key: &str| update.get(key).and_then(Value::as_str);
+        match text("sessionUpdate") {
+            Some("agent_message_chunk") => {
+                if let Some(chunk) = update.pointer("/content/text").and_then(Value::as_str) {
+                    self.answer(chunk, text("messageId"));
+                }
+            }
+            Some("tool_call" | "tool_call_update") => {
+                let mark = self.calls.update(update);
+                self.mark(mark);
+            }
+            Some("usage_update") => self.usage = Some(update.clone()),
+            Some("notice") => {
+                let (title, more) = (text("title").unwrap_or_default(), text("description").unwrap_or_default());
+                let severity = text("severity").unwrap_or("info");
+                self.note(&clean_line(&format!("{severity}: {title} {more}"), 600));
+            }
+            _ => (),
+        }
+    }
+
+    /// A notification `_castor/session/event`: its event is passed on as it was written.
+    pub fn event(&mut self, params: &RawValue) {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            event: &'a RawValue,
+        }
+        if self.look.format != OutputFormat::Events {
+            return;
+        }
+        if let Ok(Params { event }) = serde_json::from_str(params.get()) {
+            self.events += 1;
+            self.batch.push(Piece::Out(format!("{}\n", event.get())));
+        }
+    }
+
+    /// What is known about the call of a permission request.
+    pub fn call(&self, tool_call: &Value) -> Value {
+        self.calls.described(tool_call)
+    }
+
+    /// A remark of our own.
+    pub fn note(&mut self, line: &str) {
+        self.aside(format!("castor: {line}\n"));
+    }
+
+    /// A line of the agent's stderr.
+    pub fn agent_log(&mut self, line: &str) {
+        let line = if self.look.stderr_is_terminal { clean(line) } else { line.to_owned() };
+        self.aside(format!("{line}\n"));
+    }
+
+    /// Text for stderr as it is, such as a question.
+    pub fn aside(&mut self, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        // On one terminal, a remark must not stick to the answer's last line.
+        if self.look.stdout_is_terminal && !self.at_line_start {
+            self.batch.push(Piece::Out("\n".to_owned()));
+            self.at_line_start = true;
+        }
+        self.batch.push(Piece::Err(text));
+    }
+
+    /// The last words: the rest of the answer, the JSON object, the reason of a failure.
+    pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
+        let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
+        if !self.at_line_start {
+            self.batch.push(Piece::Out("\n".to_owned()));
+            self.at_line_start = true;
+        }
+        match self.look.format {
+            OutputFormat::Json => {
+                let object = self.report(session, end, took);
+                self.batch.push(Piece::Out(format!("{object}\n")));
+            }
+            OutputFormat::Events if self.events == 0 && end.is_ok() => {
+                self.note("this agent sends no events (it does not know _castor/session/event)");
+            }
+            _ => (),
+        }
+        match (end, failure) {
+            (_, Some(failure)) => self.note(&failure.message),
+            (Ok(reason), _) if reason == "max_tokens" => self.note("the answer was cut: the model's token limit"),
+            _ => (),
+        }
+    }
+
+    /// Gives what was collected to the writer, or keeps it when there is no room.
+    pub fn flush(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let Some(writer) = &self.writer else { return };
+        match writer.try_send(std::mem::take(&mut self.batch)) {
+            Err(mpsc::error::TrySendError::Full(batch)) => self.batch = batch,
+            // Nobody reads: there is nothing to keep it for.
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => (),
+        }
+    }
+
+    /// Waits until everything was written.
+    pub async fn finish(mut self) {
+        if let Some(writer) = self.writer.take() {
+            _ = writer.send(std::mem::take(&mut self.batch)).await;
+        }
+        _ = self.written.await;
+    }
+}
+
+impl Screen {
+    fn answer(&mut self, chunk: &str, message: Option<&str>) {
+        let is_other = self.message.as_deref().is_some_and(|it| message.is_some_and(|new| new != it));
+        self.message = message.or(self.message.as_deref()).map(str::to_owned).or(Some(String::new()));
+        if is_other {
+            self.break_line();
+        }
+        match self.look.format {
+            OutputFormat::Text if self.look.stdout_is_terminal => {
+                let text = self.cleaner.clean(chunk);
+                self.print(text);
+            }
+            OutputFormat::Text => self.print(chunk.to_owned()),
+            OutputFormat::Json => self.response.push_str(chunk),
+            OutputFormat::Events => (),
+        }
+    }
+
+    fn print(&mut self, text: String) {
+        if let Some(last) = text.chars().next_back() {
+            self.at_line_start = last == '\n';
+            self.batch.push(Piece::Out(text));
+        }
+    }
+
+    /// The next text starts on a line of its own.
+    fn break_line(&mut self) {
+        if self.look.format == OutputFormat::Json && !self.response.is_empty() && !self.response.ends_with('\n') {
+            self.response.push('\n');
+        }
+        if !self.at_line_start {
+            self.print("\n".to_owned());
+        }
+    }
+
+    fn mark(&mut self, mark: Option<Mark>) {
+        let Some(mark) = mark else { return };
+        if self.message.take().is_some() {
+            self.break_line();
+        }
+        if self.look.format != OutputFormat::Text {
+            return;
+        }
+        let line = match mark {
+            Mark::Started(title) => format!("● {title}"),
+            Mark::Completed(title) => format!("✓ {title}"),
+            Mark::Failed(title) => format!("✗ {title}"),
+        };
+        self.aside(if self.look.color { format!("\u{1b}[2m{line}\u{1b}[0m\n") } else { format!("{line}\n") });
+    }
+
+    fn report(&self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) -> Value {
+        let number = |key: &str| self.usage.as_ref().and_then(|it| it.get(key)).cloned().unwrap_or(Value::Null);
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let mut object = json!({
+            "session_id": session,
+            "response": self.response,
+            "stop_reason": end.as_ref().ok(),
+            "stats": {
+                "tokens": {"used": number("used"), "size": number("size")},
+                "tool_calls": self.calls.stats(),
+                "duration_ms": millis,
+            },
+        });
+        let members = object.as_object_mut();
+        if let (Some(members), Err(failure)) = (members, end) {
+            members.insert("error".to_owned(), failure.to_json());
+        }
+        object
+    }
+}
+
+fn write_pieces(mut pieces: mpsc::Receiver<Vec<Piece>>, mut out: impl io::Write, mut err: impl io::Write) {
+    while let Some(batch) = pieces.blocking_recv() {
+        for piece in batch {
+            match piece {
+                // The end of stdout ends it all; a closed stderr is no reason to stop.
+                Piece::Out(text) if out.write_all(text.as_bytes()).is_err() => return,
+                Piece::Err(text) => _ = err.write_all(text.as_bytes()),
+                Piece::Out(_) => (),
+            }
+        }
+        if out.flush().is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Runs against an agent that is played from a script, over a pair of streams in memory.
+//!
+//! ```text
+//! > method {…}       the next message of ours is this request; what is given of its params must be there
+//! > notify m {…}     … this notification          > answer {…}   … the answer to the agent's request
+//! < result {…}       answers our last request     < error {…}    the same, with an error
+//! < update {…}       a session/update             < event {…}    an AgentEvent
+//! < ask 7 m {…}      a request                    < raw …        a line as it stands
+//! signal             the user presses Ctrl-C       close          the agent leaves
+//! ```
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
+    sync::mpsc,
+    time::timeout,
+};
+
+use super::{
+    ask::{Asker, Typing},
+    client::Peer,
+    conclude, converse,
+    failure::Exit,
+    host::Host,
+    needs_demo,
+    open::Wish,
+    screen::{Look, Screen},
+    turn::{Driver, Ears, Signal},
+};
+use crate::app::cli::args::{OutputFormat, RunArgs};
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+/// What a run showed, and its exit code.
+struct Seen {
+    out: String,
+    err: String,
+    exit: u8,
+}
+
+#[derive(Default)]
+struct Case {
+    wish: Wish,
+    look: Look,
+    /// What the user types on the terminal.
+    typed: Option<&'static str>,
+}
+
+const OPENING: &str = r#"
+> initialize {"protocolVersion":1}
+< result {"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}
+> session/new {"cwd":"/w","mcpServers":[]}
+< result {"sessionId":"s1"}
+> session/prompt {"sessionId":"s1","prompt":[{"type":"text","text":"hello"}]}
+"#;
+const ASKING: &str = r#"
+< update {"sessionUpdate":"tool_call","toolCallId":"c","title":"touch a","kind":"execute"}
+< ask 7 session/request_permission {"sessionId":"s1","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}
+"#;
+
+fn plain(format: OutputFormat) -> Case {
+    Case { look: Look { format, ..Look::default() }, ..Case::default() }
+}
+
+/// Plays `script` after the usual opening.
+fn check(case: Case, script: &str) -> Seen {
+    check_whole(case, &format!("{OPENING}{script}"))
+}
+
+fn check_whole(case: Case, script: &str) -> Seen {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { timeout(Duration::from_secs(5), play(case, script)).await.expect("it hangs") })
+}
+
+async fn play(case: Case, script: &str) -> Seen {
+    let (writer, to_agent) = duplex(1 << 16);
+    let (from_agent, reader) = duplex(1 << 16);
+    let (peer, incoming) = Peer::connect(reader, writer);
+    let (to_host, questions) = mpsc::channel(4);
+    let (user, signals) = mpsc::channel(4);
+    let ears = Ears { incoming, questions, signals, stderr: mpsc::channel(1).1 };
+    let (out, err) = (Shared::default(), Shared::default());
+    let screen = Screen::new(case.look, out.clone(), err.clone());
+    let typing = match case.typed {
+        None => Typing::Nobody,
+        Some(line) => {
+            let (to, lines) = mpsc::channel(1);
+            // Typed after the question was shown: what was there before does not count.
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                _ = to.send(line.to_owned()).await;
+            });
+            Typing::Lines(lines)
+        }
+    };
+    let mut driver = Driver::new(peer, Host::new(to_host).unwrap(), ears, screen, Asker::new(typing));
+    let wish = Wish { cwd: "/w".to_owned(), ..case.wish };
+    let run = async {
+        let end = converse(&mut driver, &wish, "hello", None).await;
+        conclude(driver, end, Duration::ZERO).await
+    };
+    let (exit, ()) = tokio::join!(run, act(to_agent, from_agent, script, user));
+    Seen { out: out.text(), err: err.text(), exit: exit.code() }
+}
+
+/// The agent's side.
+async fn act(reader: DuplexStream, mut writer: DuplexStream, script: &str, user: mpsc::Sender<Signal>) {
+    let mut lines = BufReader::new(reader).lines();
+    let mut last_id = Value::Null;
+    for step in script.lines().filter(|it| !it.trim().is_empty()) {
+        let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
+        match verb {
+            "signal" => user.send(Signal::Interrupt).await.unwrap(),
+            "close" => return,
+            "<" => {
+                let line = spoken(rest, &last_id) + "\n";
+                writer.write_all(line.as_bytes()).await.unwrap();
+            }
+            _ => {
+                let line = lines.next_line().await.unwrap().unwrap_or_else(|| panic!("nothing came for {step}"));
+                let message: Value = serde_json::from_str(&line).unwrap();
+                let expected = expected(rest);
+                assert!(holds(&message, &expected), "wanted {expected}\ngot {line}");
+                if message.get("method").is_some() && message.get("id").is_some() {
+                    last_id = message["id"].clone();
+                }
+            }
+        }
+    }
+    while let Some(line) = lines.next_line().await.unwrap() {
+        panic!("the script does not know of {line}");
+    }
+}
+
+fn spoken(step: &str, last_id: &Value) -> String {
+    let (kind, body) = step.split_once(' ').unwrap();
+    let json = || serde_json::from_str::<Value>(body).unwrap();
+    let message = match kind {
+        "raw" => return body.to_owned(),
+        "result" => json!({"jsonrpc": "2.0", "id": last_id, "result": json()}),
+        "error" => json!({"jsonrpc": "2.0", "id": last_id, "error": json()}),
+        "update" => {
+            json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s1", "update": json()}})
+        }
+        "event" => {
+            let params = json!({"sessionId": "s1", "event": json()});
+            json!({"jsonrpc": "2.0", "method": "_castor/session/event", "params": params})
+        }
+        "ask" => {
+            let mut words = body.splitn(3, ' ');
+            let (id, method) = (words.next().unwrap(), words.next().unwrap());
+            let params: Value = serde_json::from_str(words.next().unwrap()).unwrap();
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        }
+        other => panic!("{other}"),
+    };
+    message.to_string()
+}
+
+fn expected(step: &str) -> Value {
+    let (word, rest) = step.split_once(' ').unwrap();
+    let json = |it: &str| serde_json::from_str::<Value>(it).unwrap();
+    match word {
+        "answer" => json(rest),
+        "notify" => {
+            let (method, params) = rest.split_once(' ').unwrap();
+            json!({"method": method, "params": json(params)})
+        }
+        method => json!({"method": method, "params": json(rest)}),
+    }
+}
+
+/// Whether all that `part` says is in `whole`.
+fn holds(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, it)| whole.get(key).is_some_and(|found| holds(found, it)))
+        }
+        _ => whole == part,
+    }
+}
+
+#[test]
+fn text_is_streamed_and_tool_calls_go_to_stderr() {
+    let seen = check(
+        plain(OutputFormat::Text),
+        r#"
+< update {"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}
+< update {"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"Let me "}}
+< update {"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"look."}}
+< update {"sessionUpdate":"tool_call","toolCallId":"c1","title":"ls"}
+< update {"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}
+< update {"sessionUpdate":"tool_call","toolCallId":"c2","title":"rm\u001b[2J x","status":"failed"}
+< update {"sessionUpdate":"agent_message_chunk","messageId":"m2","content":{"type":"text","text":"Do\u001b[1mne"}}
+< update {"sessionUpdate":"brand_new","x":1}
+< result {"stopReason":"end_turn"}"#,
+    );
+    assert_eq!(seen.out, "Let me look.\nDo\u{1b}[1mne\n");
+    assert_eq!(seen.err, "● ls\n✓ ls\n✗ rm x\n");
+    assert_eq!(seen.exit, 0);
+}
+
+#[test]
+fn escape_sequences_do_not_reach_a_terminal() {
+    let look = Look { stdout_is_terminal: true, ..Look::default() };
+    let seen = check(
+        Case { look, ..Case::default() },
+        r#"
+< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\u001b[3"}}
+< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"1mb\n"}}
+< result {"stopReason":"end_turn"}"#,
+    );
+    assert_eq!(seen.out, "ab\n");
+}
+
+#[test]
+fn nobody_to_ask_means_no_for_once() {
+    let script = format!(
+        r#"{ASKING}> answer {{"id":"7","result":{{"outcome":{{"outcome":"selected","optionId":"no"}}}}}}
+< result {{"stopReason":"end_turn"}}"#
+    );
+    let seen = check(plain(OutputFormat::Text), &script);
+    assert_eq!(seen.err, "● touch a\ncastor: not allowed, as nobody is here to ask: touch a\n");
+    assert_eq!(seen.exit, 0);
+}
+
+#[test]
+fn the_user_is_asked_on_a_terminal() {
+    let script = format!(
+        r#"{ASKING}> answer {{"id":"7","result":{{"outcome":{{"outcome":"selected","optionId":"yes"}}}}}}
+< result {{"stopReason":"end_turn"}}"#
+    );
+    let seen = check(Case { typed: Some("1"), ..Case::default() }, &script);
+    assert_eq!(seen.err, "● touch a\n? touch a\n  1) Allow\n  2) Reject\n  1-2: ");
+}
+
+#[test]
+fn a_question_can_be_taken_back() {
+    let script = format!(
+        r#"{ASKING}< raw {{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":"7"}}}}
+> answer {{"id":"7","error":{{"code":-32800,"message":"withdrawn"}}}}
+< result {{"stopReason":"end_turn"}}"#
+    );
+    let seen = check(Case { typed: Some("unclear"), ..Case::default() }, &script);
+    assert_eq!(seen.exit, 0);
+}
+
+#[test]
+fn interrupt_cancels_the_turn_and_its_questions() {
+    let script = format!(
+        r#"{ASKING}< update {{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"so"}}}}
+signal
+> notify session/cancel {{"sessionId":"s1"}}
+> answer {{"id":"7","result":{{"outcome":{{"outcome":"cancelled"}}}}}}
+< result {{"stopReason":"cancelled"}}"#
+    );
+    let seen = check(Case { typed: Some("unclear"), ..Case::default() }, &script);
+    assert_eq!(seen.exit, Exit::Cancelled.code(), "{}", seen.err);
+    assert!(seen.err.ends_with("castor: cancelled\n"), "{}", seen.err);
+}
+
+#[test]
+fn the_second_interrupt_quits() {
+    let seen = check(plain(OutputFormat::Text), "signal\n> notify session/cancel {\"sessionId\":\"s1\"}\nsignal");
+    assert_eq!(seen.exit, 130);
+    let seen = check_whole(plain(OutputFormat::Text), "> initialize {}\nsignal");
+    assert_eq!(seen.exit, 130);
+}
+
+#[test]
+fn json_is_one_object() {
+    let seen = check(
+        plain(OutputFormat::Json),
+        r#"
+< update {"sessionUpdate":"agent_message_chunk","messageId":"a","content":{"type":"text","text":"One"}}
+< update {"sessionUpdate":"tool_call","toolCallId":"c1","title":"ls","status":"completed"}
+< update {"sessionUpdate":"agent_message_chunk","messageId":"b","content":{"type":"text","text":"two"}}
+< update {"sessionUpdate":"usage_update","used":12,"size":100}
+< result {"stopReason":"end_turn"}"#,
+    );
+    assert_eq!(
+        serde_json::from_str::<Value>(&seen.out).unwrap(),
+        json!({
+            "session_id": "s1", "response": "One\ntwo", "stop_reason": "end_turn",
+            "stats": {
+                "tokens": {"used": 12, "size": 100},
+                "tool_calls": {"total": 1, "completed": 1, "failed": 0},
+                "duration_ms": 0,
+            },
+        })
+    );
+    assert_eq!(seen.err, "");
+}
+
+#[test]
+fn json_tells_of_failures() {
+    let seen = check(plain(OutputFormat::Json), r#"< result {"stopReason":"max_turn_requests"}"#);
+    let object: Value = serde_json::from_str(&seen.out).unwrap();
+    assert_eq!(seen.exit, 53);
+    assert_eq!((&object["error"]["code"], &object["error"]["type"]), (&json!(53), &json!("FatalTurnLimitedError")));
+    assert_eq!(object["stop_reason"], Value::Null);
+}
+
+#[test]
+fn events_are_lines() {
+    let wish = Wish { events: true, ..Wish::default() };
+    let opening = r#"
+> initialize {"clientCapabilities":{"_meta":{"castor":{"events":true,"interactive":false}}}}
+< result {"protocolVersion":1}
+> session/new {}
+< event {"id":"0-0","type":"initialize"}
+< result {"sessionId":"s1"}
+> session/prompt {}
+< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}
+< event {"id":"1-0","type":"agent_start"}
+< result {"stopReason":"end_turn"}"#;
+    let seen = check_whole(Case { wish, ..plain(OutputFormat::Events) }, opening);
+    assert_eq!(seen.out, "{\"id\":\"0-0\",\"type\":\"initialize\"}\n{\"id\":\"1-0\",\"type\":\"agent_start\"}\n");
+    assert_eq!(seen.err, "");
+
+    let seen = check(plain(OutputFormat::Events), r#"< result {"stopReason":"end_turn"}"#);
+    assert!(seen.err.contains("sends no events"), "{}", seen.err);
+}
+
+#[test]
+fn errors_have_exit_codes() {
+    for (error, exit) in [
+        (r#"{"code":-32000,"message":"Authentication required"}"#, 41),
+        (r#"{"code":-32603,"message":"no","data":{"kind":"untrusted"}}"#, 55),
+        (r#"{"code":-32603,"message":"no","data":{"kind":"config"}}"#, 52),
+        (r#"{"code":-32603,"message":"no","extra":true}"#, 1),
+        (r#"{"code":99999999999,"message":7}"#, 1),
+    ] {
+        let script = format!(
+            "> initialize {{}}\n< result {{\"protocolVersion\":1,\"authMethods\":[{{\"id\":\"k\",\"name\":\"API \
+             key\"}}]}}\n> session/new {{}}\n< error {error}"
+        );
+        let seen = check_whole(plain(OutputFormat::Text), &script);
+        assert_eq!(seen.exit, exit, "{error}: {}", seen.err);
+        assert_eq!(seen.err.contains("the agent offers: API key"), exit == 41, "{}", seen.err);
+    }
+}
+
+#[test]
+fn latest_is_the_newest_session_of_the_folder() {
+    let wish = Wish { resume: Some("latest".into()), ..Wish::default() };
+    let script = r#"
+> initialize {}
+< result {"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}
+> session/list {"cwd":"/w"}
+< result {"sessions":[{"sessionId":"a","cwd":"/w","updatedAt":"2026-01-02T00:00:00Z"},{"sessionId":"x","cwd":"/other","updatedAt":"2027-01-01T00:00:00Z"}],"nextCursor":"n"}
+> session/list {"cwd":"/w","cursor":"n"}
+< result {"sessions":[{"sessionId":"b","cwd":"/w","updatedAt":"2026-01-02T01:30:00+01:00"},{"sessionId":"c","cwd":"/w"}]}
+> session/load {"sessionId":"b","cwd":"/w","mcpServers":[]}
+< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"old"}}
+< result {}
+> session/prompt {"sessionId":"b"}
+< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"new"}}
+< result {"stopReason":"end_turn"}"#;
+    let seen = check_whole(Case { wish: wish.clone(), ..Case::default() }, script);
+    assert_eq!(seen.out, "new\n");
+
+    let empty = script.lines().take(4).collect::<Vec<_>>().join("\n") + "\n< result {\"sessions\":[]}";
+    let seen = check_whole(Case { wish, ..Case::default() }, &empty);
+    assert_eq!((seen.exit, seen.err.as_str()), (42, "castor: no session of /w to go on with\n"));
+}
+
+#[test]
+fn odd_responses_and_noise_are_survived() {
+    let seen = check(
+        plain(OutputFormat::Text),
+        r#"
+< raw {"jsonrpc":"2.0","id":999,"result":{}}
+< raw {"jsonrpc":"2.0","id":"nonsense","error":{"code":-1,"message":"x","more":1}}
+< raw Loading model… 40%
+< raw [1,2]
+< raw {"half":
+< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"fine"}}
+< raw {"jsonrpc":"2.0","id":"2","result":{"stopReason":"end_turn"}}"#,
+    );
+    assert_eq!((seen.out.as_str(), seen.exit), ("fine\n", 0));
+    assert_eq!(seen.err.lines().count(), 3, "{}", seen.err);
+    assert!(seen.err.contains("ignored: Loading model"), "{}", seen.err);
+}
+
+#[test]
+fn an_agent_that_could_not_read_us_does_not_hang_us() {
+    let seen = check_whole(
+        plain(OutputFormat::Text),
+        "> initialize {}\n< raw {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"Parse error\"}}",
+    );
+    assert_eq!((seen.exit, seen.err.as_str()), (1, "castor: Parse error\n"));
+}
+
+#[test]
+fn an_agent_that_leaves_is_told() {
+    let seen = check(
+        plain(OutputFormat::Text),
+        "< update {\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"ha\"}}\nclose",
+    );
+    assert_eq!((seen.out.as_str(), seen.exit), ("ha\n", 1));
+    assert_eq!(seen.err, "castor: the agent closed its output before it answered\n");
+}
+
+#[test]
+fn other_agents_get_mode_and_model_over_the_protocol() {
+    let wish = Wish { mode: Some("yolo"), model: Some("big".into()), ..Wish::default() };
+    let opening = r#"
+> initialize {}
+< result {"protocolVersion":1}
+> session/new {}
+< result {"sessionId":"s","modes":{"currentModeId":"a","availableModes":[{"id":"a"},{"id":"yolo"}]},"configOptions":[{"id":"llm","category":"model"}]}"#;
+    let rest = r#"
+> session/set_mode {"sessionId":"s","modeId":"yolo"}
+< result {}
+> session/set_config_option {"sessionId":"s","configId":"llm","value":"big"}
+< result {"configOptions":[]}
+> session/prompt {}
+< result {"stopReason":"end_turn"}"#;
+    assert_eq!(check_whole(Case { wish, ..Case::default() }, &format!("{opening}{rest}")).exit, 0);
+    let wish = Wish { mode: Some("autoEdit"), ..Wish::default() };
+    assert_eq!(check_whole(Case { wish, ..Case::default() }, opening).exit, 42);
+}
+
+#[test]
+fn the_demo_is_for_those_who_have_nothing_else() {
+    let args = RunArgs::default();
+    assert!(needs_demo(&args, || false));
+    assert!(!needs_demo(&args, || true));
+    assert!(!needs_demo(&RunArgs { agent: Some("x".into()), ..args.clone() }, || false));
+    let mut told = args;
+    told.agent_args.model = Some("m".into());
+    assert!(!needs_demo(&told, || false));
+}

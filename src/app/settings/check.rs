@@ -1,0 +1,98 @@
+//! What in the files, variables and flags does not count as written.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Sources,
+    keys::{self, Key, Kind, Usage},
+    resolve::{Fate, Origin, resolve},
+};
+use crate::world::workspace::{Warning, settings::Layer};
+
+/// More than this from one file helps nobody.
+const MAX_PER_FILE: usize = 50;
+
+/// All warnings: those of the files' text first, then by file in order of precedence, then variables and flags.
+pub fn check(sources: Sources<'_>) -> Vec<Warning> {
+    let mut res = sources.layers.warnings.clone();
+    for layer in &sources.layers.layers {
+        let mut found = Vec::new();
+        if let (Some(value), Some(written)) = (layer.value.as_object(), layer.written.as_object()) {
+            let walk = Walk { layer, out: &mut found };
+            walk_group(walk, "", value, written, false);
+        }
+        res.append(&mut found);
+    }
+    let from_outside = |key: &&Key| !key.env.is_empty() || sources.flags.iter().any(|it| it.key == key.path);
+    for key in keys::KEYS.iter().filter(from_outside) {
+        for it in resolve(key, sources).candidates {
+            if let (Origin::Env(_) | Origin::Flag(_), Fate::Ignored(message)) = (it.origin, it.fate) {
+                res.push(Warning { origin: it.origin.to_string(), at: None, key: Some(key.path.to_owned()), message });
+            }
+        }
+    }
+    res
+}
+
+struct Walk<'a> {
+    layer: &'a Layer,
+    out: &'a mut Vec<Warning>,
+}
+
+impl Walk<'_> {
+    fn warn(&mut self, key: &str, message: String) {
+        let origin = self.layer.file.to_string();
+        self.out.push(Warning { origin, at: None, key: Some(key.to_owned()), message });
+    }
+
+    fn again(&mut self) -> Walk<'_> {
+        Walk { layer: self.layer, out: self.out }
+    }
+}
+
+/// `lenient`: the group has members that the table does not list, so only slips of the fingers are reported.
+fn walk_group(
+    mut walk: Walk<'_>,
+    prefix: &str,
+    value: &Map<String, Value>,
+    written: &Map<String, Value>,
+    lenient: bool,
+) {
+    for (name, value) in value.iter().filter(|(_, it)| !it.is_null()) {
+        if walk.out.len() >= MAX_PER_FILE {
+            return;
+        }
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let written = written.get(name).unwrap_or(value);
+        let row = keys::find(&path);
+        match (keys::is_group(&path), row, value, written) {
+            (true, _, Value::Object(value), Value::Object(written)) => {
+                walk_group(walk.again(), &path, value, written, lenient || row.is_some());
+            }
+            (true, ..) => walk.warn(&path, with_hint(format!("should be {}", Kind::Object.describe()), &path)),
+            (false, Some(row), ..) => check_row(&mut walk, row, value, written),
+            (false, None, ..) => {
+                let meant = if lenient { keys::misspelt(&path) } else { None };
+                if !lenient || meant.is_some() {
+                    walk.warn(&path, with_hint("is not a setting that castor knows".to_owned(), &path));
+                }
+            }
+        }
+    }
+}
+
+fn check_row(walk: &mut Walk<'_>, row: &Key, value: &Value, written: &Value) {
+    match (row.accept(value, Some(walk.layer.scope), value != written), row.usage) {
+        (Err(why), _) => walk.warn(row.path, format!("{why}; ignored")),
+        (Ok(_), Usage::Told(what)) => walk.warn(row.path, what.to_owned()),
+        (Ok(_), Usage::Used | Usage::Accepted) => (),
+    }
+}
+
+/// Adds the name that was probably meant.
+pub(super) fn with_hint(message: String, path: &str) -> String {
+    match keys::nearest(path) {
+        Some(meant) if meant != path => format!("{message}; did you mean {meant}?"),
+        _ => message,
+    }
+}

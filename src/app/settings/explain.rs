@@ -1,0 +1,200 @@
+//! `castor config explain`: every layer of a key, and which one wins.
+
+use std::{borrow::Cow, fmt::Write};
+
+use serde_json::Value;
+
+use super::{
+    Sources,
+    check::with_hint,
+    keys::{self, KEYS, Key, Merge, Usage},
+    resolve::{Candidate, Fate, Resolution, at, resolve},
+};
+use crate::world::{
+    secrets::{name_looks_secret, value_looks_secret},
+    workspace::settings::WorkspaceFiles,
+};
+
+/// The text for one path, and whether the path is known. Secrets are starred out.
+pub fn explain(path: &str, sources: Sources<'_>) -> (String, bool) {
+    if keys::is_group(path) {
+        return (explain_group(path, sources), true);
+    }
+    if let Some(key) = keys::find(path) {
+        let Resolution { candidates, value } = resolve(key, sources);
+        return (explain_key(path, key, &candidates, value.as_ref(), sources), true);
+    }
+    if let Some((key, rest)) = keys::holder(path) {
+        let Resolution { candidates, value } = resolve(key, sources);
+        let inner = narrowed(key, candidates, rest);
+        let value = value.as_ref().and_then(|it| at(it, rest));
+        if !inner.is_empty() || key.usage != Usage::Accepted {
+            return (explain_key(path, key, &inner, value, sources), true);
+        }
+    }
+    (explain_unknown(path, sources), false)
+}
+
+fn explain_key(
+    path: &str,
+    key: &Key,
+    candidates: &[Candidate<'_>],
+    value: Option<&Value>,
+    sources: Sources<'_>,
+) -> String {
+    let name = last(path);
+    let hidden = Hidden::of(name, candidates);
+    let mut out = format!("{path} = {}\n", value.map_or("(not set)".into(), |it| hidden.shown(name, it, it)));
+    _ = writeln!(out, "  {}", key.doc);
+    match key.usage {
+        Usage::Used => (),
+        Usage::Accepted => out.push_str("  Accepted; castor does not act on it.\n"),
+        Usage::Told(what) => _ = writeln!(out, "  It {what}."),
+    }
+    out.push('\n');
+    let origins: Vec<String> = candidates.iter().map(|it| it.origin.to_string()).collect();
+    let width = origins.iter().map(|it| it.chars().count()).max().unwrap_or_default();
+    for (it, origin) in candidates.iter().zip(&origins) {
+        let (mark, note) = match &it.fate {
+            Fate::Wins => ('*', Cow::Borrowed("  <- wins")),
+            Fate::Contributes => ('+', Cow::Borrowed("")),
+            Fate::Overridden => (' ', Cow::Borrowed("")),
+            Fate::Ignored(why) => ('!', Cow::Owned(format!("  <- ignored: {why}"))),
+        };
+        let value = hidden.shown(name, &it.written, &it.value);
+        _ = writeln!(out, "  {mark} {origin:width$}  {value}{note}");
+    }
+    if candidates.is_empty() {
+        out.push_str("    No layer sets it.\n");
+    }
+    out.push_str(workspace_note(sources));
+    out
+}
+
+fn explain_group(path: &str, sources: Sources<'_>) -> String {
+    let mut out = String::new();
+    for key in KEYS.iter().filter(|it| keys::inside(it.path, path).is_some() && !keys::is_group(it.path)) {
+        let Resolution { candidates, value } = resolve(key, sources);
+        let Some(value) = value else { continue };
+        let from: Vec<_> = candidates
+            .iter()
+            .filter(|it| matches!(it.fate, Fate::Wins | Fate::Contributes))
+            .map(|it| it.origin.to_string())
+            .collect();
+        let name = last(key.path);
+        let hidden = Hidden::of(name, &candidates);
+        _ = writeln!(out, "{} = {}  <- {}", key.path, hidden.shown(name, &value, &value), from.join(" + "));
+    }
+    out.push_str(workspace_note(sources));
+    out
+}
+
+fn explain_unknown(path: &str, sources: Sources<'_>) -> String {
+    let mut out = with_hint(format!("{path} is not a setting that castor knows"), path);
+    out.push('\n');
+    let name = last(path);
+    for layer in &sources.layers.layers {
+        if let Some(value) = at(&layer.value, path) {
+            // As written only: nobody uses what it would become.
+            let value = Hidden(Vec::new()).starred(name, at(&layer.written, path).unwrap_or(value));
+            _ = writeln!(out, "  ! {} ({})  {value}", layer.file, layer.scope.as_str());
+        }
+    }
+    out
+}
+
+fn workspace_note(sources: Sources<'_>) -> &'static str {
+    match sources.layers.workspace {
+        WorkspaceFiles::Read => "",
+        WorkspaceFiles::NotTrusted => "\nThe workspace's own settings were not read: the folder is not trusted.\n",
+        WorkspaceFiles::IsHome => "\nThe workspace is the home folder: its settings are the user's.\n",
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or_default()
+}
+
+/// What the candidates of an object say about one path in it.
+fn narrowed<'a>(key: &Key, candidates: Vec<Candidate<'a>>, rest: &str) -> Vec<Candidate<'a>> {
+    let member = rest.split('.').next().unwrap_or_default();
+    let counts = |it: &Candidate<'_>| !matches!(it.fate, Fate::Ignored(_));
+    // Members replace each other whole: the last that has the member decides about everything in it.
+    let decides = candidates.iter().rposition(|it| counts(it) && at(&it.value, member).is_some());
+    let mut res = Vec::new();
+    for (position, mut it) in candidates.into_iter().enumerate() {
+        let Some(value) = at(&it.value, rest).cloned() else { continue };
+        let written = at(&it.written, rest).cloned().unwrap_or_else(|| value.clone());
+        if key.merge == Merge::Shallow && counts(&it) {
+            it.fate = if Some(position) == decides { Fate::Wins } else { Fate::Overridden };
+        }
+        res.push(Candidate {
+            origin: it.origin,
+            written: Cow::Owned(written),
+            value: Cow::Owned(value),
+            fate: it.fate,
+        });
+    }
+    res
+}
+
+/// What is starred out wherever it appears: texts that came from variables whose names tell a secret. A merged value
+/// no longer knows where its parts came from, so they are gathered from the candidates.
+struct Hidden<'a>(Vec<&'a str>);
+
+impl<'a> Hidden<'a> {
+    fn of(name: &str, candidates: &'a [Candidate<'_>]) -> Self {
+        let mut res = Self(Vec::new());
+        for it in candidates {
+            res.gather(name, &it.written, &it.value);
+        }
+        res
+    }
+
+    fn gather(&mut self, name: &str, written: &Value, value: &'a Value) {
+        match (written, value) {
+            (Value::String(from), Value::String(text)) if from != text => {
+                if name_looks_secret(name) || name_looks_secret(from) {
+                    self.0.push(text);
+                }
+            }
+            (Value::Array(written), Value::Array(value)) => {
+                written.iter().zip(value).for_each(|(written, value)| self.gather(name, written, value));
+            }
+            (Value::Object(written), Value::Object(value)) => {
+                for (name, value) in value {
+                    written.get(name).into_iter().for_each(|written| self.gather(name, written, value));
+                }
+            }
+            _ => (),
+        }
+    }
+
+    /// The value with secrets replaced.
+    fn starred(&self, name: &str, value: &Value) -> Value {
+        match value {
+            Value::String(text) => {
+                let named = name_looks_secret(name) && !is_reference(text);
+                let secret = named || value_looks_secret(text) || self.0.contains(&text.as_str());
+                if secret { "***".into() } else { value.clone() }
+            }
+            Value::Array(items) => items.iter().map(|it| self.starred(name, it)).collect(),
+            Value::Object(members) => {
+                Value::Object(members.iter().map(|(name, it)| (name.clone(), self.starred(name, it))).collect())
+            }
+            _ => value.clone(),
+        }
+    }
+
+    /// As written, and where variables were filled in, what it became.
+    fn shown(&self, name: &str, written: &Value, value: &Value) -> String {
+        let before = self.starred(name, written);
+        if written == value { before.to_string() } else { format!("{before} = {}", self.starred(name, value)) }
+    }
+}
+
+/// `${NAME}` and nothing else: that is no secret yet. `$NAME` may be a password that begins so.
+fn is_reference(text: &str) -> bool {
+    let inside = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
+    inside.is_some_and(|it| !it.is_empty() && it.chars().all(|it| it == '_' || it.is_ascii_alphanumeric()))
+}

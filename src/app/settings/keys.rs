@@ -1,0 +1,397 @@
+//! The table of known settings: type, default, merging, who may set it, and whether castor acts on it.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::{base::log::Mode, world::workspace::settings::Scope};
+
+/// One known setting. Objects whose members users name themselves are one row.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    pub path: &'static str,
+    pub kind: Kind,
+    /// As JSON text; empty: not set.
+    pub default: &'static str,
+    pub merge: Merge,
+    pub guard: Guard,
+    /// Variables that set it, weakest first.
+    pub env: &'static [&'static str],
+    pub usage: Usage,
+    /// One line for `castor config explain`.
+    pub doc: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Bool,
+    /// A whole number, at least this.
+    Int(i64),
+    /// A number from 0 to 1.
+    Fraction,
+    /// Not empty.
+    Text,
+    Texts,
+    /// A mode. Files may not say `yolo`: that takes the user's own flag.
+    ApprovalMode,
+    Object,
+    Any,
+}
+
+/// How the layers of one key become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    Replace,
+    Concat,
+    /// Concatenated without repetitions.
+    Union,
+    /// Members replace members of the same name.
+    Shallow,
+    /// Members are lists, concatenated by name.
+    ConcatMembers,
+    /// What all layers that set it agree on, in any case.
+    Intersect,
+}
+
+/// What a workspace may do with the key: a repository can only tighten what protects its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    Free,
+    /// It may set this value only.
+    Only(bool),
+    /// It may not set it.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    Used,
+    /// Accepted for the sake of files that Gemini CLI shares; nothing is lost by not acting on it.
+    Accepted,
+    /// Accepted too, but the user relies on an effect that does not come, and is told so.
+    Told(&'static str),
+}
+
+const NOT_YET: Usage = Usage::Told("is accepted, but castor does not act on it yet");
+const ONE_RUNTIME: Usage = Usage::Told("is accepted without effect: castor has one runtime for all sessions");
+
+impl Key {
+    const fn new(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Self {
+        let (merge, guard, usage) = (Merge::Replace, Guard::Free, Usage::Used);
+        Self { path, kind, default, merge, guard, env: &[], usage, doc }
+    }
+
+    const fn merge(self, merge: Merge) -> Self {
+        Self { merge, ..self }
+    }
+
+    const fn guard(self, guard: Guard) -> Self {
+        Self { guard, ..self }
+    }
+
+    const fn env(self, env: &'static [&'static str]) -> Self {
+        Self { env, ..self }
+    }
+
+    const fn usage(self, usage: Usage) -> Self {
+        Self { usage, ..self }
+    }
+
+    pub fn default_value(&self) -> Option<Value> {
+        serde_json::from_str(self.default).ok()
+    }
+
+    /// The value as its type, or why it does not count. `from` is `None` for variables and flags, whose text is read as
+    /// the key's type; so is text in which a variable was filled in.
+    pub fn accept<'v>(&self, value: &'v Value, from: Option<Scope>, filled: bool) -> Result<Cow<'v, Value>, String> {
+        let value = match value {
+            Value::String(text) if filled || from.is_none() => {
+                self.kind.read(text).map_or(Cow::Borrowed(value), Cow::Owned)
+            }
+            _ => Cow::Borrowed(value),
+        };
+        self.kind.check(&value, from.is_some())?;
+        match (self.guard, from) {
+            (Guard::Closed, Some(Scope::Workspace)) => Err("a workspace may not set this".to_owned()),
+            (Guard::Only(only), Some(Scope::Workspace)) if value.as_bool() != Some(only) => {
+                Err(format!("a workspace may only set this to {only}"))
+            }
+            _ => Ok(value),
+        }
+    }
+}
+
+impl Kind {
+    fn read(self, text: &str) -> Option<Value> {
+        match self {
+            Self::Bool => text.trim().parse::<bool>().ok().map(Value::from),
+            Self::Int(_) => text.trim().parse::<i64>().ok().map(Value::from),
+            Self::Fraction => text.trim().parse::<f64>().ok().map(Value::from),
+            _ => None,
+        }
+    }
+
+    fn check(self, value: &Value, in_file: bool) -> Result<(), String> {
+        let fits = match self {
+            Self::Bool => value.is_boolean(),
+            Self::Int(min) => value.as_i64().is_some_and(|it| it >= min),
+            Self::Fraction => value.as_f64().is_some_and(|it| (0.0..=1.0).contains(&it)),
+            Self::Text => value.as_str().is_some_and(|it| !it.trim().is_empty()),
+            Self::Texts => value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
+            Self::Object => value.is_object(),
+            Self::Any => true,
+            Self::ApprovalMode => match value.as_str().and_then(Mode::parse) {
+                Some(Mode::Yolo) if in_file => {
+                    return Err("yolo cannot be set in a file, only by --approval-mode yolo".to_owned());
+                }
+                None if !in_file => return Err("should be default, auto_edit, plan or yolo".to_owned()),
+                it => it.is_some(),
+            },
+        };
+        fits.then_some(()).ok_or_else(|| format!("should be {}", self.describe()))
+    }
+
+    pub(super) fn describe(self) -> Cow<'static, str> {
+        match self {
+            Self::Bool => "true or false".into(),
+            Self::Int(i64::MIN) => "a whole number".into(),
+            Self::Int(min) => format!("a whole number, at least {min}").into(),
+            Self::Fraction => "a number from 0 to 1".into(),
+            Self::Text => "a text that is not empty".into(),
+            Self::Texts => "a list of texts".into(),
+            Self::ApprovalMode => "default, auto_edit or plan".into(),
+            Self::Object => "an object {…}".into(),
+            Self::Any => "anything".into(),
+        }
+    }
+}
+
+/// All known settings.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = {
+    use Guard::{Closed, Only};
+    use Kind::{Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts};
+    use Merge::{Concat, ConcatMembers, Intersect, Shallow, Union};
+    use Usage::Accepted;
+    const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+        Key::new(path, kind, default, doc)
+    }
+    &[
+        key("general.defaultApprovalMode", ApprovalMode, r#""default""#, "The mode that sessions start in: default, auto_edit or plan."),
+        key("general.maxAttempts", Int(1), "10", "How often a failing model request is tried before the turn ends."),
+        key("general.retryFetchErrors", Bool, "true", "Whether requests that broke on the network are tried again."),
+        key("model.name", Text, "", "The model that sessions start with.").env(&["GEMINI_MODEL", "CASTOR_MODEL"]),
+        key("model.maxSessionTurns", Int(-1), "-1", "After how many turns a session ends; -1: never."),
+        key("tools.truncateToolOutputThreshold", Int(1), "40000", "Characters of a tool's output above which the middle is cut out for the model."),
+        key("tools.shell.inactivityTimeout", Int(0), "300", "Seconds without output after which a command is ended; 0: never."),
+        key("context.fileFiltering.respectGitIgnore", Bool, "true", "Whether search and listing skip what .gitignore names."),
+        key("context.fileFiltering.respectGeminiIgnore", Bool, "true", "Whether search and listing skip what .geminiignore names."),
+        key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key or gateway; others are passed over.").guard(Closed),
+        key("security.disableYoloMode", Bool, "false", "Takes the mode yolo off the list.").guard(Only(true)),
+        key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
+        key("security.environmentVariableRedaction.allowed", Texts, "[]", "Variables that commands see though they are not on castor's list.").merge(Union).guard(Closed),
+        key("security.environmentVariableRedaction.blocked", Texts, "[]", "Variables that commands never see.").merge(Union),
+
+        key("security.environmentVariableRedaction.enabled", Bool, "true", "castor always filters what commands see; `allowed` lets single variables through.").guard(Only(true)).usage(Accepted),
+        key("security.auth.enforcedType", Text, "", "The only way to authenticate.").guard(Closed).usage(NOT_YET),
+        key("security.auth.useExternal", Bool, "false", "Whether another program authenticates.").guard(Closed).usage(Accepted),
+        key("security.toolSandboxing", Bool, "false", "Whether tools run in a sandbox.").guard(Only(true)).usage(NOT_YET),
+        key("security.enablePermanentToolApproval", Bool, "false", "Whether an answer may allow a tool for ever.").guard(Only(false)).usage(Accepted),
+        key("security.autoAddToPolicyByDefault", Bool, "false", "Whether allowing for ever is the first choice.").guard(Only(false)).usage(Accepted),
+        key("security.folderTrust.enabled", Bool, "true", "castor always asks before a folder counts as trusted.").guard(Closed).usage(Accepted),
+        key("security.enableConseca", Bool, "false", "Whether a model checks each call against the task.").guard(Only(true)).usage(NOT_YET),
+        key("security.blockGitExtensions", Bool, "false", "Whether extensions from git are refused.").guard(Only(true)).usage(Accepted),
+        key("security.allowedExtensions", Texts, "[]", "Where extensions may come from.").guard(Closed).usage(Accepted),
+
+        key("tools.core", Texts, "", "The only built-in tools on offer.").usage(NOT_YET),
+        key("tools.exclude", Texts, "[]", "Tools that are not on offer.").merge(Union).usage(NOT_YET),
+        key("tools.allowed", Texts, "[]", "Tools that run without a question.").merge(Union).guard(Closed).usage(NOT_YET),
+        key("tools.confirmationRequired", Texts, "[]", "Tools that always ask.").merge(Union).usage(NOT_YET),
+        key("tools.sandbox", Any, "", "The sandbox for commands.").guard(Closed).usage(NOT_YET),
+        key("tools.sandboxAllowedPaths", Texts, "[]", "Paths that the sandbox leaves open.").guard(Closed).usage(Accepted),
+        key("tools.sandboxNetworkAccess", Bool, "false", "Whether the sandbox has network.").guard(Only(false)).usage(Accepted),
+        key("tools.shell", Object, "{}", "Gemini CLI's terminal in commands: pager, colours, interactivity.").merge(Shallow).usage(Accepted),
+        key("tools.discoveryCommand", Text, "", "A command that lists more tools.").guard(Closed).usage(NOT_YET),
+        key("tools.callCommand", Text, "", "The command that runs a discovered tool.").guard(Closed).usage(NOT_YET),
+        key("tools.useRipgrep", Bool, "true", "castor's search needs no ripgrep.").usage(Accepted),
+        key("tools.disableLLMCorrection", Bool, "true", "castor repairs edits without a model.").usage(Accepted),
+        key("policyPaths", Texts, "[]", "More files with policy rules.").merge(Union).guard(Closed).usage(NOT_YET),
+        key("adminPolicyPaths", Texts, "[]", "Files with an administrator's policy rules.").merge(Union).guard(Closed).usage(NOT_YET),
+
+        key("general", Object, "{}", "Gemini CLI's general settings.").merge(Shallow).usage(Accepted),
+        key("model.compressionThreshold", Fraction, "0.5", "The part of the window above which history is compressed.").usage(Accepted),
+        key("model.disableLoopDetection", Bool, "false", "Whether a model that repeats itself is let go on.").usage(Accepted),
+        key("model.skipNextSpeakerCheck", Bool, "true", "Whether no model is asked who speaks next.").usage(Accepted),
+        key("model.summarizeToolOutput", Object, "{}", "Tools whose output is summarized.").merge(Shallow).usage(Accepted),
+        key("modelConfigs", Object, "{}", "Aliases and parameters of models.").merge(Shallow).usage(NOT_YET),
+        key("agents", Object, "{}", "Sub-agents.").merge(Shallow).usage(Accepted),
+        key("context.fileName", Any, "", "Names of memory files.").usage(NOT_YET),
+        key("context.includeDirectories", Texts, "[]", "More folders that belong to the workspace.").merge(Concat).usage(NOT_YET),
+        key("context.fileFiltering.customIgnoreFilePaths", Texts, "[]", "More ignore files.").merge(Union).usage(NOT_YET),
+        key("context.fileFiltering", Object, "{}", "What search and listing skip.").merge(Shallow).usage(Accepted),
+        key("context", Object, "{}", "Memory files and the folder listing.").merge(Shallow).usage(Accepted),
+        key("contextManagement", Object, "{}", "Masking, distillation and limits of history.").merge(Shallow).usage(Accepted),
+        key("mcp.allowed", Texts, "", "The only MCP servers that may start.").merge(Intersect).usage(NOT_YET),
+        key("mcp.excluded", Texts, "[]", "MCP servers that may not start.").merge(Union).usage(NOT_YET),
+        key("mcp.serverCommand", Text, "", "The command of one MCP server.").guard(Closed).usage(Accepted),
+        key("mcpServers", Object, "{}", "MCP servers by name.").merge(Shallow).usage(NOT_YET),
+        key("hooks", Object, "{}", "Commands to run at points of a turn.").merge(ConcatMembers).usage(NOT_YET),
+        key("hooksConfig.enabled", Bool, "true", "Whether hooks run.").usage(Accepted),
+        key("hooksConfig.disabled", Texts, "[]", "Hooks that do not run.").merge(Union).usage(Accepted),
+        key("hooksConfig.notifications", Bool, "true", "Whether running hooks are shown.").usage(Accepted),
+        key("skills.enabled", Bool, "true", "Whether skills are on offer.").usage(Accepted),
+        key("skills.disabled", Texts, "[]", "Skills that are not on offer.").merge(Union).usage(Accepted),
+        key("extensions.disabled", Texts, "[]", "Extensions that are off.").merge(Union).usage(Accepted),
+        key("extensions", Object, "{}", "Extensions.").merge(Shallow).usage(Accepted),
+        key("useWriteTodos", Bool, "true", "Whether the model may keep a list of tasks.").usage(Accepted),
+        key("experimental.adk", Object, "{}", "Which runtime Gemini CLI uses.").merge(Shallow).usage(ONE_RUNTIME),
+        key("experimental", Object, "{}", "Gemini CLI's experiments.").merge(Shallow).usage(Accepted),
+        key("advanced.excludedEnvVars", Texts, r#"["DEBUG", "DEBUG_MODE"]"#, "Variables that a project's .env may not set.").merge(Union).usage(Accepted),
+        key("advanced", Object, "{}", "Gemini CLI's process.").merge(Shallow).usage(Accepted),
+        key("admin", Object, "{}", "Set by Gemini CLI's remote administration only.").merge(Shallow).guard(Closed).usage(Accepted),
+        key("output", Object, "{}", "The format of Gemini CLI's headless output.").merge(Shallow).usage(Accepted),
+        key("privacy", Object, "{}", "castor sends no usage statistics.").merge(Shallow).usage(Accepted),
+        key("telemetry", Object, "{}", "Where traces and metrics go.").merge(Shallow).guard(Closed).usage(Accepted),
+        key("billing", Object, "{}", "Gemini CLI's plans.").merge(Shallow).usage(Accepted),
+        key("ide", Object, "{}", "Over ACP the editor sends its context itself.").merge(Shallow).usage(Accepted),
+        key("ui", Object, "{}", "Gemini CLI's terminal screen.").merge(Shallow).usage(Accepted),
+        key("$schema", Text, "", "Where editors find the schema of this file.").usage(Accepted),
+    ]
+};
+
+/// Flat names that old Gemini CLI files use, and what they are called now.
+const RENAMED: &[(&str, &str)] = &[
+    ("allowedTools", "tools.allowed"),
+    ("allowMCPServers", "mcp.allowed"),
+    ("approvalMode", "general.defaultApprovalMode"),
+    ("autoAccept", "general.defaultApprovalMode"),
+    ("contextFileName", "context.fileName"),
+    ("coreTools", "tools.core"),
+    ("excludeMCPServers", "mcp.excluded"),
+    ("excludeTools", "tools.exclude"),
+    ("fileFiltering", "context.fileFiltering"),
+    ("includeDirectories", "context.includeDirectories"),
+    ("maxSessionTurns", "model.maxSessionTurns"),
+    ("model", "model.name"),
+    ("sandbox", "tools.sandbox"),
+    ("selectedAuthType", "security.auth.selectedType"),
+    ("theme", "ui"),
+];
+
+/// The row of exactly this path.
+pub fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|it| it.path == path)
+}
+
+/// Whether known settings lie below this path.
+pub fn is_group(path: &str) -> bool {
+    KEYS.iter().any(|it| inside(it.path, path).is_some())
+}
+
+/// The row of the object that holds this path, the innermost one, and the rest of the path.
+pub fn holder(path: &str) -> Option<(&'static Key, &str)> {
+    let rows = KEYS.iter().filter(|it| it.kind == Kind::Object);
+    rows.filter_map(|it| Some((it, inside(path, it.path)?))).max_by_key(|(it, _)| it.path.len())
+}
+
+/// What of `path` lies below `group`.
+pub fn inside<'p>(path: &'p str, group: &str) -> Option<&'p str> {
+    path.strip_prefix(group)?.strip_prefix('.')
+}
+
+/// The known name of which this is a slip of the fingers: a neighbour in its group.
+pub fn misspelt(path: &str) -> Option<&'static str> {
+    let (group, name) = path.rsplit_once('.')?;
+    let neighbours = KEYS.iter().filter_map(|it| Some((it.path, inside(it.path, group)?)));
+    let scored = neighbours.filter_map(|(path, it)| Some((edits(name, it, 2)?, path)));
+    scored.min_by_key(|(edits, _)| *edits).map(|(_, path)| path)
+}
+
+/// The known name that was probably meant.
+pub fn nearest(path: &str) -> Option<&'static str> {
+    if let Some((_, now)) = RENAMED.iter().find(|(old, _)| *old == path) {
+        return Some(now);
+    }
+    let groups = |it: &'static str| it.match_indices('.').filter_map(move |(at, _)| it.get(..at));
+    let names = KEYS.iter().flat_map(|it| groups(it.path).chain([it.path]));
+    let most = (1 + path.len() / 5).min(8);
+    let scored = names.filter_map(|name| Some((distance(path, name, most)?, name)));
+    scored.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// How far `written` is from `name`: 0 for other case, 1 for the right end in the wrong group, else edits.
+fn distance(written: &str, name: &str, most: usize) -> Option<usize> {
+    let end = |it: &str| it.len() - it.rfind('.').map_or(0, |dot| dot + 1);
+    let same_end = || {
+        let len = end(written);
+        let tail = |it: &str| it.get(it.len().saturating_sub(len)..).unwrap_or_default().to_ascii_lowercase();
+        len == end(name) && tail(written) == tail(name)
+    };
+    match written.eq_ignore_ascii_case(name) {
+        true => Some(0),
+        false if same_end() => Some(1),
+        // A group is no slip of the fingers for its member.
+        false if written.matches('.').count() != name.matches('.').count() => None,
+        false => edits(written, name, most),
+    }
+}
+
+/// Insertions, deletions and replacements between two texts, in any case; `None` above `most`. Lengths are compared
+/// first, since this runs for each unknown member of each file, before the editor gets its session.
+fn edits(a: &str, b: &str, most: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > most {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut corner = i;
+        let mut left = i + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (above, y) in row.iter_mut().skip(1).zip(b.bytes()) {
+            let here = (corner + usize::from(!x.eq_ignore_ascii_case(&y))).min(*above + 1).min(left + 1);
+            corner = std::mem::replace(above, here);
+            left = here;
+        }
+    }
+    row.last().copied().filter(|it| *it <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEYS, RENAMED, edits, find, is_group, nearest};
+
+    #[test]
+    fn the_table_is_sound() {
+        for (at, key) in KEYS.iter().enumerate() {
+            assert!(KEYS[..at].iter().all(|it| it.path != key.path), "{} twice", key.path);
+            assert!(key.doc.ends_with('.'), "{}", key.path);
+            assert_eq!(key.default_value().is_none(), key.default.is_empty(), "{}", key.path);
+            if let Some(it) = key.default_value() {
+                assert!(key.accept(&it, None, false).is_ok(), "{}", key.path);
+            }
+        }
+        assert!(RENAMED.iter().all(|(_, now)| find(now).is_some() || is_group(now)));
+    }
+
+    #[test]
+    fn finds_what_was_meant() {
+        for (written, want) in [
+            ("model.nmae", Some("model.name")),
+            ("Model.Name", Some("model.name")),
+            ("tols", Some("tools")),
+            ("security.disableYolo", Some("security.disableYoloMode")),
+            ("tools.respectGitIgnore", Some("context.fileFiltering.respectGitIgnore")),
+            ("coreTools", Some("tools.core")),
+            ("mcpservers", Some("mcpServers")),
+            ("zzz", None),
+            ("completely.different.thing", None),
+        ] {
+            assert_eq!(nearest(written), want, "{written}");
+        }
+        assert_eq!(edits("kitten", "Sitting", 3), Some(3));
+        assert_eq!(edits("kitten", "sitting", 2), None);
+        assert_eq!(edits("", "ab", 2), Some(2));
+    }
+}

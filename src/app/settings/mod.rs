@@ -1,0 +1,170 @@
+//! Settings, merged once per session from files, variables and flags, and handed on as narrow values.
+
+use serde_json::Value;
+
+use crate::{
+    base::log::Mode,
+    world::{
+        secrets::Env,
+        tools::ToolSettings,
+        workspace::{Warning, settings::Layers},
+    },
+};
+
+mod check;
+mod explain;
+mod keys;
+mod resolve;
+
+pub use check::check;
+pub use explain::explain;
+pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
+
+/// Where values come from, weakest first.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    pub layers: &'a Layers,
+    pub env: &'a Env,
+    pub flags: &'a [Flag],
+}
+
+/// A flag of the command line that sets a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flag {
+    /// A path in `KEYS`.
+    pub key: &'static str,
+    /// As the user typed it: `--model`.
+    pub name: &'static str,
+    pub value: Value,
+}
+
+impl Flag {
+    pub fn model(name: &str) -> Self {
+        Self { key: "model.name", name: "--model", value: name.into() }
+    }
+
+    pub fn approval_mode(mode: &str) -> Self {
+        Self { key: "general.defaultApprovalMode", name: "--approval-mode", value: mode.into() }
+    }
+}
+
+/// What sessions are made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `None`: the router's choice.
+    pub model_name: Option<String>,
+    /// Already careful enough for `disable_yolo`; what trust forbids is decided where trust is known.
+    pub approval_mode: Mode,
+    /// -1: no limit.
+    pub max_session_turns: i64,
+    /// Characters of a tool's output above which it is cut.
+    pub truncate_threshold: usize,
+    pub max_attempts: u32,
+    pub retry_fetch_errors: bool,
+    pub tools: ToolSettings,
+    /// Variables that children see by the user's wish.
+    pub env_allowed: Vec<String>,
+    /// Variables that children never see.
+    pub env_blocked: Vec<String>,
+    pub disable_yolo: bool,
+    pub disable_always_allow: bool,
+    /// The way to authenticate that the user chose, in Gemini CLI's words.
+    pub auth_type: Option<String>,
+}
+
+impl Settings {
+    /// Merges everything; what does not count as written comes back as warnings, those of the files' text included.
+    pub fn merge(sources: Sources<'_>) -> (Self, Vec<Warning>) {
+        let mut warnings = check(sources);
+        let get = Getter(sources);
+        let disable_yolo = get.flag("security.disableYoloMode");
+        let asked = get.mode("general.defaultApprovalMode");
+        let approval_mode = possible(asked, disable_yolo);
+        if let Err(why) = &approval_mode {
+            let key = Some("general.defaultApprovalMode".to_owned());
+            warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: (*why).to_owned() });
+        }
+        let res = Self {
+            model_name: get.text("model.name"),
+            approval_mode: approval_mode.unwrap_or_default(),
+            max_session_turns: get.int("model.maxSessionTurns"),
+            truncate_threshold: get.size("tools.truncateToolOutputThreshold"),
+            max_attempts: get.size("general.maxAttempts"),
+            retry_fetch_errors: get.flag("general.retryFetchErrors"),
+            tools: ToolSettings {
+                respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),
+                respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
+                shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
+            },
+            env_allowed: get.texts("security.environmentVariableRedaction.allowed"),
+            env_blocked: get.texts("security.environmentVariableRedaction.blocked"),
+            disable_yolo,
+            disable_always_allow: get.flag("security.disableAlwaysAllow"),
+            auth_type: get.text("security.auth.selectedType"),
+        };
+        (res, warnings)
+    }
+}
+
+fn possible(mode: Mode, disable_yolo: bool) -> Result<Mode, &'static str> {
+    match mode {
+        Mode::Yolo if disable_yolo => Err("yolo is switched off by security.disableYoloMode; default is used"),
+        it if !Mode::OFFERED.contains(&it) => Err("this mode is not on offer yet; default is used"),
+        it => Ok(it),
+    }
+}
+
+/// Reads merged values as Rust types. Values were checked against the table, whose defaults a test checks: the
+/// fallbacks here are never taken.
+struct Getter<'a>(Sources<'a>);
+
+impl Getter<'_> {
+    fn value(&self, path: &str) -> Value {
+        keys::find(path).and_then(|key| resolve::resolve(key, self.0).value).unwrap_or_default()
+    }
+
+    fn flag(&self, path: &str) -> bool {
+        self.value(path).as_bool().unwrap_or_default()
+    }
+
+    fn int(&self, path: &str) -> i64 {
+        self.value(path).as_i64().unwrap_or_default()
+    }
+
+    /// A number that its row says is not negative; too large ones are the largest.
+    fn size<T: TryFrom<i64> + Bounded>(&self, path: &str) -> T {
+        T::try_from(self.int(path)).unwrap_or(T::MAX)
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        self.value(path).as_str().map(|it| it.trim().to_owned())
+    }
+
+    fn texts(&self, path: &str) -> Vec<String> {
+        let value = self.value(path);
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    fn mode(&self, path: &str) -> Mode {
+        self.value(path).as_str().and_then(Mode::parse).unwrap_or_default()
+    }
+}
+
+trait Bounded {
+    const MAX: Self;
+}
+
+impl Bounded for usize {
+    const MAX: Self = usize::MAX;
+}
+
+impl Bounded for u32 {
+    const MAX: Self = u32::MAX;
+}
+
+impl Bounded for u64 {
+    const MAX: Self = u64::MAX;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+//! Layers in text, and what becomes of them.
+
+use std::io;
+
+use super::{Flag, Settings, Sources, check, explain};
+use crate::{
+    base::{log::Mode, path::AbsPath},
+    world::{
+        secrets::Env,
+        workspace::{
+            Reader,
+            settings::{Layers, read},
+        },
+    },
+};
+
+/// Files by a short name: `defaults`, `gemini`, `castor` (the user's), `ws-gemini`, `ws`, `system`.
+fn layers(files: &[(&str, &str)], env: &Env, trusted: bool) -> Layers {
+    let path = |name: &str| match name {
+        "defaults" => "/etc/castor/system-defaults.json",
+        "gemini" => "/h/.gemini/settings.json",
+        "castor" => "/h/.castor/settings.json",
+        "ws-gemini" => "/w/.gemini/settings.json",
+        "ws" => "/w/.castor/settings.json",
+        _ => "/etc/castor/settings.json",
+    };
+    let reader = Reader {
+        read: &|it| match files.iter().find(|(name, _)| AbsPath::new(path(name)).as_ref() == Some(it)) {
+            Some((_, text)) => Ok(text.as_bytes().to_vec()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        },
+        real_path: &|it| Ok(it.clone()),
+    };
+    read(env, &AbsPath::new("/w").unwrap(), trusted, reader)
+}
+
+struct Case<'a> {
+    files: &'a [(&'a str, &'a str)],
+    env: &'a [(&'a str, &'a str)],
+    flags: &'a [Flag],
+}
+
+impl Case<'_> {
+    fn env(&self) -> Env {
+        Env::from_pairs(self.env.iter().copied().chain([("HOME", "/h")]))
+    }
+
+    fn merge(&self) -> (Settings, Vec<String>) {
+        let env = self.env();
+        let layers = layers(self.files, &env, true);
+        let (settings, warnings) = Settings::merge(Sources { layers: &layers, env: &env, flags: self.flags });
+        (settings, warnings.iter().map(ToString::to_string).collect())
+    }
+
+    fn explain(&self, key: &str, trusted: bool) -> (String, bool) {
+        let env = self.env();
+        let layers = layers(self.files, &env, trusted);
+        explain(key, Sources { layers: &layers, env: &env, flags: self.flags })
+    }
+}
+
+fn files<'a>(files: &'a [(&'a str, &'a str)]) -> Case<'a> {
+    Case { files, env: &[], flags: &[] }
+}
+
+#[test]
+fn defaults_are_quiet() {
+    let (it, warnings) = files(&[]).merge();
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!((it.model_name, it.approval_mode, it.max_session_turns), (None, Mode::Default, -1));
+    assert_eq!((it.truncate_threshold, it.max_attempts, it.retry_fetch_errors), (40_000, 10, true));
+    assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
+    assert_eq!((it.env_allowed, it.env_blocked, it.auth_type), (vec![], vec![], None));
+    assert!(!it.disable_yolo && !it.disable_always_allow);
+}
+
+#[test]
+fn later_layers_win_key_by_key() {
+    let all = [
+        ("defaults", r#"{"model": {"name": "1", "maxSessionTurns": 1}}"#),
+        ("gemini", r#"{"model": {"name": "2", "maxSessionTurns": 2}, "general": {"maxAttempts": 2}}"#),
+        ("castor", r#"{"model": {"name": "3"}, "tools": {"shell": {"inactivityTimeout": 3}}}"#),
+        ("ws-gemini", r#"{"model": {"name": "4"}}"#),
+        ("ws", r#"{"model": {"name": "5"}, "general": {"defaultApprovalMode": "auto_edit"}}"#),
+        ("system", r#"{"model": {"name": "6"}}"#),
+    ];
+    for (at, (_, _)) in all.iter().enumerate() {
+        let (it, _) = files(&all[..=at]).merge();
+        assert_eq!(it.model_name, Some((at + 1).to_string()));
+    }
+    let mut case = files(&all);
+    let (it, warnings) = case.merge();
+    assert_eq!((it.max_session_turns, it.max_attempts, it.tools.shell_inactivity_s), (2, 2, 3));
+    assert_eq!((it.approval_mode, warnings), (Mode::AutoEdit, vec![]));
+    case.env = &[("GEMINI_MODEL", "7")];
+    assert_eq!(case.merge().0.model_name.as_deref(), Some("7"));
+    case.env = &[("GEMINI_MODEL", "7"), ("CASTOR_MODEL", "8")];
+    assert_eq!(case.merge().0.model_name.as_deref(), Some("8"));
+    let flags = [Flag::model("9"), Flag::approval_mode("yolo")];
+    case.flags = &flags;
+    let (it, warnings) = case.merge();
+    assert_eq!((it.model_name.as_deref(), it.approval_mode, warnings), (Some("9"), Mode::Yolo, vec![]));
+}
+
+#[test]
+fn a_workspace_can_only_tighten() {
+    let allow = r#"{"security": {"environmentVariableRedaction": {"allowed": ["A"], "blocked": ["X"]},
+        "auth": {"selectedType": "gateway"}, "disableYoloMode": true}}"#;
+    let loosen = r#"{"security": {"environmentVariableRedaction": {"allowed": ["EVIL"], "blocked": ["X", "Y"]},
+        "auth": {"selectedType": "evil"}, "disableYoloMode": false, "disableAlwaysAllow": true}}"#;
+    for name in ["ws", "ws-gemini"] {
+        let (it, warnings) = files(&[("castor", allow), (name, loosen)]).merge();
+        assert_eq!((it.env_allowed, it.env_blocked), (vec!["A".to_owned()], vec!["X".to_owned(), "Y".to_owned()]));
+        assert_eq!((it.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow), (Some("gateway"), true, true));
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(warnings.iter().all(|it| it.contains("a workspace may ") && it.starts_with("/w/.")), "{warnings:?}");
+    }
+    let mut yolo = files(&[("ws", r#"{"security": {"disableYoloMode": true}}"#)]);
+    let flags = [Flag::approval_mode("yolo")];
+    yolo.flags = &flags;
+    let (it, warnings) = yolo.merge();
+    assert_eq!(it.approval_mode, Mode::Default);
+    assert_eq!(
+        warnings,
+        ["settings: general.defaultApprovalMode: yolo is switched off by security.disableYoloMode; default is used"]
+    );
+    let over = [("castor", allow), ("system", r#"{"security": {"disableYoloMode": false}}"#)];
+    assert!(!files(&over).merge().0.disable_yolo);
+}
+
+#[test]
+fn variables_become_numbers() {
+    let text = r#"{"model": {"name": "$M-pro", "maxSessionTurns": "${TURNS:-7}"},
+        "general": {"retryFetchErrors": "$NO", "maxAttempts": "5"}}"#;
+    let case = Case { files: &[("castor", text)], env: &[("NO", "false"), ("M", "gemini")], flags: &[] };
+    let (it, warnings) = case.merge();
+    assert_eq!((it.model_name.as_deref(), it.max_session_turns), (Some("gemini-pro"), 7));
+    assert!(!it.retry_fetch_errors);
+    assert_eq!(it.max_attempts, 10);
+    assert_eq!(
+        warnings,
+        ["/h/.castor/settings.json: general.maxAttempts: should be a whole number, at least 1; ignored"]
+    );
+}
+
+#[test]
+fn warns_of_what_does_not_count() {
+    for (text, want) in [
+        (r#"{"ui": {"theme": 1}, "general": {"vimMode": true}, "$schema": "x", "model": null}"#, ""),
+        (r#"{"modle": {}}"#, "modle: is not a setting that castor knows; did you mean model?"),
+        (r#"{"model": "x"}"#, "model: should be an object {…}; did you mean model.name?"),
+        (r#"{"model": {"nmae": "x"}}"#, "model.nmae: is not a setting that castor knows; did you mean model.name?"),
+        (
+            r#"{"general": {"maxAtempts": 1}}"#,
+            "general.maxAtempts: is not a setting that castor knows; did you mean general.maxAttempts?",
+        ),
+        (r#"{"general": []}"#, "general: should be an object {…}"),
+        (r#"{"zzz": 1}"#, "zzz: is not a setting that castor knows"),
+        (r#"{"excludeTools": []}"#, "excludeTools: is not a setting that castor knows; did you mean tools.exclude?"),
+        (
+            r#"{"general": {"defaultApprovalMode": "yolo"}}"#,
+            "general.defaultApprovalMode: yolo cannot be set in a file, only by --approval-mode yolo; ignored",
+        ),
+        (
+            r#"{"general": {"defaultApprovalMode": "all"}}"#,
+            "general.defaultApprovalMode: should be default, auto_edit or plan; ignored",
+        ),
+        (r#"{"model": {"name": " "}}"#, "model.name: should be a text that is not empty; ignored"),
+        (
+            r#"{"tools": {"truncateToolOutputThreshold": 1.5}}"#,
+            "tools.truncateToolOutputThreshold: should be a whole number, at least 1; ignored",
+        ),
+        (
+            r#"{"tools": {"shell": {"pager": "x", "inactivityTimeout": -1}}}"#,
+            "tools.shell.inactivityTimeout: should be a whole number, at least 0; ignored",
+        ),
+        (
+            r#"{"security": {"environmentVariableRedaction": {"allowed": ["a", 1]}}}"#,
+            "security.environmentVariableRedaction.allowed: should be a list of texts; ignored",
+        ),
+        (
+            r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}, "x": 1}}"#,
+            "experimental.adk: is accepted without effect: castor has one runtime for all sessions",
+        ),
+        (r#"{"tools": {"exclude": ["x"]}}"#, "tools.exclude: is accepted, but castor does not act on it yet"),
+    ] {
+        let (it, warnings) = files(&[("castor", text)]).merge();
+        let want = Some(want).filter(|it| !it.is_empty()).map(|it| format!("/h/.castor/settings.json: {it}"));
+        assert_eq!(warnings, Vec::from_iter(want), "{text}");
+        assert_eq!(it, files(&[]).merge().0, "{text}");
+    }
+    let flags = [Flag::approval_mode("fast")];
+    let case = Case { files: &[("castor", "{,")], env: &[("CASTOR_MODEL", " ")], flags: &flags };
+    assert_eq!(
+        case.merge().1,
+        [
+            "/h/.castor/settings.json:1:2: not valid JSON: key must be a string; the file is skipped",
+            "flag --approval-mode: general.defaultApprovalMode: should be default, auto_edit, plan or yolo",
+            "environment CASTOR_MODEL: model.name: should be a text that is not empty",
+        ]
+    );
+}
+
+#[test]
+fn many_warnings_of_one_file_are_cut() {
+    let members: Vec<_> = (0..1000).map(|it| format!("\"zz{it}\": 1")).collect();
+    let text = format!("{{{}}}", members.join(","));
+    let env = Env::default();
+    let layers = layers(&[("system", &text)], &env, true);
+    assert_eq!(check(Sources { layers: &layers, env: &env, flags: &[] }).len(), 50);
+}
+
+#[test]
+fn explains_each_layer_and_the_winner() {
+    let model = [("gemini", r#"{"model": {"name": "flash"}}"#), ("ws", r#"{"model": {"name": "$M"}}"#)];
+    let flags = [Flag::model("mine")];
+    let env = &[("M", "pro")][..];
+    for (case, key, trusted, want) in [
+        (
+            Case { files: &model, env, flags: &[] },
+            "model.name",
+            true,
+            r#"
+model.name = "pro"
+  The model that sessions start with.
+
+    /h/.gemini/settings.json (user)       "flash"
+  * /w/.castor/settings.json (workspace)  "$M" = "pro"  <- wins
+"#,
+        ),
+        (
+            Case { files: &model, env: &[("GEMINI_MODEL", "e")], flags: &flags },
+            "model.name",
+            false,
+            r#"
+model.name = "mine"
+  The model that sessions start with.
+
+    /h/.gemini/settings.json (user)  "flash"
+    environment GEMINI_MODEL         "e"
+  * flag --model                     "mine"  <- wins
+
+The workspace's own settings were not read: the folder is not trusted.
+"#,
+        ),
+        (
+            files(&[]),
+            "model.name",
+            true,
+            "\nmodel.name = (not set)\n  The model that sessions start with.\n\n    No layer sets it.\n",
+        ),
+        (
+            files(&[
+                ("castor", r#"{"security": {"disableYoloMode": true}}"#),
+                ("ws", r#"{"security": {"disableYoloMode": false}}"#),
+            ]),
+            "security.disableYoloMode",
+            true,
+            r#"
+security.disableYoloMode = true
+  Takes the mode yolo off the list.
+
+    default                               false
+  * /h/.castor/settings.json (user)       true  <- wins
+  ! /w/.castor/settings.json (workspace)  false  <- ignored: a workspace may only set this to true
+"#,
+        ),
+        (
+            files(&[
+                ("gemini", r#"{"mcpServers": {"a": {"command": "x", "env": {"TOKEN": "canary"}}, "b": {}}}"#),
+                ("ws", r#"{"mcpServers": {"a": {"command": "y", "headers": {"Authorization": "$KEY ${NONE}"}}}}"#),
+            ]),
+            "mcpServers.a.command",
+            true,
+            r#"
+mcpServers.a.command = "y"
+  MCP servers by name.
+  It is accepted, but castor does not act on it yet.
+
+    /h/.gemini/settings.json (user)       "x"
+  * /w/.castor/settings.json (workspace)  "y"  <- wins
+"#,
+        ),
+        (
+            files(&[("gemini", r#"{"hooks": {"A": [1]}}"#), ("castor", r#"{"hooks": {"A": [2], "B": [3]}}"#)]),
+            "hooks",
+            true,
+            r#"
+hooks = {"A":[1,2],"B":[3]}
+  Commands to run at points of a turn.
+  It is accepted, but castor does not act on it yet.
+
+  + default                          {}
+  + /h/.gemini/settings.json (user)  {"A":[1]}
+  + /h/.castor/settings.json (user)  {"A":[2],"B":[3]}
+"#,
+        ),
+        (
+            files(&[("gemini", r#"{"mcp": {"allowed": ["A", "b"]}}"#), ("ws", r#"{"mcp": {"allowed": ["a", "c"]}}"#)]),
+            "mcp",
+            true,
+            "
+mcp.allowed = [\"A\"]  <- /h/.gemini/settings.json (user) + /w/.castor/settings.json (workspace)
+mcp.excluded = []  <- default
+",
+        ),
+        (
+            files(&[("castor", r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}}}"#)]),
+            "experimental.adk.agentSessionInteractiveEnabled",
+            true,
+            r#"
+experimental.adk.agentSessionInteractiveEnabled = true
+  Which runtime Gemini CLI uses.
+  It is accepted without effect: castor has one runtime for all sessions.
+
+  * /h/.castor/settings.json (user)  true  <- wins
+"#,
+        ),
+    ] {
+        let (text, known) = case.explain(key, trusted);
+        assert_eq!(text, want.trim_start(), "{key}");
+        assert!(known);
+    }
+}
+
+#[test]
+fn explain_says_when_it_does_not_know() {
+    for (key, want) in [
+        ("model.nam", "model.nam is not a setting that castor knows; did you mean model.name?\n"),
+        ("", " is not a setting that castor knows\n"),
+        (
+            "general.maxAtempts",
+            "general.maxAtempts is not a setting that castor knows; did you mean general.maxAttempts?\n",
+        ),
+        ("zz", "zz is not a setting that castor knows\n  ! /h/.castor/settings.json (user)  {\"a\":1}\n"),
+    ] {
+        assert_eq!(files(&[("castor", r#"{"zz": {"a": 1}}"#)]).explain(key, true), (want.to_owned(), false));
+    }
+}
+
+#[test]
+fn explain_stars_secrets_out() {
+    let text = r#"{"mcpServers": {"a": {"env": {"API_KEY": "canary", "B": "$GH_TOKEN", "C": "AIzacanary", "D": "${LATER_KEY}",
+        "E_KEY": "$canary"}, "headers": {"Authorization": "Bearer ${GH_TOKEN:-canary}"}, "args": ["ghp_canary", "ok"]}}}"#;
+    let case = Case { files: &[("castor", text)], env: &[("GH_TOKEN", "canary")], flags: &[] };
+    for key in ["mcpServers", "mcpServers.a", "mcpServers.a.env", "mcpServers.a.env.API_KEY", "mcpServers.a.headers"] {
+        let (text, known) = case.explain(key, true);
+        assert!(known && !text.contains("canary") && text.contains("***"), "{key}: {text}");
+    }
+}

@@ -1,0 +1,241 @@
+//! The hand that reads secrets: the process environment, taken once, and what of it children may see.
+#![allow(clippy::disallowed_methods)]
+
+use std::{collections::BTreeMap, fmt};
+
+/// What a child may see by name alone. A trailing `*` stands for any rest.
+const FOR_CHILDREN: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "XDG_*",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "NODE_PATH",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_*",
+    "CI",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+];
+
+/// Parts of a name that say "secret", upper case.
+const SECRET_NAMES: &[&str] = &[
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "CREDS",
+    "AUTH",
+    "COOKIE",
+    "PRIVATE",
+    "SESSION",
+];
+
+/// How values of well-known kinds of secrets begin.
+const SECRET_VALUES: &[&str] = &[
+    "sk-",
+    "sk_live_",
+    "rk_live_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "AIza",
+    "ya29.",
+    "AKIA",
+    "ASIA",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "xoxr-",
+    "xoxs-",
+    "xapp-",
+    "npm_",
+    "hf_",
+];
+
+/// An immutable snapshot of the process environment. Names and values that are not Unicode are left out.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Env {
+    vars: BTreeMap<String, String>,
+}
+
+impl Env {
+    /// Reads the environment of this process; app does so once.
+    pub fn from_process() -> Self {
+        let pairs = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        Self { vars: pairs.collect() }
+    }
+
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self { vars: pairs.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect() }
+    }
+
+    /// The value; a variable that is set to nothing counts as absent.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str).filter(|it| !it.is_empty())
+    }
+
+    /// The first of `names` that is set, with its value.
+    pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+        names.iter().find_map(|name| Some((*name, self.get(name)?)))
+    }
+
+    /// What tools' children get, sorted by name. In this order: `blocked` names (in any case) are dropped; names the
+    /// user allowed exactly pass, secret or not; the rest passes only when listed here and neither its name nor its
+    /// value looks like a secret.
+    pub fn child_env(&self, allowed_extra: &[String], blocked: &[String]) -> Vec<(String, String)> {
+        let passes = |name: &str, value: &str| {
+            let allowed = || allowed_extra.iter().any(|it| it == name);
+            let listed = || FOR_CHILDREN.iter().any(|it| matches(it, name));
+            let secret = || name_looks_secret(name) || value_looks_secret(value);
+            !blocked.iter().any(|it| it.eq_ignore_ascii_case(name)) && (allowed() || listed() && !secret())
+        };
+        let kept = self.vars.iter().filter(|(name, value)| passes(name, value));
+        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+/// Names only: a value in a log would be a leak.
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.vars.keys()).finish()
+    }
+}
+
+/// Whether a variable, header or setting of this name usually holds a secret.
+pub fn name_looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_NAMES.iter().any(|it| name.contains(it))
+}
+
+/// Whether this text has the form of a well-known kind of secret.
+pub fn value_looks_secret(value: &str) -> bool {
+    let value = value.trim();
+    let bare = value.strip_prefix("Bearer ").unwrap_or(value);
+    SECRET_VALUES.iter().any(|it| bare.starts_with(it))
+        || bare.contains("-----BEGIN")
+        || bare.starts_with("eyJ") && bare.matches('.').count() == 2
+        || url_has_password(bare)
+}
+
+/// `scheme://user:password@host`: the form in which proxies and databases carry theirs.
+fn url_has_password(value: &str) -> bool {
+    let Some((_, rest)) = value.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => pattern == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Env, value_looks_secret};
+
+    fn names(env: &[(&str, &str)], allowed: &[&str], blocked: &[&str]) -> String {
+        let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let kept = Env::from_pairs(env.iter().copied()).child_env(&own(allowed), &own(blocked));
+        kept.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn empty_counts_as_absent_and_debug_shows_no_value() {
+        let env = Env::from_pairs([("A", ""), ("B", "canary")]);
+        assert_eq!(env.get("A"), None);
+        assert_eq!(env.first(&["A", "B"]), Some(("B", "canary")));
+        assert_eq!(format!("{env:?}"), r#"{"A", "B"}"#);
+    }
+
+    #[test]
+    fn children_see_the_list_and_what_the_user_allowed() {
+        let env = &[
+            ("PATH", "/bin"),
+            ("LC_ALL", "C"),
+            ("XDG_RUNTIME_DIR", "/run/user/1"),
+            ("XDG_SESSION_ID", "4"),
+            ("CONDA_PREFIX", "/c"),
+            ("CONDA_TOKEN", "canary"),
+            ("ACPV_RUN", "x"),
+            ("GEMINI_API_KEY", "canary"),
+            ("GOOGLE_API_KEY", "canary"),
+            ("CASTOR_HOME", "/h"),
+            ("AWS_SECRET_ACCESS_KEY", "canary"),
+            ("DATABASE_URL", "postgres://u:canary@h/db"),
+            ("SSH_AUTH_SOCK", "/s"),
+            ("DISPLAY", ":0"),
+            ("TERM", "ghp_canary"),
+            ("https_proxy", "http://u:canary@proxy:3128"),
+            ("no_proxy", "localhost"),
+        ];
+        let always = "CONDA_PREFIX LC_ALL PATH XDG_RUNTIME_DIR no_proxy";
+        for (allowed, blocked, want) in [
+            (&[][..], &[][..], always.to_owned()),
+            (&["ACPV_RUN"], &[], format!("ACPV_RUN {always}")),
+            (&["acpv_run", "ACPV_*"], &[], always.to_owned()),
+            (&["GEMINI_API_KEY"], &[], always.replace("LC_ALL", "GEMINI_API_KEY LC_ALL")),
+            (&["TERM"], &[], always.replace("PATH", "PATH TERM")),
+            (&["ACPV_RUN"], &["acpv_run", "LC_ALL"], always.replace("LC_ALL ", "")),
+        ] {
+            assert_eq!(names(env, allowed, blocked), want, "{allowed:?} {blocked:?}");
+        }
+    }
+
+    #[test]
+    fn knows_secrets_by_their_form() {
+        for secret in [
+            "sk-abc",
+            "ghp_abc",
+            "AIzaSy",
+            "xoxb-1",
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "eyJhbGciOi.eyJzdWIi.sig",
+            "Bearer sk-abc",
+            "https://me:pw@host/x",
+        ] {
+            assert!(value_looks_secret(secret), "{secret}");
+        }
+        for plain in ["", "/usr/bin:/bin", "en_US.UTF-8", "https://host:80/a@b:c", "eyJ", "sk_SK.UTF-8", "a:b@c"] {
+            assert!(!value_looks_secret(plain), "{plain}");
+        }
+    }
+}

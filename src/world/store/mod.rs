@@ -1,0 +1,167 @@
+//! Session logs: one file of JSON lines each, appended to by one process at a time.
+
+mod list;
+mod read;
+
+pub use list::Summary;
+
+use std::{
+    fs::{File, TryLockError},
+    io::{self, Seek, SeekFrom, Write},
+};
+
+use crate::{
+    base::{ids::SessionId, log::Entry, path::AbsPath},
+    world::disk,
+};
+
+/// The folder of all sessions. Making one touches nothing.
+#[derive(Clone, Debug)]
+pub struct Store {
+    home: AbsPath,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("session {id} was not found")]
+    NotFound { id: SessionId },
+    #[error("session {id} is open in another castor process; close it there first")]
+    Locked { id: SessionId },
+    #[error("the log of session {id}: {source}")]
+    Io { id: SessionId, source: io::Error },
+}
+
+/// An open log. Only its holder appends.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+    /// Whole lines so far, in bytes; what lies beyond is a torn line, and is cut off before the next write.
+    len: u64,
+    torn: bool,
+    buffer: Vec<u8>,
+}
+
+impl Store {
+    /// `home` is castor's own folder.
+    pub fn new(home: AbsPath) -> Self {
+        Self { home }
+    }
+
+    pub fn home(&self) -> &AbsPath {
+        &self.home
+    }
+
+    /// A new, empty log, held by us: 0600 in a folder of 0700.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn create(&self, id: &SessionId) -> Result<Log, StoreError> {
+        let path = self.path(id)?;
+        let file = disk::create_append_private(&path).map_err(|it| io_error(id, it))?;
+        lock(id, &file)?;
+        Ok(Log { file, len: 0, torn: false, buffer: Vec::new() })
+    }
+
+    /// The facts of a log, and the log itself, held by us. Writes nothing.
+    ///
+    /// # Errors
+    /// When there is no such session, or another process holds it.
+    pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, Log), StoreError> {
+        let path = self.path(id)?;
+        let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        lock(id, &file)?;
+        let read = read::all(&mut file).map_err(|it| io_error(id, it))?;
+        if read.entries.is_empty() {
+            return Err(StoreError::NotFound { id: id.clone() });
+        }
+        let log = Log { file, len: read.whole, torn: read.torn, buffer: Vec::new() };
+        Ok((read.entries, log))
+    }
+
+    /// The facts of a log, whoever holds it.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn read(&self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        let path = self.path(id)?;
+        let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        Ok(read::all(&mut file).map_err(|it| io_error(id, it))?.entries)
+    }
+
+    /// All sessions of a folder (of all folders without one), newest first. What cannot be read is left out.
+    pub fn list(&self, cwd: Option<&AbsPath>) -> Vec<Summary> {
+        list::all(&self.folder(), cwd)
+    }
+
+    fn folder(&self) -> AbsPath {
+        self.home.join("sessions")
+    }
+
+    /// Ids come from clients: one that is no plain name names no session.
+    fn path(&self, id: &SessionId) -> Result<AbsPath, StoreError> {
+        match id.is_safe() {
+            true => Ok(self.folder().join(format!("{id}.jsonl"))),
+            false => Err(StoreError::NotFound { id: id.clone() }),
+        }
+    }
+}
+
+impl Log {
+    /// Appends facts with one write. On an error nothing of them stays in the file.
+    ///
+    /// # Errors
+    /// When the disk does not take them: full, gone, read-only.
+    pub fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> io::Result<()> {
+        self.buffer.clear();
+        for entry in entries {
+            serde_json::to_writer(&mut self.buffer, entry)?;
+            self.buffer.push(b'\n');
+        }
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        if self.torn {
+            self.file.set_len(self.len)?;
+            self.torn = false;
+        }
+        if let Err(it) = self.file.write_all(&self.buffer) {
+            // Half a line must not be followed by a whole one; if even this fails, the next write tries again.
+            self.torn = self.file.set_len(self.len).is_err();
+            return Err(it);
+        }
+        self.len += self.buffer.len() as u64;
+        Ok(())
+    }
+
+    /// For fdatasync on another thread.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be duplicated.
+    pub fn sync_handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+}
+
+fn lock(id: &SessionId, file: &File) -> Result<(), StoreError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { id: id.clone() }),
+        // Some network folders know no locks: the session is worth more than the lock.
+        Err(TryLockError::Error(it)) if it.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(TryLockError::Error(source)) => Err(StoreError::Io { id: id.clone(), source }),
+    }
+}
+
+fn io_error(id: &SessionId, source: io::Error) -> StoreError {
+    match source.kind() {
+        io::ErrorKind::NotFound => StoreError::NotFound { id: id.clone() },
+        _ => StoreError::Io { id: id.clone(), source },
+    }
+}
+
+fn rewind(file: &mut File) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0)).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests;

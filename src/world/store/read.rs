@@ -1,0 +1,46 @@
+//! Reading a log that a crash, a newer castor or an editor may have left its marks in.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+};
+
+use crate::base::log::{Entry, Fact};
+
+pub struct Facts {
+    /// Empty unless the first one is `Created`.
+    pub entries: Vec<Entry>,
+    /// Bytes up to the end of the last whole line.
+    pub whole: u64,
+    /// Whether half a line follows.
+    pub torn: bool,
+}
+
+/// Every line that can be read. A line that cannot costs only itself.
+pub fn all(file: &mut File) -> io::Result<Facts> {
+    super::rewind(file)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
+    let entries = facts(bytes.get(..whole).unwrap_or_default());
+    Ok(Facts { entries, whole: whole as u64, torn: whole < bytes.len() })
+}
+
+/// The facts in `lines`; none unless the first is `Created`.
+pub fn facts(lines: &[u8]) -> Vec<Entry> {
+    let mut res: Vec<Entry> = Vec::new();
+    let mut n_bad = 0;
+    for line in lines.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(entry) => res.push(entry),
+            Err(_) => n_bad += 1,
+        }
+    }
+    if n_bad > 0 {
+        tracing::warn!("{n_bad} lines of a session log could not be read and were passed over");
+    }
+    match res.first() {
+        Some(Entry { fact: Fact::Created { .. }, .. }) => res,
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,52 @@
+//! A change to one file, worked out but not yet made: shown first, then written.
+
+use std::sync::Arc;
+
+use crate::{
+    base::{
+        path::AbsPath,
+        tool::{BaseHash, Display, Preview, ToolError, ToolOutput},
+    },
+    world::tools::{ToolContext, paths, snippet},
+};
+
+/// Whole texts, as the file has or gets them.
+pub struct Change {
+    pub path: AbsPath,
+    /// `None`: a new file.
+    pub before: Option<Arc<str>>,
+    pub after: Arc<str>,
+    pub bytes: Vec<u8>,
+    /// Of the bytes that this was worked out from.
+    pub base: BaseHash,
+}
+
+impl Change {
+    pub fn display(&self) -> Display {
+        Display::Diff { path: self.path.clone(), before: self.before.clone(), after: self.after.clone() }
+    }
+
+    pub fn preview(self) -> Preview {
+        Preview { display: Some(self.display()), base: Some(self.base) }
+    }
+
+    /// Writes it and says so: `done`, and what the changed places look like now.
+    pub async fn make(mut self, ctx: &ToolContext, done: String) -> Result<ToolOutput, ToolError> {
+        if ctx.cancel.is_cancelled() {
+            return Err(ToolError::new("cancelled", format!("Cancelled; {} was not written.", self.path)));
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        let written = ctx.fs.write(&self.path, bytes).await;
+        written.map_err(|it| paths::fs_error(&it, "file_write_failure"))?;
+        let (before, after) = (self.before.clone(), self.after.clone());
+        let text = match before {
+            // The model has just written all of a new file.
+            None => done.clone(),
+            Some(before) => {
+                let shown = paths::blocking(move || snippet::changed(&before, &after)).await?;
+                format!("{done} Here is the updated code:\n{shown}")
+            }
+        };
+        Ok(ToolOutput { display: Some(self.display()), summary: Some(done), ..ToolOutput::text(text) })
+    }
+}

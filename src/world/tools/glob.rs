@@ -1,0 +1,320 @@
+//! The tool `glob`: files by the pattern of their path, those changed lately first.
+
+use std::{fmt::Write, time::SystemTime};
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    base::{
+        fs::BoxFuture,
+        path::AbsPath,
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    world::{
+        disk,
+        tools::{
+            Builtin, ToolContext,
+            params::{Params, invalid},
+            paths,
+            walk::{Excludes, Plan, Rules},
+        },
+    },
+};
+
+const RECENT_MS: u64 = 24 * 60 * 60 * 1000;
+/// More are not even looked at.
+const MAX_FILES: usize = 100_000;
+const MAX_TEXT_BYTES: usize = 200 * 1024;
+const META: &[char] = &['*', '?', '[', '{', '\\'];
+
+pub struct Glob;
+
+struct Call {
+    pattern: String,
+    /// Folders to search, and what their files' paths must look like from there.
+    places: Vec<(AbsPath, String)>,
+    case_sensitive: bool,
+    rules: Rules,
+    within: String,
+}
+
+impl Call {
+    fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
+        let params = Params::of(args)?;
+        let pattern = params.text("pattern")?.trim().replace('\0', "");
+        if pattern.is_empty() {
+            return Err(invalid("The 'pattern' parameter cannot be empty."));
+        }
+        let dir = params.opt_path("dir_path", ctx)?;
+        let case_sensitive = params.flag("case_sensitive")?.unwrap_or(false);
+        let mut rules = Rules::of(ctx);
+        rules.git = params.flag("respect_git_ignore")?.unwrap_or(rules.git);
+        rules.gemini = params.flag("respect_gemini_ignore")?.unwrap_or(rules.gemini);
+        let within = match &dir {
+            None if ctx.roots.len() > 1 => format!("across {} workspace directories", ctx.roots.len()),
+            _ => format!("within {}", dir.as_ref().unwrap_or(&ctx.cwd)),
+        };
+        let dirs = match dir {
+            Some(it) => vec![it],
+            None => [&ctx.cwd].into_iter().chain(ctx.roots.get(1..).unwrap_or_default()).cloned().collect(),
+        };
+        let mut places: Vec<_> = dirs.iter().map(|it| split(it, &pattern)).collect();
+        places.dedup();
+        Ok(Self { pattern, places, case_sensitive, rules, within })
+    }
+
+    fn matcher(&self, dir: &AbsPath, pattern: &str) -> Result<GlobMatcher, ToolError> {
+        // `[id].tsx` is a file that frameworks like.
+        let literal = pattern.contains(META) && disk::metadata(&dir.join(pattern)).is_ok();
+        let pattern = if literal { globset::escape(pattern) } else { pattern.to_owned() };
+        let mut builder = GlobBuilder::new(&pattern);
+        let glob = builder.literal_separator(true).case_insensitive(!self.case_sensitive).build();
+        Ok(glob.map_err(|it| invalid(format!("Invalid glob pattern: {it}")))?.compile_matcher())
+    }
+}
+
+/// A pattern that leads out of `dir` takes the folder along with it: that is what policy must see.
+fn split(dir: &AbsPath, pattern: &str) -> (AbsPath, String) {
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    if !pattern.starts_with('/') && !pattern.split('/').any(|it| it == "..") {
+        return (dir.clone(), pattern.to_owned());
+    }
+    let mut at = 0;
+    for part in pattern.split_inclusive('/') {
+        if part.contains(META) || !part.ends_with('/') {
+            break;
+        }
+        at += part.len();
+    }
+    let (fixed, rest) = pattern.split_at_checked(at).unwrap_or_default();
+    (dir.join(fixed), rest.to_owned())
+}
+
+impl Builtin for Glob {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "glob",
+            title: "FindFiles",
+            description: "Finds files by path pattern, such as src/**/*.ts. Files changed in the last 24 hours come \
+                          first, newest first, then the others by path.",
+            kind: ToolKind::Search,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": {"type": "string", "description": "Glob, relative to dir_path."},
+                    "dir_path": {"type": "string", "description": "Folder to search (default: the workspace)."},
+                    "case_sensitive": {"type": "boolean", "description": "Default false."},
+                    "respect_git_ignore": {"type": "boolean", "description": "Default true."},
+                    "respect_gemini_ignore": {"type": "boolean", "description": "Default true."},
+                },
+                "required": ["pattern"],
+            }),
+        }
+    }
+
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+        Box::pin(async move {
+            let call = Call::parse(args, ctx)?;
+            let mut res = Targets { title: format!("'{}'", call.pattern), ..Targets::default() };
+            if let Some(dir) = Params::of(args)?.opt_path("dir_path", ctx)? {
+                _ = write!(res.title, " within {}", dir.shown_from(&ctx.cwd));
+            }
+            for (dir, _) in &call.places {
+                res.paths.push(paths::target(ctx, dir, Access::Read, None).await?);
+            }
+            Ok(res)
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        _base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let res = match Call::parse(args, ctx) {
+                Ok(call) => {
+                    let (roots, cancel) = (ctx.roots.clone(), ctx.cancel.clone());
+                    paths::blocking(move || find(&call, &roots, &cancel)).await.and_then(|it| it)
+                }
+                Err(it) => Err(it),
+            };
+            res.unwrap_or_else(ToolOutput::failed)
+        })
+    }
+}
+
+struct Found {
+    path: AbsPath,
+    modified_ms: u64,
+}
+
+fn find(call: &Call, roots: &[AbsPath], cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+    let mut found = Vec::new();
+    for (dir, pattern) in &call.places {
+        let plan = Plan::new(dir.clone(), roots, call.rules)?;
+        if !plan.is_dir {
+            let message = format!("Search path is not a directory: {dir}");
+            return Err(ToolError::new("search_path_not_a_directory", message));
+        }
+        let matcher = call.matcher(dir, pattern)?;
+        let mut entries = plan.walk("", Excludes::Core).flatten();
+        // Not a filter: the walk must end when nobody waits for it any more.
+        while let Some(entry) = entries.next().filter(|_| !cancel.is_cancelled() && found.len() < MAX_FILES) {
+            let real = entry.path();
+            if real.strip_prefix(&plan.start).is_ok_and(|it| matcher.is_match(it)) {
+                found.extend(regular(plan.shown(real)));
+            }
+        }
+    }
+    if cancel.is_cancelled() {
+        return Err(ToolError::new("cancelled", "The search was cancelled."));
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64);
+    sort(&mut found, now);
+    found.dedup_by(|a, b| a.path == b.path);
+    Ok(report(call, &found))
+}
+
+/// Links count as what they point to.
+fn regular(path: AbsPath) -> Option<Found> {
+    let meta = disk::metadata(&path).ok().filter(|it| !it.is_dir)?;
+    Some(Found { path, modified_ms: meta.modified_ms })
+}
+
+fn sort(found: &mut [Found], now_ms: u64) {
+    let oldest = now_ms.saturating_sub(RECENT_MS);
+    found.sort_by(|a, b| {
+        let recent = |it: &Found| if it.modified_ms > oldest { it.modified_ms } else { 0 };
+        recent(b).cmp(&recent(a)).then_with(|| a.path.cmp(&b.path))
+    });
+}
+
+fn report(call: &Call, found: &[Found]) -> ToolOutput {
+    if found.is_empty() {
+        let text = format!("No files found matching pattern \"{}\" {}", call.pattern, call.within);
+        return ToolOutput { summary: Some("No files found".to_owned()), ..ToolOutput::text(text) };
+    }
+    let count = found.len();
+    let mut text = format!(
+        "Found {count} file(s) matching \"{}\" {}, sorted by modification time (newest first):",
+        call.pattern, call.within
+    );
+    let mut shown = 0;
+    for it in found {
+        if text.len() > MAX_TEXT_BYTES {
+            break;
+        }
+        _ = write!(text, "\n{}", it.path);
+        shown += 1;
+    }
+    if shown < count {
+        _ = write!(text, "\n({} more files not shown; use a narrower pattern)", count - shown);
+    }
+    ToolOutput {
+        summary: Some(format!("Found {count} matching file(s)")),
+        data: json!({"count": count}),
+        ..ToolOutput::text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use serde_json::{Value, json};
+
+    use super::Glob;
+    use crate::world::tools::testing::Ground;
+
+    fn ground(files: &[&str]) -> Ground {
+        let ground = Ground::new(&files.iter().map(|it| (*it, "")).collect::<Vec<_>>());
+        files.iter().for_each(|it| age(&ground, it, 48));
+        ground
+    }
+
+    #[allow(clippy::disallowed_methods)]
+    fn age(ground: &Ground, path: &str, hours: u64) {
+        let file = std::fs::File::options().write(true).open(ground.cwd.join(path)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
+    }
+
+    fn check(ground: &Ground, args: Value, expected: &str) {
+        let said = ground.said(&Glob, &args);
+        let files: Vec<_> = said.lines().skip(1).map(|it| it.trim_start_matches("$W/")).collect();
+        assert_eq!(files.join(" "), expected, "{args}: {said}");
+    }
+
+    #[test]
+    fn finds() {
+        let ground = ground(&[
+            ".gitignore",
+            ".hidden/a.rs",
+            "a.rs",
+            "app/[id].tsx",
+            "app/i.tsx",
+            "node_modules/m/a.rs",
+            "src/B.RS",
+            "src/deep/c.rs",
+            "target/a.rs",
+        ]);
+        ground.write(".gitignore", b"target/\n");
+        ground.write("../outside/o.rs", b"");
+        ground.link("../outside", "out");
+        check(&ground, json!({"pattern": "**/*.rs"}), ".hidden/a.rs a.rs src/B.RS src/deep/c.rs");
+        check(&ground, json!({"pattern": "*.rs"}), "a.rs");
+        check(&ground, json!({"pattern": "**/*.rs", "case_sensitive": true}), ".hidden/a.rs a.rs src/deep/c.rs");
+        check(&ground, json!({"pattern": "**/a.rs", "respect_git_ignore": false}), ".hidden/a.rs a.rs target/a.rs");
+        check(&ground, json!({"pattern": "app/[id].tsx"}), "app/[id].tsx");
+        check(&ground, json!({"pattern": "./src/{B,x}.rs"}), "src/B.RS");
+        check(&ground, json!({"pattern": "*.rs", "dir_path": "target"}), "target/a.rs");
+        check(&ground, json!({"pattern": ground.cwd.join("src/**/*.rs").to_string()}), "src/B.RS src/deep/c.rs");
+        check(&ground, json!({"pattern": "../*.rs", "dir_path": "src"}), "a.rs");
+    }
+
+    #[test]
+    fn says() {
+        let ground = ground(&["a.rs", "dir/b"]);
+        let check = |args, expected: &str| assert_eq!(ground.said(&Glob, &args), expected);
+        check(
+            json!({"pattern": "*.rs"}),
+            "Found 1 file(s) matching \"*.rs\" within $W, sorted by modification time (newest first):\n$W/a.rs",
+        );
+        check(json!({"pattern": "*.py"}), "No files found matching pattern \"*.py\" within $W");
+        check(json!({"pattern": " "}), "invalid_tool_params: The 'pattern' parameter cannot be empty.");
+        check(json!({"pattern": "*", "dir_path": "no"}), "search_path_not_found: Path does not exist: $W/no");
+        check(
+            json!({"pattern": "*", "dir_path": "a.rs"}),
+            "search_path_not_a_directory: Search path is not a directory: $W/a.rs",
+        );
+        assert_eq!(ground.title(&Glob, &json!({"pattern": "*.rs"})), "'*.rs'");
+        assert_eq!(ground.title(&Glob, &json!({"pattern": "*.rs", "dir_path": "dir"})), "'*.rs' within dir");
+        let ctx = ground.ctx();
+        let args = json!({"pattern": "../../**/*.rs"});
+        let targets = ground.block_on(crate::world::tools::Builtin::targets(&Glob, &args, &ctx)).unwrap();
+        assert!(targets.paths.iter().all(|it| !it.in_roots));
+    }
+
+    #[test]
+    fn recent_files_first() {
+        let ground = ground(&["a", "b", "c", "d"]);
+        age(&ground, "d", 1);
+        age(&ground, "b", 23);
+        age(&ground, "a", 25);
+        check(&ground, json!({"pattern": "*"}), "d b a c");
+    }
+
+    #[test]
+    fn is_bounded_and_cancellable() {
+        let ground = Ground::new(&[]);
+        let long = "x".repeat(180);
+        (0..1500).for_each(|it| ground.write(&format!("{it}{long}"), b""));
+        let said = ground.said(&Glob, &json!({"pattern": "*"}));
+        assert!(said.len() < 250 * 1024 && said.ends_with("more files not shown; use a narrower pattern)"));
+        ground.cancel.cancel();
+        assert_eq!(ground.said(&Glob, &json!({"pattern": "*"})), "cancelled: The search was cancelled.");
+    }
+}

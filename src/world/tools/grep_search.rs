@@ -1,0 +1,192 @@
+//! The tool `grep_search`: lines that match a regular expression, in order of path, with what is around them.
+
+mod report;
+mod search;
+
+use std::time::{Duration, Instant};
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use ignore::overrides::{Override, OverrideBuilder};
+use serde_json::{Value, json};
+
+use crate::{
+    base::{
+        fs::BoxFuture,
+        path::AbsPath,
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    world::tools::{
+        Builtin, ToolContext,
+        grep_search::search::{Query, Stop},
+        params::{Params, invalid},
+        paths,
+        walk::{Excludes, Plan, Rules},
+    },
+};
+
+const DEFAULT_MATCHES: usize = 100;
+/// However many are asked for.
+const MOST_MATCHES: usize = 20_000;
+const MOST_CONTEXT: usize = 1000;
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Most matches that get context unasked, and how many lines of it.
+const AUTO_CONTEXT: &[(usize, usize)] = &[(1, 50), (3, 15)];
+
+pub struct GrepSearch;
+
+struct Call {
+    pattern: String,
+    dir: AbsPath,
+    /// The folder as the call has it.
+    dir_shown: String,
+    include: Option<String>,
+    names_only: bool,
+    /// No context parameter was given.
+    auto_context: bool,
+    no_ignore: bool,
+    query: Query,
+}
+
+impl Call {
+    fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
+        let params = Params::of(args)?;
+        let pattern = params.text("pattern")?;
+        if pattern.is_empty() {
+            return Err(invalid("The 'pattern' parameter cannot be empty."));
+        }
+        let dir = params.opt_path("dir_path", ctx)?;
+        let dir_shown = dir.as_ref().map_or_else(|| ".".to_owned(), |it| it.shown_from(&ctx.cwd));
+        let include = params.opt_text("include_pattern")?.filter(|it| !it.is_empty()).map(str::to_owned);
+        let case_sensitive = params.flag("case_sensitive")?.unwrap_or(false);
+        let fixed = params.flag("fixed_strings")?.unwrap_or(false);
+        let names_only = params.flag("names_only")?.unwrap_or(false);
+        let exclude = params.opt_text("exclude_pattern")?.filter(|it| !it.is_empty());
+        let lines = |name| params.count(name, 0).map(|it| it.map(|it| it.min(MOST_CONTEXT)));
+        let (context, before, after) = (lines("context")?, lines("before")?, lines("after")?);
+        let total = params.count("total_max_matches", 1)?.unwrap_or(DEFAULT_MATCHES).min(MOST_MATCHES);
+        let around = |it: Option<usize>| if names_only { 0 } else { it.or(context).unwrap_or(0) };
+        let query = Query {
+            matcher: matcher(pattern, case_sensitive, fixed)?,
+            exclude: exclude.map(|it| matcher(it, case_sensitive, false)).transpose()?,
+            before: around(before),
+            after: around(after),
+            per_file: if names_only { 1 } else { params.count("max_matches_per_file", 1)?.unwrap_or(usize::MAX) },
+            total,
+        };
+        Ok(Self {
+            pattern: pattern.to_owned(),
+            dir: dir.unwrap_or_else(|| ctx.cwd.clone()),
+            dir_shown,
+            include,
+            names_only,
+            auto_context: !names_only && context.or(before).or(after).is_none(),
+            no_ignore: params.flag("no_ignore")?.unwrap_or(false),
+            query,
+        })
+    }
+
+    /// What paths must look like: a glob without a slash is for names, at any depth.
+    fn include(&self, start: &AbsPath) -> Result<Option<Override>, ToolError> {
+        let Some(glob) = &self.include else { return Ok(None) };
+        let mut builder = OverrideBuilder::new(start);
+        let built = builder.add(glob).and_then(|it| it.build());
+        built.map(Some).map_err(|it| invalid(format!("Invalid include_pattern: {it}")))
+    }
+}
+
+fn matcher(pattern: &str, case_sensitive: bool, fixed: bool) -> Result<RegexMatcher, ToolError> {
+    let mut builder = RegexMatcherBuilder::new();
+    // Lines are searched one by one; with `crlf`, `$` matches before a CR.
+    builder.case_insensitive(!case_sensitive).fixed_strings(fixed).multi_line(true).crlf(true);
+    builder.build(pattern).map_err(|it| {
+        invalid(format!(
+            "Invalid regular expression pattern provided: {pattern}. Error: {it}. A literal text needs \
+                         fixed_strings: true."
+        ))
+    })
+}
+
+impl Builtin for GrepSearch {
+    fn spec(&self) -> ToolSpec {
+        let count = |description: &str| json!({"type": "integer", "minimum": 1, "description": description});
+        let lines = |description: &str| json!({"type": "integer", "minimum": 0, "description": description});
+        ToolSpec {
+            name: "grep_search",
+            title: "SearchText",
+            description: "Searches file contents by regular expression (Rust syntax), line by line; 100 matches at \
+                          most by default. Ignored and build folders are left out.",
+            kind: ToolKind::Search,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": {"type": "string", "description": "Regular expression."},
+                    "dir_path": {"type": "string", "description": "Folder or file to search (default: .)."},
+                    "include_pattern": {"type": "string", "description": "Glob of files, such as *.{ts,tsx}."},
+                    "exclude_pattern": {"type": "string", "description": "Leave out lines that match this."},
+                    "names_only": {"type": "boolean", "description": "Only the paths of matching files."},
+                    "case_sensitive": {"type": "boolean", "description": "Default false."},
+                    "fixed_strings": {"type": "boolean", "description": "pattern is literal text."},
+                    "context": lines("Lines around each match."),
+                    "after": lines("Lines after each match."),
+                    "before": lines("Lines before each match."),
+                    "no_ignore": {"type": "boolean", "description": "Search ignored and build folders too."},
+                    "max_matches_per_file": count("Matches per file."),
+                    "total_max_matches": count("Matches in all (default 100)."),
+                },
+                "required": ["pattern"],
+            }),
+        }
+    }
+
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+        Box::pin(async move {
+            let call = Call::parse(args, ctx)?;
+            let target = paths::target(ctx, &call.dir, Access::Read, None).await?;
+            let include = call.include.map(|it| format!(" in {it}")).unwrap_or_default();
+            let title = format!("'{}'{include} within {}", call.pattern, call.dir_shown);
+            Ok(Targets { title, paths: vec![target], command: None })
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        _base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let res = match Call::parse(args, ctx) {
+                Ok(call) => {
+                    let ctx = ctx.clone();
+                    paths::blocking(move || run(call, &ctx)).await.and_then(|it| it)
+                }
+                Err(it) => Err(it),
+            };
+            res.unwrap_or_else(ToolOutput::failed)
+        })
+    }
+}
+
+fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let mut rules = Rules::of(ctx);
+    // `.geminiignore` is what the user wants hidden: `no_ignore` is the model's wish and does not lift it.
+    rules.git &= !call.no_ignore;
+    let plan = Plan::new(call.dir.clone(), &ctx.roots, rules)?;
+    let include = call.include(&plan.start)?;
+    let excludes = if call.no_ignore { Excludes::None } else { Excludes::Search };
+    let stop = Stop { cancel: ctx.cancel.clone(), at: Instant::now() + TIMEOUT };
+    let files = search::files(&plan, excludes, include.as_ref(), &stop);
+    let mut found = search::search(&call.query, files, &stop);
+    if let Some((_, lines)) = AUTO_CONTEXT.iter().find(|it| (1..=it.0).contains(&found.hits) && call.auto_context) {
+        (call.query.before, call.query.after) = (*lines, *lines);
+        let files: Vec<_> = found.files.iter().map(|it| it.path.clone()).collect();
+        found = search::Found { cut: found.cut, ..search::search(&call.query, files.into_iter(), &stop) };
+    }
+    if ctx.cancel.is_cancelled() {
+        return Err(ToolError::new("cancelled", "The search was cancelled."));
+    }
+    Ok(report::report(&call, &plan, &ctx.cwd, &found))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! The search itself: files in order of path, a few at a time in parallel, until there is enough.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::Instant,
+};
+
+use grep_matcher::{LineTerminator, Matcher};
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use ignore::overrides::Override;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    base::text::head,
+    world::tools::walk::{Excludes, Plan},
+};
+
+const MAX_LINE_CHARS: usize = 2000;
+const THREADS: usize = 4;
+/// Files searched between two looks at whether there is enough; grows, since most searches end early or not at all.
+const FIRST_BATCH: usize = 32;
+const MAX_BATCH: usize = 1024;
+/// A line that needs more than this is not text.
+const MAX_BUFFER_BYTES: usize = 64 * 1024 * 1024;
+/// Files whose content nobody means, unless they are asked for by name.
+const NOISE: &[&str] = &["log", "tmp"];
+
+pub struct Query {
+    pub matcher: RegexMatcher,
+    /// Lines that match this do not count.
+    pub exclude: Option<RegexMatcher>,
+    pub before: usize,
+    pub after: usize,
+    pub per_file: usize,
+    pub total: usize,
+}
+
+/// When to give up.
+pub struct Stop {
+    pub cancel: CancellationToken,
+    pub at: Instant,
+}
+
+impl Stop {
+    pub fn now(&self) -> bool {
+        self.cancel.is_cancelled() || self.is_late()
+    }
+
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.at
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Line {
+    pub number: u64,
+    pub text: String,
+    pub is_hit: bool,
+}
+
+pub struct FileHits {
+    pub path: PathBuf,
+    pub lines: Vec<Line>,
+    pub hits: usize,
+}
+
+/// Why there may be more than was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cut {
+    No,
+    Enough,
+    Late,
+}
+
+pub struct Found {
+    pub files: Vec<FileHits>,
+    pub hits: usize,
+    pub cut: Cut,
+}
+
+/// The regular files to search, in order.
+pub fn files<'a>(
+    plan: &'a Plan,
+    excludes: Excludes,
+    include: Option<&'a Override>,
+    stop: &'a Stop,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    let named = !plan.is_dir;
+    let is_noise = move |path: &Path| {
+        let extension = path.extension().and_then(|it| it.to_str());
+        excludes == Excludes::Search && extension.is_some_and(|it| NOISE.contains(&it))
+    };
+    plan.walk("", excludes)
+        .take_while(|_| !stop.now())
+        .flatten()
+        .filter(move |it| {
+            let path = it.path();
+            it.file_type().is_some_and(|it| it.is_file())
+                && path.starts_with(&plan.start)
+                && match include {
+                    _ if named => true,
+                    Some(include) => include.matched(path, false).is_whitelist(),
+                    None => !is_noise(path),
+                }
+        })
+        .map(ignore::DirEntry::into_path)
+}
+
+pub fn search(query: &Query, mut files: impl Iterator<Item = PathBuf>, stop: &Stop) -> Found {
+    let mut found = Found { files: Vec::new(), hits: 0, cut: Cut::No };
+    let mut size = FIRST_BATCH;
+    loop {
+        let batch: Vec<PathBuf> = files.by_ref().take(size).collect();
+        if batch.is_empty() {
+            found.cut = if stop.is_late() { Cut::Late } else { found.cut };
+            return found;
+        }
+        for mut file in search_batch(query, &batch, query.total - found.hits, stop) {
+            keep_hits(&mut file, query.total - found.hits, query.after as u64);
+            found.hits += file.hits;
+            found.files.push(file);
+            if found.hits >= query.total {
+                found.cut = Cut::Enough;
+                return found;
+            }
+        }
+        size = (size * 2).min(MAX_BATCH);
+    }
+}
+
+/// What was found in `batch`, in its order however the threads ran.
+fn search_batch(query: &Query, batch: &[PathBuf], most: usize, stop: &Stop) -> Vec<FileHits> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut searcher = searcher(query);
+        let mut res = Vec::new();
+        while let Some((n, path)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, batch.get(n)?))) {
+            if stop.now() {
+                break;
+            }
+            res.extend(search_file(query, &mut searcher, path, most, stop).map(|it| (n, it)));
+        }
+        res
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(batch.len() / 4 + 1);
+    let mut res = match threads {
+        1 => work(),
+        _ => thread::scope(|scope| {
+            let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            running.into_iter().filter_map(|it| it.join().ok()).flatten().collect()
+        }),
+    };
+    res.sort_by_key(|it| it.0);
+    res.into_iter().map(|it| it.1).collect()
+}
+
+fn searcher(query: &Query) -> Searcher {
+    SearcherBuilder::new()
+        .line_terminator(LineTerminator::crlf())
+        .binary_detection(BinaryDetection::quit(0))
+        .before_context(query.before)
+        .after_context(query.after)
+        .heap_limit(Some(MAX_BUFFER_BYTES))
+        .build()
+}
+
+fn search_file(query: &Query, searcher: &mut Searcher, path: &Path, most: usize, stop: &Stop) -> Option<FileHits> {
+    let most = query.per_file.min(most);
+    let mut sink = Hits { query, stop, most, hits: 0, last: 0, lines: Vec::new() };
+    // A file that cannot be read, or turns out to be binary, has what was found before.
+    _ = searcher.search_path(&query.matcher, path, &mut sink);
+    let mut res = FileHits { path: path.to_owned(), hits: sink.hits, lines: sink.lines };
+    if query.exclude.is_some() {
+        drop_strays(&mut res.lines, query.before as u64, query.after as u64);
+    }
+    (res.hits > 0).then_some(res)
+}
+
+/// Cuts a file's hits to `most`.
+fn keep_hits(file: &mut FileHits, most: usize, after: u64) {
+    if file.hits <= most {
+        return;
+    }
+    let hits = file.lines.iter().filter(|it| it.is_hit);
+    let (last, next) = (hits.clone().nth(most.saturating_sub(1)), hits.clone().nth(most));
+    let end = last.map_or(0, |it| it.number + after).min(next.map_or(u64::MAX, |it| it.number - 1));
+    file.lines.retain(|it| it.number <= end);
+    file.hits = most;
+}
+
+/// Context of excluded lines is context of nothing.
+fn drop_strays(lines: &mut Vec<Line>, before: u64, after: u64) {
+    let hits: Vec<u64> = lines.iter().filter(|it| it.is_hit).map(|it| it.number).collect();
+    lines.retain(|it| {
+        let at = hits.partition_point(|hit| *hit < it.number);
+        let below = hits.get(at).is_some_and(|hit| hit - it.number <= before);
+        let above = at.checked_sub(1).and_then(|at| hits.get(at)).is_some_and(|hit| it.number - hit <= after);
+        it.is_hit || below || above
+    });
+}
+
+struct Hits<'a> {
+    query: &'a Query,
+    stop: &'a Stop,
+    most: usize,
+    hits: usize,
+    /// The number of the last line that counted.
+    last: u64,
+    lines: Vec<Line>,
+}
+
+impl Hits<'_> {
+    fn push(&mut self, number: Option<u64>, bytes: &[u8], is_hit: bool) {
+        let number = number.unwrap_or_default();
+        let text = String::from_utf8_lossy(head_bytes(bytes));
+        self.lines.push(Line { number, text: short(text.trim_end()), is_hit });
+    }
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _searcher: &Searcher, it: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if self.hits == self.most || self.stop.now() {
+            return Ok(false);
+        }
+        let excluded = match &self.query.exclude {
+            Some(exclude) => exclude.is_match(it.bytes()).map_err(io::Error::other)?,
+            None => false,
+        };
+        if !excluded {
+            self.hits += 1;
+            self.last = it.line_number().unwrap_or_default();
+        }
+        // An excluded line can still be context; without any, it would only take memory.
+        if !excluded || self.query.before + self.query.after > 0 {
+            self.push(it.line_number(), it.bytes(), !excluded);
+        }
+        Ok(self.hits < self.most || self.query.after > 0)
+    }
+
+    fn context(&mut self, _searcher: &Searcher, it: &SinkContext<'_>) -> Result<bool, io::Error> {
+        let number = it.line_number().unwrap_or_default();
+        if self.hits == self.most && number > self.last + self.query.after as u64 {
+            return Ok(false);
+        }
+        self.push(it.line_number(), it.bytes(), false);
+        Ok(true)
+    }
+}
+
+/// Enough bytes for a line that is cut anyway: it may be all of a large file.
+fn head_bytes(bytes: &[u8]) -> &[u8] {
+    bytes.get(..(MAX_LINE_CHARS + 1) * 4).unwrap_or(bytes)
+}
+
+fn short(line: &str) -> String {
+    match line.char_indices().nth(MAX_LINE_CHARS) {
+        Some((at, _)) => format!("{}... [truncated]", head(line, at)),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,146 @@
+//! Searches: files and a call, and what the model is told.
+
+use serde_json::{Value, json};
+
+use super::GrepSearch;
+use crate::world::tools::testing::Ground;
+
+#[track_caller]
+fn check(ground: &Ground, args: Value, expected: &str) {
+    assert_eq!(ground.said(&GrepSearch, &args), expected, "{args}");
+}
+
+fn sources() -> Ground {
+    Ground::new(&[
+        (".geminiignore", "hidden.txt\n"),
+        (".github/ci.yml", "needle\n"),
+        (".gitignore", "*.gen\n"),
+        ("a.gen", "needle\n"),
+        ("a.log", "needle\n"),
+        ("b.rs", "one\nNeedle two\nthree\n"),
+        ("dist/x.js", "needle\n"),
+        ("hidden.txt", "needle\n"),
+        ("src/deep/c.rs", "// needle\r\nneedle(x);\r\n"),
+        ("src/d.ts", "no\nneedle\nneedle TODO\nend\n"),
+    ])
+}
+
+#[test]
+fn finds_in_order() {
+    let ground = sources();
+    ground.write("zero.bin", b"needle\0\n");
+    ground.write("../outside/far.txt", b"needle\n");
+    ground.link("../outside", "src/out");
+    ground.link("b.rs", "src/link.rs");
+    nix::unistd::mkfifo(ground.cwd.join("pipe").as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    check(
+        &ground,
+        json!({"pattern": "needle"}),
+        "Found 6 matches for pattern \"needle\" in path \".\":\n---\n\
+         File: .github/ci.yml\nL1: needle\n---\n\
+         File: b.rs\nL2: Needle two\n---\n\
+         File: src/d.ts\nL2: needle\nL3: needle TODO\n---\n\
+         File: src/deep/c.rs\nL1: // needle\nL2: needle(x);\n---",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle", "no_ignore": true, "names_only": true}),
+        "Found 7 files with matches for pattern \"needle\" in path \".\":\n\
+         .github/ci.yml\na.gen\na.log\nb.rs\ndist/x.js\nsrc/d.ts\nsrc/deep/c.rs",
+    );
+}
+
+#[test]
+fn parameters() {
+    let ground = sources();
+    check(
+        &ground,
+        json!({"pattern": "^needle$", "include_pattern": "*.{ts,rs}", "context": 1}),
+        "Found 1 match for pattern \"^needle$\" in path \".\" (filter: \"*.{ts,rs}\"):\n---\n\
+         File: src/d.ts\nL1- no\nL2: needle\nL3- needle TODO\n---",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle", "dir_path": "src", "exclude_pattern": "todo|//", "before": 1, "after": 0}),
+        "Found 2 matches for pattern \"needle\" in path \"src\":\n---\n\
+         File: src/d.ts\nL1- no\nL2: needle\n---\n\
+         File: src/deep/c.rs\nL1- // needle\nL2: needle(x);\n---",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle", "case_sensitive": true, "dir_path": "b.rs"}),
+        "No matches found for pattern \"needle\" in path \"b.rs\".",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle(", "fixed_strings": true, "after": 3}),
+        "Found 1 match for pattern \"needle(\" in path \".\":\n---\nFile: src/deep/c.rs\nL2: needle(x);\n---",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle\\(x\\);$", "before": 0}),
+        "Found 1 match for pattern \"needle\\(x\\);$\" in path \".\":\n---\nFile: src/deep/c.rs\nL2: needle(x);\n---",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle", "max_matches_per_file": 1, "dir_path": "src", "after": 1}),
+        "Found 2 matches for pattern \"needle\" in path \"src\":\n---\n\
+         File: src/d.ts\nL2: needle\nL3- needle TODO\n---\n\
+         File: src/deep/c.rs\nL1: // needle\nL2- needle(x);\n---",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle", "include_pattern": "*.log", "context": 0}),
+        "Found 1 match for pattern \"needle\" in path \".\" (filter: \"*.log\"):\n---\nFile: a.log\nL1: needle\n---",
+    );
+    check(
+        &ground,
+        json!({"pattern": "needle", "dir_path": "dist", "context": 0}),
+        "Found 1 match for pattern \"needle\" in path \"dist\":\n---\nFile: dist/x.js\nL1: needle\n---",
+    );
+    check(&ground, json!({"pattern": "x", "dir_path": "no"}), "search_path_not_found: Path does not exist: $W/no");
+    assert!(ground.said(&GrepSearch, &json!({"pattern": "a("})).starts_with("invalid_tool_params: Invalid regular"));
+    assert_eq!(ground.title(&GrepSearch, &json!({"pattern": "a+", "dir_path": "src"})), "'a+' within src");
+    assert_eq!(ground.title(&GrepSearch, &json!({"pattern": "a", "include_pattern": "*.rs"})), "'a' in *.rs within .");
+}
+
+#[test]
+fn few_matches_get_context() {
+    let text: String = (1..=200).map(|it| format!("line {it}.\n")).collect();
+    let ground = Ground::new(&[("f", &text)]);
+    let lines = |pattern: &str| ground.said(&GrepSearch, &json!({"pattern": pattern})).lines().count() - 4;
+    assert_eq!(lines("line 100\\."), 101);
+    assert_eq!(lines("line (50|100)\\."), 62);
+    assert_eq!(lines("line (50|100|120|150)\\."), 4);
+}
+
+#[test]
+fn stops_when_there_is_enough() {
+    let text = "needle\n".repeat(70);
+    let ground = Ground::new(&[]);
+    (0..400).for_each(|it| ground.write(&format!("{it:03}"), text.as_bytes()));
+    let first = ground.said(&GrepSearch, &json!({"pattern": "needle"}));
+    assert!(first.starts_with(
+        "Found 100 matches for pattern \"needle\" in path \".\" (results limited to 100 matches for performance):"
+    ));
+    assert!(first.ends_with("File: 001\n".to_owned().as_str()) || first.contains("File: 001\nL1: needle"));
+    assert!(!first.contains("File: 002") && !first.contains("L31: needle\n---") && first.contains("L30: needle\n---"));
+    for _ in 0..5 {
+        assert_eq!(ground.said(&GrepSearch, &json!({"pattern": "needle"})), first);
+    }
+    let three = ground.said(&GrepSearch, &json!({"pattern": "needle", "total_max_matches": 3, "after": 2}));
+    assert!(three.ends_with("File: 000\nL1: needle\nL2: needle\nL3: needle\nL4- needle\nL5- needle\n---"), "{three}");
+    let names = ground.said(&GrepSearch, &json!({"pattern": "needle", "names_only": true, "total_max_matches": 2}));
+    assert!(names.ends_with(":\n000\n001"), "{names}");
+}
+
+#[test]
+fn is_bounded_and_cancellable() {
+    let wide = format!("needle {}\n", "x".repeat(5000)).repeat(300);
+    let ground = Ground::new(&[("wide", &wide)]);
+    let said = ground.said(&GrepSearch, &json!({"pattern": "needle", "total_max_matches": 300}));
+    assert!(said.len() < 201 * 1024 && said.ends_with("... (more matches not shown; narrow the search)"));
+    assert!(said.lines().all(|it| it.len() < 2050));
+    ground.cancel.cancel();
+    check(&ground, json!({"pattern": "needle"}), "cancelled: The search was cancelled.");
+}

@@ -1,0 +1,191 @@
+//! The tool `list_directory`: what is in one folder.
+
+use std::fmt::Write;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde_json::{Value, json};
+
+use crate::{
+    base::{
+        fs::BoxFuture,
+        path::AbsPath,
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    world::{
+        disk::{self, DirEntry},
+        tools::{
+            Builtin, ToolContext,
+            params::{Params, invalid},
+            paths,
+            walk::{self, Matcher, Rules},
+        },
+    },
+};
+
+const MAX_ENTRIES: usize = 2000;
+
+pub struct ListDirectory;
+
+struct Call {
+    dir: AbsPath,
+    ignore: GlobSet,
+    rules: Rules,
+}
+
+impl Call {
+    fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
+        let params = Params::of(args)?;
+        let mut ignore = GlobSetBuilder::new();
+        for pattern in params.texts("ignore")? {
+            ignore.add(Glob::new(pattern).map_err(|it| invalid(format!("Invalid glob in 'ignore': {it}")))?);
+        }
+        let ignore = ignore.build().map_err(|it| invalid(it.to_string()))?;
+        let mut rules = Rules::of(ctx);
+        if let Some(it) = params.object("file_filtering_options")? {
+            rules.git = it.flag("respect_git_ignore")?.unwrap_or(rules.git);
+            rules.gemini = it.flag("respect_gemini_ignore")?.unwrap_or(rules.gemini);
+        }
+        Ok(Self { dir: params.path("dir_path", ctx)?, ignore, rules })
+    }
+}
+
+impl Builtin for ListDirectory {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "list_directory",
+            title: "ReadFolder",
+            description: "Lists the files and folders directly in a folder.",
+            kind: ToolKind::Search,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "dir_path": {"type": "string", "description": "Path of the folder."},
+                    "ignore": {
+                        "type": "array", "items": {"type": "string"}, "description": "Globs of names to leave out.",
+                    },
+                    "file_filtering_options": {
+                        "type": "object",
+                        "description": "Whether ignore files count (default true).",
+                        "properties": {
+                            "respect_git_ignore": {"type": "boolean"},
+                            "respect_gemini_ignore": {"type": "boolean"},
+                        },
+                    },
+                },
+                "required": ["dir_path"],
+            }),
+        }
+    }
+
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+        Box::pin(async move {
+            let call = Call::parse(args, ctx)?;
+            let target = paths::target(ctx, &call.dir, Access::Read, None).await?;
+            Ok(Targets { title: call.dir.shown_from(&ctx.cwd), paths: vec![target], command: None })
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        _base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let res = match Call::parse(args, ctx) {
+                Ok(call) => {
+                    let roots = ctx.roots.clone();
+                    paths::blocking(move || list(&call, &roots)).await.and_then(|it| it)
+                }
+                Err(it) => Err(it),
+            };
+            res.unwrap_or_else(ToolOutput::failed)
+        })
+    }
+}
+
+fn list(call: &Call, roots: &[AbsPath]) -> Result<ToolOutput, ToolError> {
+    let dir = &call.dir;
+    let missing = |_| ToolError::new("file_not_found", format!("Error: Directory not found: {dir}"));
+    if !disk::metadata(dir).map_err(missing)?.is_dir {
+        return Err(ToolError::new("path_is_not_a_directory", format!("Error: Path is not a directory: {dir}")));
+    }
+    let failed = |it| ToolError::new("ls_execution_error", format!("Error listing directory: {dir}: {it}"));
+    let mut entries = disk::read_dir(dir).map_err(failed)?;
+    if entries.is_empty() {
+        let text = format!("Directory {dir} is empty.");
+        return Ok(ToolOutput { summary: Some("Directory is empty.".to_owned()), ..ToolOutput::text(text) });
+    }
+    let real = disk::real_path(dir).map_err(failed)?;
+    let matcher = walk::top_of(&real, roots).map(|top| Matcher::new(&top, &real, call.rules));
+    let before = entries.len();
+    entries.retain(|it| {
+        let ignored = matcher.as_ref().is_some_and(|matcher| matcher.is_ignored(&real.join(&it.name), it.is_dir));
+        !ignored && !call.ignore.is_match(&it.name)
+    });
+    entries.sort_by(|a, b| b.is_dir.cmp(&a.is_dir).then_with(|| a.name.cmp(&b.name)));
+    Ok(report(dir, &entries, before - entries.len()))
+}
+
+fn report(dir: &AbsPath, entries: &[DirEntry], ignored: usize) -> ToolOutput {
+    let mut text = format!("Directory listing for {dir}:");
+    for it in entries.iter().take(MAX_ENTRIES) {
+        _ = match it.is_dir {
+            true => write!(text, "\n[DIR] {}", it.name),
+            false => write!(text, "\n{} ({} bytes)", it.name, it.len),
+        };
+    }
+    if let Some(more @ 1..) = entries.len().checked_sub(MAX_ENTRIES) {
+        _ = write!(text, "\n({more} more entries not shown)");
+    }
+    let mut summary = format!("Listed {} item(s).", entries.len());
+    if ignored > 0 {
+        _ = write!(text, "\n\n({ignored} ignored)");
+        _ = write!(summary, " ({ignored} ignored)");
+    }
+    ToolOutput { summary: Some(summary), ..ToolOutput::text(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ListDirectory;
+    use crate::world::tools::testing::Ground;
+
+    #[test]
+    fn lists() {
+        let ground = Ground::new(&[
+            (".gitignore", "*.o\nout/"),
+            ("b.txt", "four"),
+            ("a.o", ""),
+            ("out/x", ""),
+            ("src/x", ""),
+            ("z/.keep", ""),
+        ]);
+        let check = |args, expected: &str| assert_eq!(ground.said(&ListDirectory, &args), expected, "{args}");
+        check(
+            json!({"dir_path": "."}),
+            "Directory listing for $W:\n[DIR] src\n[DIR] z\n.gitignore (8 bytes)\nb.txt (4 bytes)\n\n(2 ignored)",
+        );
+        check(
+            json!({"dir_path": "", "ignore": []}),
+            "invalid_tool_params: The 'dir_path' parameter must be non-empty.",
+        );
+        check(
+            json!({"dir_path": ".", "ignore": ["*.txt", "z"], "file_filtering_options": {"respect_git_ignore": false}}),
+            "Directory listing for $W:\n[DIR] out\n[DIR] src\n.gitignore (8 bytes)\na.o (0 bytes)\n\n(2 ignored)",
+        );
+        check(json!({"dir_path": "nope"}), "file_not_found: Error: Directory not found: $W/nope");
+        check(json!({"dir_path": "b.txt"}), "path_is_not_a_directory: Error: Path is not a directory: $W/b.txt");
+        assert_eq!(ground.title(&ListDirectory, &json!({"dir_path": "src"})), "src");
+    }
+
+    #[test]
+    fn is_bounded() {
+        let ground = Ground::new(&[]);
+        assert_eq!(ground.said(&ListDirectory, &json!({"dir_path": "."})), "Directory $W is empty.");
+        (0..2005).for_each(|it| ground.write(&it.to_string(), b""));
+        assert!(ground.said(&ListDirectory, &json!({"dir_path": "."})).ends_with("\n(5 more entries not shown)"));
+    }
+}

@@ -1,0 +1,140 @@
+//! Paths of calls: where they really lead, whether that is the session's ground, and what to say when they do not.
+
+use std::io::{self, ErrorKind};
+
+use crate::{
+    base::{
+        fs::FsError,
+        path::AbsPath,
+        tool::{Access, TargetPath, ToolError},
+    },
+    world::{disk, tools::ToolContext},
+};
+
+/// Runs blocking work where it does not hold up the loop.
+pub async fn blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    tokio::task::spawn_blocking(act).await.map_err(|it| ToolError::new("unhandled_exception", it.to_string()))
+}
+
+/// What policy gets to see of a path. A path that cannot be resolved is an error: nobody could judge it.
+pub async fn target(
+    ctx: &ToolContext,
+    path: &AbsPath,
+    access: Access,
+    line: Option<u32>,
+) -> Result<TargetPath, ToolError> {
+    let (path, roots, scratch) = (path.clone(), ctx.roots.clone(), ctx.scratch.clone());
+    blocking(move || {
+        let real = disk::real_path(&path).map_err(|it| io_error(&path, &it))?;
+        let scratch = disk::real_path(&scratch).unwrap_or(scratch);
+        let in_roots = roots.iter().any(|it| real.is_within(it)) || real.is_within(&scratch);
+        Ok(TargetPath { path, real, access, line, in_roots })
+    })
+    .await?
+}
+
+/// `FsError` in the words of tool errors; `other` is the kind for what has no name.
+pub fn fs_error(error: &FsError, other: &str) -> ToolError {
+    let kind = match error {
+        FsError::NotFound(_) => "file_not_found",
+        FsError::IsDirectory(_) => "target_is_directory",
+        FsError::Denied(_) => "permission_denied",
+        FsError::NoSpace(_) => "no_space_left",
+        FsError::Other { .. } => other,
+    };
+    ToolError::new(kind, error.to_string())
+}
+
+/// An `io::Error` about `path` in the words of tool errors.
+pub fn io_error(path: &AbsPath, error: &io::Error) -> ToolError {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            ToolError::new("file_not_found", format!("File not found: {path}"))
+        }
+        ErrorKind::PermissionDenied => ToolError::new("permission_denied", format!("Permission denied: {path}")),
+        _ => ToolError::new("execution_failed", format!("{path}: {error}")),
+    }
+}
+
+/// "File not found", with the entry of the same folder that was probably meant. Blocks.
+pub fn not_found(path: &AbsPath, cwd: &AbsPath) -> ToolError {
+    let hint = nearest_sibling(path).map(|it| format!(" Did you mean {}?", it.shown_from(cwd)));
+    ToolError::new("file_not_found", format!("File not found: {path}.{}", hint.unwrap_or_default()))
+}
+
+fn nearest_sibling(path: &AbsPath) -> Option<AbsPath> {
+    let parent = path.parent()?;
+    let Ok(entries) = disk::read_dir(&parent) else {
+        // The folder itself may be what is misspelt.
+        let right = nearest_sibling(&parent)?.join(path.as_path().file_name()?);
+        return disk::metadata(&right).is_ok().then_some(right);
+    };
+    let wanted = path.as_path().file_name()?.to_string_lossy().to_lowercase();
+    let scored = entries.into_iter().map(|it| (similarity(&wanted, &it.name.to_lowercase()), it.name));
+    let best = scored.filter(|it| it.0 >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))?;
+    Some(parent.join(best.1))
+}
+
+/// How alike two names are, 0 to 1: pairs of neighbouring characters that both have.
+fn similarity(a: &str, b: &str) -> f64 {
+    let pairs = |it: &str| it.chars().zip(it.chars().skip(1)).collect::<Vec<_>>();
+    let (a, mut b) = (pairs(a), pairs(b));
+    let total = a.len() + b.len();
+    let mut shared = 0;
+    for pair in a {
+        if let Some(at) = b.iter().position(|it| *it == pair) {
+            b.swap_remove(at);
+            shared += 1;
+        }
+    }
+    if total == 0 { 0.0 } else { f64::from(shared) * 2.0 / total as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        base::tool::Access,
+        world::tools::{paths, testing::Ground},
+    };
+
+    #[test]
+    fn links_out_of_the_roots_are_told() {
+        let ground = Ground::new(&[("a/in.txt", "x"), ("../outside/secret", "x")]);
+        ground.link("a/in.txt", "good");
+        ground.link("../outside/secret", "bad");
+        ground.link("../outside", "dir");
+        ground.link("../outside/not-yet", "dangling");
+        ground.link("loop", "loop");
+        let check = |path: &str, real: Option<&str>, in_roots: bool| {
+            let ctx = ground.ctx();
+            let res = ground.block_on(paths::target(&ctx, &ctx.cwd.join(path), Access::Read, None));
+            let got = res.ok().map(|it| {
+                assert_eq!(it.in_roots, in_roots, "{path}");
+                it.real
+            });
+            assert_eq!(got, real.map(|it| ctx.cwd.join(it)), "{path}");
+        };
+        check("a/in.txt", Some("a/in.txt"), true);
+        check("good", Some("a/in.txt"), true);
+        check("bad", Some("../outside/secret"), false);
+        check("dir/new/file", Some("../outside/new/file"), false);
+        check("dangling", Some("../outside/not-yet"), false);
+        check("new/deep/file", Some("new/deep/file"), true);
+        check("../outside/secret", Some("../outside/secret"), false);
+        check("../scratch/out", Some("../scratch/out"), true);
+        check("loop", None, false);
+    }
+
+    #[test]
+    fn hints_at_the_nearest_name() {
+        let ground = Ground::new(&[("src/main.rs", "x"), ("src/mode.rs", "x")]);
+        let check = |path: &str, expected: &str| {
+            let cwd = ground.ctx().cwd;
+            let message = paths::not_found(&cwd.join(path), &cwd).message;
+            assert_eq!(message.replace(&cwd.to_string(), ""), expected);
+        };
+        check("src/man.rs", "File not found: /src/man.rs. Did you mean src/main.rs?");
+        check("srcs/mode.rs", "File not found: /srcs/mode.rs. Did you mean src/mode.rs?");
+        check("src/zebra.py", "File not found: /src/zebra.py.");
+    }
+}

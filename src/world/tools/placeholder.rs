@@ -1,0 +1,44 @@
+//! Finds "rest of code ..." lines: where a model left text out, writing it would delete what it meant to keep.
+
+const PHRASES: &[&str] = &[
+    "rest of",
+    "rest of method",
+    "rest of methods",
+    "rest of code",
+    "unchanged code",
+    "unchanged method",
+    "unchanged methods",
+];
+
+/// Whether `text` has a placeholder that `allowed`, the text it stands for, does not have.
+pub fn is_in(text: &str, allowed: &str) -> bool {
+    text.lines().filter_map(phrase).any(|it| !allowed.lines().any(|line| phrase(line) == Some(it)))
+}
+
+/// The phrase, if the line is nothing but one with dots behind it, perhaps as a comment or in parentheses.
+fn phrase(line: &str) -> Option<&'static str> {
+    let line = line.trim();
+    let line = line.strip_prefix("//").unwrap_or(line).trim();
+    let line = line.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(line).trim();
+    let (words, rest) = line.split_once("...")?;
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    PHRASES.iter().find(|it| **it == words && rest.chars().all(|it| it == '.')).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_in;
+
+    #[test]
+    fn finds_placeholders_only() {
+        let check = |text: &str, expected: bool| assert_eq!(is_in(text, ""), expected, "{text}");
+        check("fn a() {}\n// rest of code ...\n", true);
+        check("  (Rest of  methods ....)", true);
+        check("unchanged code...", true);
+        check("let s = \"rest of code ...\";", false);
+        check("// the rest of code ...", false);
+        check("rest of code ... follows", false);
+        check("rest of code", false);
+        assert!(!is_in("// rest of code ...", "x\nrest of code...\n"));
+    }
+}

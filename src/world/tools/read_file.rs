@@ -1,0 +1,346 @@
+//! The tool `read_file`: a text file or a part of it, or a picture, a PDF or a sound as such.
+
+use std::{fmt::Write, ops::Range};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+
+use crate::{
+    base::{
+        content::Part,
+        fs::BoxFuture,
+        path::AbsPath,
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    world::{
+        disk,
+        tools::{
+            Builtin, ToolContext,
+            params::{Params, invalid},
+            paths, text_file,
+            walk::{self, Rules},
+        },
+    },
+};
+
+const MAX_LINES: usize = 2000;
+const MAX_LINE_CHARS: usize = 2000;
+const MAX_SVG_BYTES: usize = 1024 * 1024;
+
+/// What models take as it is, by extension.
+const MEDIA: &[(&str, &str)] = &[
+    ("aac", "audio/aac"),
+    ("aiff", "audio/aiff"),
+    ("avi", "video/x-msvideo"),
+    ("bmp", "image/bmp"),
+    ("flac", "audio/flac"),
+    ("gif", "image/gif"),
+    ("heic", "image/heic"),
+    ("heif", "image/heif"),
+    ("jpeg", "image/jpeg"),
+    ("jpg", "image/jpeg"),
+    ("m4a", "audio/mp4"),
+    ("mov", "video/quicktime"),
+    ("mp3", "audio/mp3"),
+    ("mp4", "video/mp4"),
+    ("mpeg", "video/mpeg"),
+    ("mpg", "video/mpeg"),
+    ("ogg", "audio/ogg"),
+    ("pdf", "application/pdf"),
+    ("png", "image/png"),
+    ("wav", "audio/wav"),
+    ("webm", "video/webm"),
+    ("webp", "image/webp"),
+];
+
+/// Sounds that no model takes.
+const UNSUPPORTED_AUDIO: &[&str] = &["amr", "mid", "midi", "opus", "ra", "wma"];
+
+pub struct ReadFile;
+
+struct Call {
+    path: AbsPath,
+    start: Option<usize>,
+    end: Option<usize>,
+}
+
+impl Call {
+    fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
+        let params = Params::of(args)?;
+        let path = params.path("file_path", ctx)?;
+        let (start, end) = (params.count("start_line", 1)?, params.count("end_line", 1)?);
+        match (start, end) {
+            (Some(start), Some(end)) if start > end => {
+                Err(invalid(format!("start_line ({start}) cannot be greater than end_line ({end})")))
+            }
+            _ => Ok(Self { path, start, end }),
+        }
+    }
+
+    fn title(&self, cwd: &AbsPath) -> String {
+        let path = self.path.shown_from(cwd);
+        match (self.start, self.end) {
+            (None, None) => path,
+            (Some(start), None) => format!("{path} (from line {start})"),
+            (start, Some(end)) => format!("{path} (lines {}-{end})", start.unwrap_or(1)),
+        }
+    }
+}
+
+impl Builtin for ReadFile {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "read_file",
+            title: "ReadFile",
+            description: "Reads a text file (2000 lines at most; use start_line and end_line for more), image, PDF, \
+                          audio or video file.",
+            kind: ToolKind::Read,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "file_path": {"type": "string", "description": "Path of the file."},
+                    "start_line": {"type": "integer", "minimum": 1, "description": "First line, 1-based."},
+                    "end_line": {"type": "integer", "minimum": 1, "description": "Last line, inclusive."},
+                },
+                "required": ["file_path"],
+            }),
+        }
+    }
+
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+        Box::pin(async move {
+            let call = Call::parse(args, ctx)?;
+            let line = call.start.and_then(|it| u32::try_from(it).ok());
+            let target = paths::target(ctx, &call.path, Access::Read, line).await?;
+            Ok(Targets { title: call.title(&ctx.cwd), paths: vec![target], command: None })
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        _base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move { read(args, ctx).await.unwrap_or_else(ToolOutput::failed) })
+    }
+}
+
+async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let call = Call::parse(args, ctx)?;
+    let shown = call.path.shown_from(&ctx.cwd);
+    check_ignored(&call.path, ctx).await?;
+    let Some(bytes) = text_file::load(ctx, &call.path).await? else {
+        let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
+        return Err(paths::blocking(move || paths::not_found(&path, &cwd)).await?);
+    };
+    let extension = call.path.as_path().extension().map(|it| it.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if extension == "svg" && bytes.len() > MAX_SVG_BYTES {
+        return Ok(skipped(format!("Cannot display content of SVG file larger than 1MB: {shown}")));
+    }
+    let media = MEDIA.iter().find(|it| it.0 == extension).map(|it| it.1);
+    let file = text_file::decode(&bytes);
+    match (media, file) {
+        // A picture that is text is a pointer to one (git-lfs); a PDF may well be all ASCII.
+        (Some(mime), file) if file.is_none() || bytes.starts_with(b"%PDF") => media_output(mime, &call.path, ctx).await,
+        (_, None) if UNSUPPORTED_AUDIO.contains(&extension.as_str()) => {
+            Err(ToolError::new("read_content_failure", format!("Audio format .{extension} is not supported: {shown}")))
+        }
+        (_, None) => Ok(skipped(format!("Cannot display content of binary file: {shown}"))),
+        (_, Some(file)) => text_output(&file.text, &call, &shown),
+    }
+}
+
+async fn check_ignored(path: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
+    let (asked, roots, rules) = (path.clone(), ctx.roots.clone(), Rules::of(ctx));
+    let ignored = paths::blocking(move || {
+        let real = disk::real_path(&asked).unwrap_or(asked);
+        walk::top_of(&real, &roots).is_some_and(|top| walk::is_ignored(&top, &real, false, rules))
+    });
+    match ignored.await? {
+        true => Err(invalid(format!("File path '{path}' is ignored by configured ignore patterns."))),
+        false => Ok(()),
+    }
+}
+
+fn skipped(text: String) -> ToolOutput {
+    ToolOutput { summary: Some(text.clone()), ..ToolOutput::text(text) }
+}
+
+async fn media_output(mime: &str, path: &AbsPath, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    // From disk, not through `ctx.fs`: an editor hands out text, which spoils bytes.
+    let from_disk = ToolContext { fs: std::sync::Arc::new(disk::DiskFs), ..ctx.clone() };
+    let bytes = text_file::load(&from_disk, path).await?.unwrap_or_default();
+    let data = BASE64_STANDARD.encode(bytes).into();
+    let what = mime.split('/').next().filter(|it| *it != "application").unwrap_or("pdf");
+    Ok(ToolOutput {
+        content: vec![Part::Media { mime: mime.to_owned(), data, uri: Some(format!("file://{path}")) }],
+        summary: Some(format!("Read {what} file: {}", path.shown_from(&ctx.cwd))),
+        ..ToolOutput::default()
+    })
+}
+
+fn text_output(text: &str, call: &Call, shown: &str) -> Result<ToolOutput, ToolError> {
+    let text = text_file::to_lf(text);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let total = lines.len();
+    let from = call.start.unwrap_or(1) - 1;
+    if from > 0 && from >= total {
+        return Err(invalid(format!("start_line {} is past the end of {shown}, which has {total} lines.", from + 1)));
+    }
+    let limit = from.saturating_add(MAX_LINES);
+    let range = from..call.end.unwrap_or(limit).min(limit).min(total);
+    let mut shortened = false;
+    let mut body = String::new();
+    for line in lines.get(range.clone()).unwrap_or_default() {
+        shortened |= push_line(&mut body, line);
+    }
+    if range == (0..total) && !shortened {
+        return Ok(ToolOutput::text(body));
+    }
+    let mut summary = format!("Read lines {}-{} of {total} from {shown}", range.start + 1, range.end);
+    if shortened {
+        summary.push_str(" (some lines were shortened)");
+    }
+    Ok(ToolOutput { summary: Some(summary), ..ToolOutput::text(header(&range, total, shortened) + &body) })
+}
+
+/// Whether the line had to be cut.
+fn push_line(body: &mut String, line: &str) -> bool {
+    let cut = line.char_indices().nth(MAX_LINE_CHARS).filter(|it| line.get(it.0..) != Some("\n"));
+    let Some((at, _)) = cut else {
+        body.push_str(line);
+        return false;
+    };
+    body.push_str(line.get(..at).unwrap_or_default());
+    body.push_str("... [truncated]");
+    body.push_str(if line.ends_with('\n') { "\n" } else { "" });
+    true
+}
+
+fn header(range: &Range<usize>, total: usize, shortened: bool) -> String {
+    let mut res = String::from("IMPORTANT: The file content has been truncated.\n");
+    let note = if shortened { " (some lines were shortened)" } else { "" };
+    _ = writeln!(res, "Status: Showing lines {}-{} of {total} total lines{note}.", range.start + 1, range.end);
+    if range.end < total {
+        _ = writeln!(
+            res,
+            "Action: To read more of the file, you can use the 'start_line' and 'end_line' parameters in a subsequent \
+             'read_file' call. For example, to read the next section of the file, use start_line: {}.",
+            range.end + 1
+        );
+    }
+    res.push_str("\n--- FILE CONTENT (truncated) ---\n");
+    res
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::ReadFile;
+    use crate::{base::content::Part, world::tools::testing::Ground};
+
+    fn check(ground: &Ground, args: Value, expected: &str) {
+        assert_eq!(ground.said(&ReadFile, &args), expected, "{args}");
+    }
+
+    #[test]
+    fn reads_text() {
+        let ground = Ground::new(&[("a.txt", "one\r\ntwo\r\n"), ("empty", ""), (".gitignore", "*.o"), ("x.o", "x")]);
+        ground.write("wide.txt", b"\xff\xfeh\0i\0");
+        ground.write("latin.txt", b"caf\xe9");
+        ground.write("a.bin", b"\0\x01\x02");
+        ground.write("lfs.png", b"version https://git-lfs.github.com/spec/v1\n");
+        check(&ground, json!({"file_path": "a.txt"}), "one\ntwo\n");
+        check(&ground, json!({"file_path": ground.cwd.join("a.txt").to_string()}), "one\ntwo\n");
+        check(&ground, json!({"file_path": "empty"}), "");
+        check(&ground, json!({"file_path": "wide.txt"}), "hi");
+        check(&ground, json!({"file_path": "latin.txt"}), "café");
+        check(&ground, json!({"file_path": "lfs.png"}), "version https://git-lfs.github.com/spec/v1\n");
+        check(&ground, json!({"file_path": "a.bin"}), "Cannot display content of binary file: a.bin");
+        check(
+            &ground,
+            json!({"file_path": "x.o"}),
+            "invalid_tool_params: File path '$W/x.o' is ignored by configured ignore patterns.",
+        );
+        check(&ground, json!({"file_path": "b.txt"}), "file_not_found: File not found: $W/b.txt. Did you mean a.txt?");
+        check(&ground, json!({"file_path": "."}), "target_is_directory: Path is a directory, not a file: $W");
+        check(
+            &ground,
+            json!({"file_path": "a.txt", "start_line": 3, "end_line": 2}),
+            "invalid_tool_params: start_line (3) cannot be greater than end_line (2)",
+        );
+        check(
+            &ground,
+            json!({"file_path": "a.txt", "start_line": 0}),
+            "invalid_tool_params: params/start_line must be >= 1",
+        );
+        check(
+            &ground,
+            json!({"file_path": "a.txt", "start_line": 3}),
+            "invalid_tool_params: start_line 3 is past the end of a.txt, which has 2 lines.",
+        );
+        check(&ground, json!({}), "invalid_tool_params: params must have required property 'file_path'");
+    }
+
+    #[test]
+    fn shows_parts() {
+        let lines: String = (1..=2500).map(|it| format!("l{it}\n")).collect();
+        let long = "x".repeat(2001);
+        let ground = Ground::new(&[("many", &lines), ("long", &long), ("fits", &format!("{}\n", &long[1..]))]);
+        let said = ground.said(&ReadFile, &json!({"file_path": "many"}));
+        assert!(said.starts_with(
+            "IMPORTANT: The file content has been truncated.\nStatus: Showing lines 1-2000 of 2500 total lines.\n\
+             Action: To read more"
+        ));
+        assert!(said.contains("use start_line: 2001.\n\n--- FILE CONTENT (truncated) ---\nl1\nl2\n"));
+        assert!(said.ends_with("\nl2000\n"));
+        check(
+            &ground,
+            json!({"file_path": "many", "start_line": 2499, "end_line": 9999}),
+            "IMPORTANT: The file content has been truncated.\nStatus: Showing lines 2499-2500 of 2500 total lines.\n\n\
+             --- FILE CONTENT (truncated) ---\nl2499\nl2500\n",
+        );
+        let output = ground.run(&ReadFile, &json!({"file_path": "long"}));
+        assert_eq!(output.summary.unwrap(), "Read lines 1-1 of 1 from long (some lines were shortened)");
+        assert!(ground.said(&ReadFile, &json!({"file_path": "long"})).ends_with("xx... [truncated]"));
+        check(&ground, json!({"file_path": "fits"}), &format!("{}\n", &long[1..]));
+        let title = |args| ground.title(&ReadFile, &args);
+        assert_eq!(title(json!({"file_path": "many", "start_line": 2, "end_line": 4})), "many (lines 2-4)");
+        assert_eq!(title(json!({"file_path": "many", "start_line": 2})), "many (from line 2)");
+        assert_eq!(title(json!({"file_path": "many"})), "many");
+    }
+
+    #[test]
+    fn media_come_as_they_are() {
+        let ground = Ground::new(&[("a.pdf", "%PDF-1.4")]);
+        ground.write("a.PNG", b"\x89PNG\r\n\x1a\n\0\0");
+        ground.write("a.wma", b"\0\0");
+        for (name, expected) in [("a.pdf", "application/pdf"), ("a.PNG", "image/png")] {
+            let output = ground.run(&ReadFile, &json!({"file_path": name}));
+            assert!(matches!(output.content.first().unwrap(), Part::Media { mime, .. } if mime == expected));
+        }
+        check(
+            &ground,
+            json!({"file_path": "a.wma"}),
+            "read_content_failure: Audio format .wma is not supported: a.wma",
+        );
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn giants_and_devices_are_refused_at_once() {
+        let ground = Ground::new(&[("sparse", "")]);
+        let file = std::fs::File::options().write(true).open(ground.cwd.join("sparse")).unwrap();
+        file.set_len(1 << 30).unwrap();
+        nix::unistd::mkfifo(ground.cwd.join("pipe").as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        check(
+            &ground,
+            json!({"file_path": "sparse"}),
+            "file_too_large: File size exceeds the 20MB limit: $W/sparse (1024.00MB). Use grep_search or a shell command.",
+        );
+        check(&ground, json!({"file_path": "pipe"}), "read_content_failure: Not a regular file: $W/pipe");
+        check(&ground, json!({"file_path": "/dev/zero"}), "read_content_failure: Not a regular file: /dev/zero");
+    }
+}

@@ -1,0 +1,234 @@
+//! The tool `replace`: one text for another within a file, exactly if possible, forgivingly if not.
+
+mod fuzzy;
+mod lines;
+mod nearest;
+mod strategies;
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    base::{
+        fs::BoxFuture,
+        path::AbsPath,
+        text::first_line,
+        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    world::tools::{
+        Builtin, ToolContext,
+        change::Change,
+        params::{Params, invalid},
+        paths, placeholder,
+        replace::{
+            lines::Edit,
+            strategies::{Query, STRATEGIES},
+        },
+        text_file::{self, TextFile},
+    },
+};
+
+const TITLE_CHARS: usize = 30;
+/// How many places of an ambiguous text are named.
+const MAX_PLACES: usize = 20;
+
+pub struct Replace;
+
+#[derive(Clone)]
+struct Call {
+    path: AbsPath,
+    /// With LF only, as everything that is compared.
+    old: String,
+    new: String,
+    all: bool,
+}
+
+impl Call {
+    fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
+        let params = Params::of(args)?;
+        let path = params.path("file_path", ctx)?;
+        let (old, new) = (params.text("old_string")?, params.text("new_string")?);
+        params.opt_text("instruction")?;
+        let all = params.flag("allow_multiple")?.unwrap_or(false);
+        if placeholder::is_in(new, old) {
+            return Err(invalid(
+                "`new_string` contains an omission placeholder (for example 'rest of methods ...'). Provide exact \
+                 literal replacement text.",
+            ));
+        }
+        Ok(Self { path, old: text_file::to_lf(old).into_owned(), new: text_file::to_lf(new).into_owned(), all })
+    }
+
+    fn title(&self, cwd: &AbsPath) -> String {
+        let path = self.path.shown_from(cwd);
+        match self.old.is_empty() {
+            true => format!("Create {path}"),
+            false => {
+                format!("{path}: {} => {}", first_line(&self.old, TITLE_CHARS), first_line(&self.new, TITLE_CHARS))
+            }
+        }
+    }
+}
+
+impl Builtin for Replace {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "replace",
+            title: "Edit",
+            description: "Replaces text in a file. old_string must name one place: give a few lines of context, \
+                          exactly as in the file. An empty old_string creates a file.",
+            kind: ToolKind::Edit,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "file_path": {"type": "string", "description": "Path of the file."},
+                    "instruction": {"type": "string", "description": "What the change is for."},
+                    "old_string": {"type": "string", "description": "Literal text to replace, unescaped."},
+                    "new_string": {"type": "string", "description": "Literal text to put there, complete."},
+                    "allow_multiple": {"type": "boolean", "description": "Replace every occurrence."},
+                },
+                "required": ["file_path", "old_string", "new_string"],
+            }),
+        }
+    }
+
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+        Box::pin(async move {
+            let call = Call::parse(args, ctx)?;
+            let target = paths::target(ctx, &call.path, Access::Write, None).await?;
+            Ok(Targets { title: call.title(&ctx.cwd), paths: vec![target], command: None })
+        })
+    }
+
+    fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Preview, ToolError>> {
+        Box::pin(async move { Ok(plan(args, None, ctx).await?.0.preview()) })
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let res = match plan(args, base, ctx).await {
+                Ok((change, done)) => change.make(ctx, done).await,
+                Err(it) => Err(it),
+            };
+            res.unwrap_or_else(ToolOutput::failed)
+        })
+    }
+}
+
+/// The change, and what to say once it is made.
+async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<(Change, String), ToolError> {
+    let call = Call::parse(args, ctx)?;
+    let bytes = text_file::load(ctx, &call.path).await?;
+    text_file::check_base(&call.path, base, bytes.as_deref())?;
+    let path = &call.path;
+    let Some(bytes) = bytes else {
+        if call.old.is_empty() {
+            return Ok(creation(call));
+        }
+        let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
+        let mut error = paths::blocking(move || paths::not_found(&path, &cwd)).await?;
+        error.message.push_str(" Cannot apply edit. Use an empty old_string to create a new file.");
+        return Err(error);
+    };
+    if call.old.is_empty() {
+        let message = format!("Failed to edit. Attempted to create a file that already exists: {path}");
+        return Err(ToolError::new("attempt_to_create_existing_file", message));
+    }
+    let cancel = ctx.cancel.clone();
+    // Fuzzy matching may take a while.
+    paths::blocking(move || edit(&call, &bytes, &cancel)).await?
+}
+
+fn creation(call: Call) -> (Change, String) {
+    let done = format!("Created new file: {} with provided content.", call.path);
+    let (bytes, after) = (call.new.clone().into_bytes(), call.new.into());
+    (Change { path: call.path, before: None, after, bytes, base: BaseHash(None) }, done)
+}
+
+fn edit(call: &Call, bytes: &[u8], cancel: &CancellationToken) -> Result<(Change, String), ToolError> {
+    let path = &call.path;
+    let unfit = |why: &str| ToolError::new("edit_preparation_failure", format!("Failed to edit {path}: {why}."));
+    let file = text_file::decode(bytes).ok_or_else(|| unfit("it is a binary file"))?;
+    if file.lossy {
+        return Err(unfit("it has bytes that are not text, which an edit would destroy"));
+    }
+    if call.old == call.new {
+        let message = format!("No changes to apply. The old_string and new_string are identical in file: {path}");
+        return Err(ToolError::new("edit_no_change", message));
+    }
+    let text = text_file::to_lf(&file.text);
+    let query = Query::new(&text, &call.old, &call.new, cancel);
+    let (strategy, edits) = find(&query);
+    check_count(call, &query, &edits)?;
+    let after = lines::apply(&file.text, &edits, file.is_crlf());
+    if after == file.text {
+        let message =
+            format!("No changes to apply. The new content is identical to the current content in file: {path}");
+        return Err(ToolError::new("edit_no_change", message));
+    }
+    let mut done = format!("Successfully modified file: {path} ({} replacements).", edits.len());
+    if strategy == "fuzzy" {
+        _ = write!(done, " Applied fuzzy match at lines {}.", places(&query, &edits, true));
+    }
+    let bytes_after = file.encode(&after).map_err(|it| unfit(&it))?;
+    let TextFile { text: before, .. } = file;
+    let base = text_file::hash(Some(bytes));
+    let change =
+        Change { path: path.clone(), before: Some(before.into()), after: after.into(), bytes: bytes_after, base };
+    Ok((change, done))
+}
+
+/// What the first strategy that finds anything finds.
+fn find(query: &Query<'_>) -> (&'static str, Vec<Edit>) {
+    let mut found = STRATEGIES.iter().map(|(name, strategy)| (*name, strategy(query)));
+    found.find(|it| !it.1.is_empty()).unwrap_or_default()
+}
+
+fn check_count(call: &Call, query: &Query<'_>, edits: &[Edit]) -> Result<(), ToolError> {
+    let path = &call.path;
+    match edits.len() {
+        0 if query.cancel.is_cancelled() => Err(ToolError::new("cancelled", "The edit was cancelled.")),
+        0 => {
+            let mut message = format!(
+                "Failed to edit, 0 occurrences found for old_string in {path}. Ensure you're not escaping content \
+                 incorrectly and check whitespace, indentation, and context. Use read_file tool to verify."
+            );
+            message.push_str(&nearest::hint(query));
+            Err(ToolError::new("edit_no_occurrence_found", message))
+        }
+        1 => Ok(()),
+        _ if call.all => Ok(()),
+        count => {
+            let message = format!(
+                "Failed to edit, Expected 1 occurrence but found {count} for old_string in file: {path}, at lines {}. \
+                 Add context that names one of them, or, to replace them all, set 'allow_multiple' to true.",
+                places(query, edits, false)
+            );
+            Err(ToolError::new("edit_expected_occurrence_mismatch", message))
+        }
+    }
+}
+
+/// Line numbers of `edits`, such as `3, 7`, or `3-4, 7-8` with ends.
+fn places(query: &Query<'_>, edits: &[Edit], ends: bool) -> String {
+    let line = |at: usize| query.lines.partition_point(|it| it.end < at) + 1;
+    let place = |it: &Edit| match ends {
+        true => format!("{}-{}", line(it.range.start), line(it.range.end)),
+        false => line(it.range.start).to_string(),
+    };
+    let mut res = edits.iter().take(MAX_PLACES).map(place).collect::<Vec<_>>().join(", ");
+    if edits.len() > MAX_PLACES {
+        res.push_str(", …");
+    }
+    res
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The edit corpus: a file, what is to become what, and the file or the complaint that results.
+
+use serde_json::{Value, json};
+
+use super::Replace;
+use crate::{
+    base::tool::Display,
+    world::tools::{Builtin, testing::Ground},
+};
+
+#[track_caller]
+fn check_with(before: &str, old: &str, new: &str, all: bool, expected: Result<&str, &str>) {
+    let ground = Ground::new(&[("f", before)]);
+    let args = json!({"file_path": "f", "old_string": old, "new_string": new, "allow_multiple": all});
+    let said = ground.said(&Replace, &args);
+    let after = String::from_utf8(ground.read("f")).unwrap();
+    match expected {
+        Ok(expected) => assert_eq!(after, expected, "{said}"),
+        Err(expected) => {
+            assert_eq!(after, before);
+            assert!(said.starts_with(expected), "{said}\nis not\n{expected}");
+        }
+    }
+}
+
+#[track_caller]
+fn check(before: &str, old: &str, new: &str, after: &str) {
+    check_with(before, old, new, false, Ok(after));
+}
+
+#[track_caller]
+fn check_error(before: &str, old: &str, new: &str, error: &str) {
+    check_with(before, old, new, false, Err(error));
+}
+
+#[test]
+fn exact() {
+    check("a b c\n", "b", "x", "a x c\n");
+    check("cost: 5\n", "5", "$1 $& $$ \\0", "cost: $1 $& $$ \\0\n");
+    check("a\tb\n", "\tb", "\t\tc", "a\t\tc\n");
+    check("a\nb\nc\n", "b\n", "", "a\nc\n");
+    check("ñandú\n", "ñ", "Ñ", "Ñandú\n");
+    check_with("a a a\n", "a", "b", true, Ok("b b b\n"));
+    check_with("aaa\n", "aa", "b", true, Ok("ba\n"));
+}
+
+#[test]
+fn line_ends_round_trip() {
+    check("a\r\nb\r\nc\r\n", "a\nb", "a\nx\nb", "a\r\nx\r\nb\r\nc\r\n");
+    check("a\r\nb\r\n", "a\r\nb", "c\r\nd", "c\r\nd\r\n");
+    check("\u{feff}a\r\nb", "b", "c", "\u{feff}a\r\nc");
+    // Lines that are not touched keep their own ends.
+    check("a\r\nb\nc\r\nd\r\n", "c", "x\ny", "a\r\nb\nx\r\ny\r\nd\r\n");
+    check("a\nb\nc\r\n", "b", "x\ny", "a\nx\ny\nc\r\n");
+    check("a\rb\n", "b", "c", "a\rc\n");
+    check("a\nb\n", "b\n", "c", "a\nc\n");
+    check("a\nb", "b", "c\n", "a\nc");
+    check("a\nb", "b", "b\n", "a\nb\n");
+    check("a\nb\n", "b\n", "b", "a\nb");
+    check("a\n", "a\n", "", "");
+}
+
+#[test]
+fn flexible() {
+    check(
+        "fn f() {\n    a();\n    b();\n}\n",
+        "a();\n  b();\n",
+        "x();\n  y();\n",
+        "fn f() {\n    x();\n      y();\n}\n",
+    );
+    check("{\n\ta();  \n\tb();\n}\n", "    a();\n    b();", "    a();\n    c();", "{\n\ta();\n\tc();\n}\n");
+    check("{\r\n    a();\r\n    b();\r\n}\r\n", "  a();\n  b();", "  c();", "{\r\n    c();\r\n}\r\n");
+    check("{\n  a\n\n  b\n}\n", "a\n    \n b\n", "a\n\nc\n", "{\n  a\n\n  c\n}\n");
+    check("x\n  a\n  b\ny\n", "a\nb\n", "", "x\ny\n");
+    check_with("  a\n  b\n-\n\ta\n\tb\n", "a\nb", "c", true, Ok("  c\n-\n\tc\n"));
+}
+
+#[test]
+fn tokens() {
+    check(
+        "let v = f( a , b );\n",
+        "let v=f(a,b );",
+        "let v = g();",
+        "let v = f( a , b );\n".replace("f( a , b )", "g()").as_str(),
+    );
+    check(
+        "    if (a){\n        b( c );\n    }\n",
+        "if (a) {\n b(c);\n}",
+        "if (d) {\n    e();\n}",
+        "    if (d) {\n        e();\n    }\n",
+    );
+    // Words that touch are other words.
+    check_error("ab(c)\n", "a b(c )", "x", "edit_no_occurrence_found");
+    check_error("return(xy)zz\n", "return( xy)z", "x", "edit_no_occurrence_found");
+}
+
+#[test]
+fn fuzzy() {
+    let before = "fn main() {\n    let message = compute_message(first, second);\n    println!(\"{message}\");\n}\n";
+    let ground = Ground::new(&[("f", before)]);
+    let args = json!({
+        "file_path": "f",
+        "old_string": "let mesage = compute_message(first, second);\nprintln!(\"{message}\")",
+        "new_string": "let m = 1;\nprintln!(\"{m}\");",
+    });
+    let said = ground.said(&Replace, &args);
+    assert!(said.starts_with(
+        "Successfully modified file: $W/f (1 replacements). Applied fuzzy match at lines 2-3. Here is the updated code:"
+    ));
+    assert_eq!(ground.read("f"), b"fn main() {\n    let m = 1;\n    println!(\"{m}\");\n}\n");
+    // Two that are near: nobody knows which was meant.
+    let twice = "let value_one = compute(first);\n-\nlet value_ona = compute(first);\n";
+    check_error(twice, "let value_onx = compute(first);", "x", "edit_expected_occurrence_mismatch");
+    check_error("abcdefghi\n", "abcdefghj", "x", "edit_no_occurrence_found");
+    // Too much work is left alone, at once.
+    let large = "some line of text here\n".repeat(20_000);
+    check_error(&large, &"some lime of texd here\n".repeat(10), "x", "edit_no_occurrence_found");
+}
+
+#[test]
+fn refusals() {
+    check_error(
+        "a\nb a\n",
+        "a",
+        "x",
+        "edit_expected_occurrence_mismatch: Failed to edit, Expected 1 occurrence but found 2 for old_string in file: \
+         $W/f, at lines 1, 2. Add context that names one of them, or, to replace them all, set 'allow_multiple' to true.",
+    );
+    check_error("a\n", "a", "a", "edit_no_change");
+    check_error("a\n", "", "b", "attempt_to_create_existing_file");
+    check_error("a\n", "a", "b\n// rest of code ...\n", "invalid_tool_params: `new_string` contains an omission");
+    check_error("\0\0\0", "a", "b", "edit_preparation_failure");
+    let ground = Ground::new(&[]);
+    let said = |args: Value| ground.said(&Replace, &args);
+    assert_eq!(
+        said(json!({"file_path": "g", "old_string": "a", "new_string": "b"})),
+        "file_not_found: File not found: $W/g. Cannot apply edit. Use an empty old_string to create a new file."
+    );
+    let create = json!({"file_path": "new/g", "old_string": "", "new_string": "b", "instruction": "why"});
+    assert_eq!(ground.title(&Replace, &create), "Create new/g");
+    assert_eq!(said(create), "Created new file: $W/new/g with provided content.");
+    assert_eq!(ground.read("new/g"), b"b");
+    let edit = json!({"file_path": "f", "old_string": "  one\ntwo", "new_string": "x".repeat(31)});
+    assert_eq!(ground.title(&Replace, &edit), format!("f: one => {}…", "x".repeat(30)));
+}
+
+#[test]
+fn shows_the_nearest_block() {
+    let before = "use a;\n\nfn first() {\n    call(one);\n}\n\nfn second(count: usize) {\n    call(two, count);\n}\n";
+    check_error(
+        before,
+        "fn second() -> u8 {\n    call(two, three, four)\n}",
+        "x",
+        "edit_no_occurrence_found: Failed to edit, 0 occurrences found for old_string in $W/f. Ensure you're not \
+         escaping content incorrectly and check whitespace, indentation, and context. Use read_file tool to verify.\n\
+         The nearest lines in the file, with their numbers, are:\n\
+         5: }\n6: \n7: fn second(count: usize) {\n8:     call(two, count);\n9: }",
+    );
+    let ground = Ground::new(&[("f", "let done = already(there);\n")]);
+    let args = json!({"file_path": "f", "old_string": "zzz qqq", "new_string": "let done = already(there);"});
+    assert!(ground.said(&Replace, &args).ends_with("already there, at line 1: the edit may have been applied before."));
+}
+
+#[test]
+fn unusual_encodings_round_trip() {
+    let ground = Ground::new(&[]);
+    let run = |bytes: &[u8]| {
+        ground.write("f", bytes);
+        let said = ground.said(&Replace, &json!({"file_path": "f", "old_string": "b", "new_string": "é"}));
+        (ground.read("f"), said)
+    };
+    assert_eq!(run(b"\xff\xfea\0\r\0\n\0b\0").0, b"\xff\xfea\0\r\0\n\0\xe9\0");
+    assert_eq!(run(b"caf\xe9 b").0, b"caf\xe9 \xe9");
+    let broken = "é日本 b".as_bytes().iter().copied().chain([0xe6]).collect::<Vec<_>>();
+    let (after, said) = run(&broken);
+    assert_eq!(after, broken);
+    assert!(said.starts_with("edit_preparation_failure"), "{said}");
+}
+
+#[test]
+fn edits_only_what_was_shown() {
+    let ground = Ground::new(&[("f", "a\r\nb\r\n")]);
+    let ctx = ground.ctx();
+    let args = json!({"file_path": "f", "old_string": "b", "new_string": "c"});
+    let preview = ground.block_on(Replace.preview(&args, &ctx)).unwrap();
+    let Some(Display::Diff { before, after, .. }) = preview.display else { panic!() };
+    assert_eq!((before.as_deref(), &*after), (Some("a\r\nb\r\n"), "a\r\nc\r\n"));
+    ground.write("f", b"b!");
+    let output = ground.block_on(Replace.run(&args, preview.base.as_ref(), &ctx));
+    assert_eq!(output.error.unwrap().kind, "file_changed");
+    assert_eq!(ground.read("f"), b"b!");
+}

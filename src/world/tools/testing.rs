@@ -1,0 +1,91 @@
+//! What the tests of tools share: a folder with files, and a context in it.
+#![allow(clippy::disallowed_methods)]
+
+use std::{fs, future::Future, sync::Arc};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    base::{content::joined_text, path::AbsPath, tool::ToolOutput},
+    world::{
+        disk::DiskFs,
+        tools::{Builtin, ToolContext, ToolSettings},
+    },
+};
+
+/// A session's folder `work` with `outside` and `scratch` next to it.
+pub struct Ground {
+    runtime: tokio::runtime::Runtime,
+    _dir: tempfile::TempDir,
+    pub cwd: AbsPath,
+    pub settings: ToolSettings,
+    pub cancel: CancellationToken,
+}
+
+impl Ground {
+    pub fn new(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap().join("work");
+        fs::create_dir_all(&cwd).unwrap();
+        fs::create_dir_all(cwd.join("../scratch")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (settings, cancel) = (ToolSettings::default(), CancellationToken::new());
+        let res = Self { runtime, _dir: dir, cwd, settings, cancel };
+        for (path, text) in files {
+            res.write(path, text.as_bytes());
+        }
+        res
+    }
+
+    pub fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.cwd.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> Vec<u8> {
+        fs::read(self.cwd.join(path)).unwrap()
+    }
+
+    pub fn link(&self, to: &str, at: &str) {
+        std::os::unix::fs::symlink(self.cwd.join(to), self.cwd.join(at)).unwrap();
+    }
+
+    pub fn ctx(&self) -> ToolContext {
+        ToolContext {
+            cwd: self.cwd.clone(),
+            roots: vec![self.cwd.clone()],
+            scratch: self.cwd.join("../scratch"),
+            fs: Arc::new(DiskFs),
+            cancel: self.cancel.clone(),
+            progress: Arc::new(|_| Box::pin(async {})),
+            settings: Arc::new(self.settings.clone()),
+            env: Arc::new(Vec::new()),
+        }
+    }
+
+    pub fn block_on<T>(&self, it: impl Future<Output = T>) -> T {
+        self.runtime.block_on(it)
+    }
+
+    pub fn run(&self, tool: &dyn Builtin, args: &Value) -> ToolOutput {
+        let ctx = self.ctx();
+        self.block_on(tool.run(args, None, &ctx))
+    }
+
+    /// The text that the model gets, or `kind: message`; the folder is shown as `$W`.
+    pub fn said(&self, tool: &dyn Builtin, args: &Value) -> String {
+        let output = self.run(tool, args);
+        let text = match &output.error {
+            Some(it) => format!("{}: {}", it.kind, it.message),
+            None => joined_text(&output.content),
+        };
+        text.replace(&self.cwd.to_string(), "$W")
+    }
+
+    pub fn title(&self, tool: &dyn Builtin, args: &Value) -> String {
+        let ctx = self.ctx();
+        self.block_on(tool.targets(args, &ctx)).map_or_else(|it| format!("{}: {}", it.kind, it.message), |it| it.title)
+    }
+}

@@ -1,0 +1,232 @@
+//! A file's bytes as text and back: encodings, byte order marks and line ends survive a round trip.
+
+use std::borrow::Cow;
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    base::{
+        fs::FsError,
+        path::AbsPath,
+        tool::{BaseHash, ToolError},
+    },
+    world::{
+        disk,
+        tools::{ToolContext, paths},
+    },
+};
+
+/// Files above this are neither read nor edited.
+pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
+/// How much of a file is looked at to tell text from binary.
+const SNIFFED_BYTES: usize = 64 * 1024;
+
+/// A decoded text file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextFile {
+    /// As in the file, without a byte order mark; line ends untouched.
+    pub text: String,
+    pub encoding: Encoding,
+    pub bom: bool,
+    /// Something could not be decoded: writing the text back would lose it.
+    pub lossy: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    Utf8,
+    Utf16 {
+        big: bool,
+    },
+    Utf32 {
+        big: bool,
+    },
+    /// One byte a character: what is not UTF-8 but text.
+    Latin1,
+}
+
+/// The bytes of a file through `ctx.fs`; `None` when there is none. Pipes, devices and giants are refused unread.
+pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Option<Vec<u8>>, ToolError> {
+    let asked = path.clone();
+    paths::blocking(move || check_readable(&asked)).await??;
+    match ctx.fs.read(path).await {
+        Ok(it) if it.len() as u64 > MAX_BYTES => Err(too_large(path, it.len() as u64)),
+        Ok(it) => Ok(Some(it)),
+        Err(FsError::NotFound(_)) => Ok(None),
+        Err(it) => Err(paths::fs_error(&it, "read_content_failure")),
+    }
+}
+
+fn check_readable(path: &AbsPath) -> Result<(), ToolError> {
+    // What is not on disk may still be in the editor: `Fs` knows.
+    let Ok(meta) = disk::metadata(path) else { return Ok(()) };
+    if meta.is_dir {
+        return Err(ToolError::new("target_is_directory", format!("Path is a directory, not a file: {path}")));
+    }
+    // A pipe would block and /dev/zero never end, whatever `Fs` does.
+    if !path.as_path().is_file() {
+        return Err(ToolError::new("read_content_failure", format!("Not a regular file: {path}")));
+    }
+    if meta.len > MAX_BYTES { Err(too_large(path, meta.len)) } else { Ok(()) }
+}
+
+fn too_large(path: &AbsPath, len: u64) -> ToolError {
+    let mb = len as f64 / (1024.0 * 1024.0);
+    let message = format!("File size exceeds the 20MB limit: {path} ({mb:.2}MB). Use grep_search or a shell command.");
+    ToolError::new("file_too_large", message)
+}
+
+pub fn hash(bytes: Option<&[u8]>) -> BaseHash {
+    BaseHash(bytes.map(|it| Sha256::digest(it).into()))
+}
+
+/// Refuses when the file is no longer what the user was shown.
+pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: Option<&[u8]>) -> Result<(), ToolError> {
+    match base.is_some_and(|it| *it != hash(now)) {
+        true => {
+            let message = format!("{path} changed after this edit was prepared; nothing was written. Read it again.");
+            Err(ToolError::new("file_changed", message))
+        }
+        false => Ok(()),
+    }
+}
+
+/// `None`: binary.
+pub fn decode(bytes: &[u8]) -> Option<TextFile> {
+    if let Some(it) = decode_marked(bytes) {
+        return Some(it);
+    }
+    if is_binary(bytes) {
+        return None;
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Some(TextFile { text: text.to_owned(), encoding: Encoding::Utf8, bom: false, lossy: false });
+    }
+    // A broken UTF-8 file has mostly good multi-byte characters; a Latin-1 file has next to none.
+    let text = String::from_utf8_lossy(bytes);
+    let bad = text.chars().filter(|it| *it == char::REPLACEMENT_CHARACTER).count();
+    let good = text.chars().filter(|it| !it.is_ascii()).count() - bad;
+    if good > bad {
+        return Some(TextFile { text: text.into_owned(), encoding: Encoding::Utf8, bom: false, lossy: true });
+    }
+    let text = bytes.iter().map(|it| char::from(*it)).collect();
+    Some(TextFile { text, encoding: Encoding::Latin1, bom: false, lossy: false })
+}
+
+fn decode_marked(bytes: &[u8]) -> Option<TextFile> {
+    // UTF-32 first: its little-endian mark begins with that of UTF-16.
+    let marks: [(&[u8], Encoding); 5] = [
+        (&[0xff, 0xfe, 0, 0], Encoding::Utf32 { big: false }),
+        (&[0, 0, 0xfe, 0xff], Encoding::Utf32 { big: true }),
+        (&[0xef, 0xbb, 0xbf], Encoding::Utf8),
+        (&[0xff, 0xfe], Encoding::Utf16 { big: false }),
+        (&[0xfe, 0xff], Encoding::Utf16 { big: true }),
+    ];
+    let (rest, encoding) = marks.iter().find_map(|(mark, it)| Some((bytes.strip_prefix(*mark)?, *it)))?;
+    let (text, lossy) = match encoding {
+        Encoding::Utf16 { big } => {
+            let units = rest.as_chunks::<2>();
+            let units16 = units.0.iter().map(|it| if big { u16::from_be_bytes(*it) } else { u16::from_le_bytes(*it) });
+            collect(char::decode_utf16(units16).map(Result::ok), !units.1.is_empty())
+        }
+        Encoding::Utf32 { big } => {
+            let units = rest.as_chunks::<4>();
+            let units32 = units.0.iter().map(|it| if big { u32::from_be_bytes(*it) } else { u32::from_le_bytes(*it) });
+            collect(units32.map(char::from_u32), !units.1.is_empty())
+        }
+        _ => {
+            let text = String::from_utf8_lossy(rest);
+            let lossy = matches!(text, Cow::Owned(_));
+            (text.into_owned(), lossy)
+        }
+    };
+    Some(TextFile { text, encoding, bom: true, lossy })
+}
+
+fn collect(chars: impl Iterator<Item = Option<char>>, mut lossy: bool) -> (String, bool) {
+    let mut text = String::new();
+    for it in chars {
+        lossy |= it.is_none();
+        text.push(it.unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+    (text, lossy)
+}
+
+fn is_binary(bytes: &[u8]) -> bool {
+    let head = bytes.get(..SNIFFED_BYTES).unwrap_or(bytes);
+    let odd = head.iter().filter(|it| it.is_ascii_control() && !b"\t\n\r\x0c\x08\x1b".contains(it)).count();
+    memchr::memchr(0, head).is_some() || odd * 10 > head.len() * 3
+}
+
+impl TextFile {
+    /// For a file that does not exist yet.
+    pub fn new_utf8(text: String) -> Self {
+        Self { text, encoding: Encoding::Utf8, bom: false, lossy: false }
+    }
+
+    /// `text` in this file's encoding, with its mark.
+    pub fn encode(&self, text: &str) -> Result<Vec<u8>, String> {
+        let mark = if self.bom { "\u{feff}" } else { "" };
+        let chars = mark.chars().chain(text.chars());
+        Ok(match self.encoding {
+            Encoding::Utf8 => [mark, text].concat().into_bytes(),
+            Encoding::Utf16 { big } => [mark, text]
+                .concat()
+                .encode_utf16()
+                .flat_map(|it| if big { it.to_be_bytes() } else { it.to_le_bytes() })
+                .collect(),
+            Encoding::Utf32 { big } => chars
+                .flat_map(|it| if big { u32::from(it).to_be_bytes() } else { u32::from(it).to_le_bytes() })
+                .collect(),
+            Encoding::Latin1 => chars
+                .map(|it| u8::try_from(it).map_err(|_| format!("the file is not UTF-8 and cannot hold '{it}'")))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether most lines end in CR LF.
+    pub fn is_crlf(&self) -> bool {
+        let crlf = self.text.matches("\r\n").count();
+        crlf > 0 && crlf * 2 >= self.text.matches('\n').count()
+    }
+}
+
+/// Every CR LF as LF.
+pub fn to_lf(text: &str) -> Cow<'_, str> {
+    if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { text.into() }
+}
+
+/// Every line end as CR LF.
+pub fn to_crlf(text: &str) -> String {
+    to_lf(text).replace('\n', "\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Encoding, decode};
+
+    #[test]
+    fn encodings_round_trip() {
+        let check = |bytes: &[u8], text: &str, encoding: Encoding| {
+            let file = decode(bytes).unwrap();
+            assert_eq!((file.text.as_str(), file.encoding, file.lossy), (text, encoding, false));
+            assert_eq!(file.encode(&file.text).unwrap(), bytes);
+        };
+        check(b"a\r\n\xc3\xb1", "a\r\nñ", Encoding::Utf8);
+        check(b"\xef\xbb\xbfa\n", "a\n", Encoding::Utf8);
+        check(b"\xff\xfea\0\n\0=\xd8\0\xde", "a\n😀", Encoding::Utf16 { big: false });
+        check(b"\xfe\xff\0a", "a", Encoding::Utf16 { big: true });
+        check(b"\xff\xfe\0\0a\0\0\0", "a", Encoding::Utf32 { big: false });
+        check(b"\0\0\xfe\xff\0\0\0a", "a", Encoding::Utf32 { big: true });
+        check(b"caf\xe9\n", "café\n", Encoding::Latin1);
+        check(b"", "", Encoding::Utf8);
+    }
+
+    #[test]
+    fn tells_binary_and_broken() {
+        assert_eq!(decode(b"\x7fELF\0\0"), None);
+        assert_eq!(decode(b"\x01\x02\x03\x04abc"), None);
+        assert!(decode("ééé\u{feff}".as_bytes().split_last().unwrap().1).unwrap().lossy);
+        assert!(decode(b"caf\xe9").unwrap().encode("\u{4e2d}").is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! Walks folders the way people mean it: sorted, ignore files honoured, never through links.
+
+use std::path::Path;
+
+use ignore::{Walk, WalkBuilder, gitignore::Gitignore};
+
+use crate::{
+    base::{path::AbsPath, tool::ToolError},
+    world::{
+        disk,
+        tools::{ToolContext, paths},
+    },
+};
+
+const GEMINI_IGNORE: &str = ".geminiignore";
+/// Folders that hold no sources of the user.
+const CORE_DIRS: &[&str] = &["node_modules", ".git", "bower_components", ".svn", ".hg"];
+/// Folders that a text search leaves out as well.
+const SEARCH_DIRS: &[&str] = &[".vscode", ".idea", "dist", "build", "coverage", "__pycache__"];
+
+/// Which ignore files count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    pub git: bool,
+    pub gemini: bool,
+}
+
+impl Rules {
+    pub fn of(ctx: &ToolContext) -> Self {
+        Self { git: ctx.settings.respect_git_ignore, gemini: ctx.settings.respect_gemini_ignore }
+    }
+}
+
+/// What is left out by name, at any depth below the start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Excludes {
+    None,
+    Core,
+    Search,
+}
+
+/// Where a walk goes.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// As the call names it.
+    pub shown: AbsPath,
+    /// Its real place: links are followed once, here, as policy saw them.
+    pub start: AbsPath,
+    /// Where ignore files begin to count: the root that holds `start`. Above it they are not ours: a `*` in the
+    /// `.gitignore` of a home folder would hide every project.
+    top: AbsPath,
+    rules: Rules,
+    pub is_dir: bool,
+}
+
+impl Plan {
+    /// Blocks. What the user names is searched even when it is ignored.
+    pub fn new(shown: AbsPath, roots: &[AbsPath], rules: Rules) -> Result<Self, ToolError> {
+        let missing = |_| ToolError::new("search_path_not_found", format!("Path does not exist: {shown}"));
+        let is_dir = disk::metadata(&shown).map_err(missing)?.is_dir;
+        let start = disk::real_path(&shown).map_err(|it| paths::io_error(&shown, &it))?;
+        let top = top_of(&start, roots).filter(|it| !is_ignored(it, &start, is_dir, rules));
+        let top = top.unwrap_or_else(|| start.clone());
+        Ok(Self { shown, start, top, rules, is_dir })
+    }
+
+    /// Everything below `start/prefix`, parents before children, siblings by name.
+    pub fn walk(&self, prefix: &str, excludes: Excludes) -> Walk {
+        let start = self.start.clone();
+        let goal = self.start.join(prefix);
+        let mut builder = WalkBuilder::new(&self.top);
+        builder
+            .follow_links(false)
+            .hidden(false)
+            .parents(false)
+            .require_git(false)
+            .git_global(false)
+            .ignore(false)
+            .git_ignore(self.rules.git)
+            .git_exclude(self.rules.git)
+            .sort_by_file_name(|a, b| a.cmp(b));
+        if self.rules.gemini {
+            builder.add_custom_ignore_filename(GEMINI_IGNORE);
+        }
+        builder.filter_entry(move |entry| {
+            let path = entry.path();
+            let is_dir = entry.file_type().is_some_and(|it| it.is_dir());
+            match start.as_path().starts_with(path) {
+                true => true,
+                false if !path.starts_with(&goal) && !goal.as_path().starts_with(path) => false,
+                false => !is_excluded(path, is_dir, excludes),
+            }
+        });
+        builder.build()
+    }
+
+    /// `real`, a path of this walk, under the name the call gave to its start.
+    pub fn shown(&self, real: &Path) -> AbsPath {
+        match real.strip_prefix(&self.start) {
+            Ok(rest) if rest.as_os_str().is_empty() => self.shown.clone(),
+            Ok(rest) => self.shown.join(rest),
+            Err(_) => self.shown.join(real),
+        }
+    }
+}
+
+/// The root that holds `real`.
+pub fn top_of(real: &AbsPath, roots: &[AbsPath]) -> Option<AbsPath> {
+    roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count()).cloned()
+}
+
+fn is_excluded(path: &Path, is_dir: bool, excludes: Excludes) -> bool {
+    let Some(name) = path.file_name().and_then(|it| it.to_str()) else { return false };
+    match excludes {
+        Excludes::None => false,
+        Excludes::Core => is_dir && CORE_DIRS.contains(&name),
+        Excludes::Search => is_dir && (CORE_DIRS.contains(&name) || SEARCH_DIRS.contains(&name)),
+    }
+}
+
+/// Whether the ignore files between `top` and `path` hide it. Blocks.
+pub fn is_ignored(top: &AbsPath, path: &AbsPath, is_dir: bool, rules: Rules) -> bool {
+    let dir = path.parent().filter(|it| it.is_within(top)).unwrap_or_else(|| top.clone());
+    Matcher::new(top, &dir, rules).is_ignored(path, is_dir)
+}
+
+/// The ignore files from a top folder down to one below it.
+pub struct Matcher {
+    top: AbsPath,
+    /// Strongest first.
+    layers: Vec<Gitignore>,
+}
+
+impl Matcher {
+    /// Blocks.
+    pub fn new(top: &AbsPath, dir: &AbsPath, rules: Rules) -> Self {
+        let dirs = || dir.as_path().ancestors().filter(|it| it.starts_with(top));
+        let mut layers = Vec::new();
+        if rules.gemini {
+            layers.extend(dirs().map(|it| Gitignore::new(it.join(GEMINI_IGNORE)).0));
+        }
+        if rules.git {
+            layers.extend(dirs().map(|it| Gitignore::new(it.join(".gitignore")).0));
+            layers.extend(exclude_file(top));
+        }
+        layers.retain(|it| !it.is_empty());
+        Self { top: top.clone(), layers }
+    }
+
+    pub fn is_ignored(&self, path: &AbsPath, is_dir: bool) -> bool {
+        let mut steps: Vec<&Path> = path.as_path().ancestors().take_while(|it| *it != self.top.as_path()).collect();
+        steps.reverse();
+        // An ignored folder hides all that is in it, whatever is said further down.
+        steps.iter().any(|it| self.is_hit(it, is_dir || *it != path.as_path()))
+    }
+
+    fn is_hit(&self, path: &Path, is_dir: bool) -> bool {
+        let above = self.layers.iter().filter(|it| path != it.path() && path.starts_with(it.path()));
+        above.map(|it| it.matched(path, is_dir)).find(|it| !it.is_none()).is_some_and(|it| it.is_ignore())
+    }
+}
+
+/// `.git/info/exclude` counts from the top, not from its own folder.
+fn exclude_file(top: &AbsPath) -> Option<Gitignore> {
+    let mut builder = ignore::gitignore::GitignoreBuilder::new(top);
+    builder.add(top.join(".git/info/exclude"));
+    builder.build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Excludes, Plan, Rules, is_ignored};
+    use crate::world::tools::testing::Ground;
+
+    fn ground() -> Ground {
+        Ground::new(&[
+            ("../.gitignore", "*"),
+            (".gitignore", "*.o\n/out/\n!keep.o\n"),
+            (".geminiignore", "secret*\n"),
+            (".git/info/exclude", "mine.txt\n"),
+            ("sub/.gitignore", "!x.o\n"),
+            ("a.o", ""),
+            ("keep.o", ""),
+            ("mine.txt", ""),
+            ("out/a.txt", ""),
+            ("secret.txt", ""),
+            ("src/.dot", ""),
+            ("src/main.rs", ""),
+            ("sub/x.o", ""),
+            ("sub/y.o", ""),
+        ])
+    }
+
+    const ALL: Rules = Rules { git: true, gemini: true };
+
+    #[test]
+    fn walk_and_single_questions_agree() {
+        let ground = ground();
+        ground.link("../outside", "sub/link");
+        ground.write("../outside/far.txt", b"");
+        let check = |start: &str, rules: Rules, expected: &str| {
+            let plan = Plan::new(ground.cwd.join(start), &[ground.cwd.clone()], rules).unwrap();
+            let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
+            let files: Vec<_> = files.map(|it| plan.shown(it.path())).collect();
+            if start == "." {
+                assert!(files.iter().all(|it| !is_ignored(&ground.cwd, it, false, rules)));
+            }
+            let shown: Vec<_> = files.iter().map(|it| it.shown_from(&ground.cwd)).collect();
+            assert_eq!(shown.join(" "), expected, "{start}");
+        };
+        check(".", ALL, ".geminiignore .gitignore keep.o src/.dot src/main.rs sub/.gitignore sub/x.o");
+        check("sub", ALL, "sub/.gitignore sub/x.o");
+        check("out", ALL, "out/a.txt");
+        check("src/main.rs", ALL, "src/main.rs");
+        let none = Rules { git: false, gemini: false };
+        check(
+            ".",
+            Rules { git: true, gemini: false },
+            ".geminiignore .gitignore keep.o secret.txt src/.dot src/main.rs sub/.gitignore sub/x.o",
+        );
+        check("sub", none, "sub/.gitignore sub/x.o sub/y.o");
+    }
+
+    #[test]
+    fn answers_for_single_paths() {
+        let ground = ground();
+        let check = |path: &str, expected: bool| {
+            assert_eq!(is_ignored(&ground.cwd, &ground.cwd.join(path), false, ALL), expected, "{path}");
+        };
+        check("a.o", true);
+        check("keep.o", false);
+        check("mine.txt", true);
+        check("out/a.txt", true);
+        check("out/deep/new.txt", true);
+        check("secret.txt", true);
+        check("sub/x.o", false);
+        check("sub/y.o", true);
+        check("src/main.rs", false);
+    }
+}

@@ -1,0 +1,176 @@
+//! The tool `write_file`: a file's whole content, new or replaced.
+
+use serde_json::{Value, json};
+
+use crate::{
+    base::{
+        fs::BoxFuture,
+        path::AbsPath,
+        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    world::tools::{
+        Builtin, ToolContext,
+        change::Change,
+        params::{Params, invalid},
+        paths, placeholder,
+        text_file::{self, TextFile},
+    },
+};
+
+pub struct WriteFile;
+
+struct Call<'a> {
+    path: AbsPath,
+    content: &'a str,
+}
+
+impl<'a> Call<'a> {
+    fn parse(args: &'a Value, ctx: &ToolContext) -> Result<Self, ToolError> {
+        let params = Params::of(args)?;
+        let (path, content) = (params.path("file_path", ctx)?, params.text("content")?);
+        match placeholder::is_in(content, "") {
+            true => Err(invalid(
+                "`content` contains an omission placeholder (for example 'rest of methods ...'). Provide complete \
+                 file content.",
+            )),
+            false => Ok(Self { path, content }),
+        }
+    }
+}
+
+impl Builtin for WriteFile {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "write_file",
+            title: "WriteFile",
+            description: "Writes the complete content of a file; creates it and its folders when missing. Use replace \
+                          for small changes.",
+            kind: ToolKind::Edit,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "file_path": {"type": "string", "description": "Path of the file."},
+                    "content": {"type": "string", "description": "All of the content, nothing left out."},
+                },
+                "required": ["file_path", "content"],
+            }),
+        }
+    }
+
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+        Box::pin(async move {
+            let call = Call::parse(args, ctx)?;
+            let target = paths::target(ctx, &call.path, Access::Write, None).await?;
+            let title = format!("Writing to {}", call.path.shown_from(&ctx.cwd));
+            Ok(Targets { title, paths: vec![target], command: None })
+        })
+    }
+
+    fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Preview, ToolError>> {
+        Box::pin(async move { Ok(change(args, None, ctx).await?.preview()) })
+    }
+
+    fn run<'a>(
+        &'a self,
+        args: &'a Value,
+        base: Option<&'a BaseHash>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move { write(args, base, ctx).await.unwrap_or_else(ToolOutput::failed) })
+    }
+}
+
+async fn write(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let change = change(args, base, ctx).await?;
+    let done = match change.before {
+        None => format!("Successfully created and wrote to new file: {}.", change.path),
+        Some(_) => format!("Successfully overwrote file: {}.", change.path),
+    };
+    change.make(ctx, done).await
+}
+
+async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<Change, ToolError> {
+    let call = Call::parse(args, ctx)?;
+    let old = text_file::load(ctx, &call.path).await?;
+    text_file::check_base(&call.path, base, old.as_deref())?;
+    let hash = text_file::hash(old.as_deref());
+    let file = old.as_deref().and_then(text_file::decode).unwrap_or_else(|| TextFile::new_utf8(String::new()));
+    let after = if file.is_crlf() { text_file::to_crlf(call.content) } else { call.content.to_owned() };
+    // All of the file is new, so when its old encoding cannot hold it, UTF-8 can.
+    let bytes = file.encode(&after).unwrap_or_else(|_| after.clone().into_bytes());
+    // A binary file that is overwritten has no text to show.
+    let before = old.is_some().then(|| file.text.into());
+    Ok(Change { path: call.path, before, after: after.into(), bytes, base: hash })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::WriteFile;
+    use crate::{
+        base::tool::Display,
+        world::tools::{Builtin, testing::Ground},
+    };
+
+    #[test]
+    fn writes() {
+        let ground = Ground::new(&[("dos.txt", "a\r\nb\r\n"), ("bom.txt", "\u{feff}a\n"), ("dir/x", "")]);
+        ground.write("latin.txt", b"caf\xe9\n");
+        ground.link("dos.txt", "link.txt");
+        let check = |path: &str, content: &str, expected: &str, bytes: Option<&[u8]>| {
+            let said = ground.said(&WriteFile, &json!({"file_path": path, "content": content}));
+            assert_eq!(said, expected);
+            assert_eq!(bytes.map(|_| ground.read(path)), bytes.map(<[u8]>::to_vec), "{path}");
+        };
+        let overwrote = |path: &str, code: &str| {
+            format!("Successfully overwrote file: $W/{path}. Here is the updated code:\n{code}")
+        };
+        let created = "Successfully created and wrote to new file: $W/new/deep.txt.";
+        check("new/deep.txt", "x\n", created, Some(b"x\n"));
+        check("dos.txt", "a\nc\n", &overwrote("dos.txt", "a\nc"), Some(b"a\r\nc\r\n"));
+        check("bom.txt", "b\n", &overwrote("bom.txt", "b"), Some(b"\xef\xbb\xbfb\n"));
+        check("latin.txt", "th\u{e9}\n", &overwrote("latin.txt", "thé"), Some(b"th\xe9\n"));
+        check("link.txt", "a\nd\n", &overwrote("link.txt", "a\nd"), Some(b"a\r\nd\r\n"));
+        assert_eq!(ground.read("dos.txt"), b"a\r\nd\r\n");
+        check("dir", "x", "target_is_directory: Path is a directory, not a file: $W/dir", None);
+        check("/dev/null", "x", "read_content_failure: Not a regular file: /dev/null", None);
+        check(
+            "a.rs",
+            "fn a() {}\n// rest of code ...\n",
+            "invalid_tool_params: `content` contains an omission placeholder (for example 'rest of methods ...'). \
+             Provide complete file content.",
+            None,
+        );
+        assert_eq!(ground.title(&WriteFile, &json!({"file_path": "a/b", "content": ""})), "Writing to a/b");
+    }
+
+    #[test]
+    fn writes_only_what_was_shown() {
+        let ground = Ground::new(&[("a.txt", "one\r\n")]);
+        let ctx = ground.ctx();
+        for (path, before) in [("a.txt", Some("one\r\n")), ("b.txt", None)] {
+            let args = json!({"file_path": path, "content": "two\n"});
+            let preview = ground.block_on(WriteFile.preview(&args, &ctx)).unwrap();
+            let Some(Display::Diff { before: shown, after, .. }) = preview.display else { panic!() };
+            assert_eq!((shown.as_deref(), after.contains("two")), (before, true));
+            ground.write(path, b"theirs");
+            let output = ground.block_on(WriteFile.run(&args, preview.base.as_ref(), &ctx));
+            assert_eq!(output.error.unwrap().kind, "file_changed");
+            assert_eq!(ground.read(path), b"theirs");
+            let preview = ground.block_on(WriteFile.preview(&args, &ctx)).unwrap();
+            let output = ground.block_on(WriteFile.run(&args, preview.base.as_ref(), &ctx));
+            assert_eq!(output.error, None);
+            assert_eq!(ground.read(path), b"two\n");
+        }
+    }
+
+    #[test]
+    fn cancelled_writes_nothing() {
+        let ground = Ground::new(&[]);
+        ground.cancel.cancel();
+        let output = ground.run(&WriteFile, &json!({"file_path": "a", "content": "x"}));
+        assert_eq!(output.error.unwrap().kind, "cancelled");
+        assert!(!ground.cwd.join("a").as_path().exists());
+    }
+}

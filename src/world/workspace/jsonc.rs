@@ -1,0 +1,164 @@
+//! JSON with comments and trailing commas.
+
+use serde_json::Value;
+
+/// Where and why a text is not JSON. Line and column count from 1; the column counts bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+/// A file of nothing but space and comments is an empty object, as a user means who commented everything out.
+pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
+    let plain = to_plain_json(text)?;
+    if plain.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Value::Object(Default::default()));
+    }
+    serde_json::from_slice(&plain).map_err(|it| {
+        // serde ends its message with the position, which callers print in front.
+        let whole = it.to_string();
+        let message = whole.split(" at line ").next().unwrap_or_default().to_owned();
+        JsonError { line: it.line(), column: it.column().max(1), message }
+    })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Json,
+    Text,
+    Escape,
+    LineComment,
+    /// Holds where it began: that is where an unclosed one is reported.
+    BlockComment(usize),
+}
+
+/// Blanks comments and trailing commas in place, so that every position stays what the user sees.
+fn to_plain_json(text: &[u8]) -> Result<Vec<u8>, JsonError> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut within = Within::Json;
+    let mut commas = Commas::default();
+    let bom: &[u8] = b"\xEF\xBB\xBF";
+    let start = if text.starts_with(bom) { bom.len() } else { 0 };
+    out.resize(start, b' ');
+    while let Some(&byte) = text.get(out.len()) {
+        let at = out.len();
+        let next = text.get(at + 1).copied();
+        match (within, byte, next) {
+            (Within::Json, b'/', Some(it @ (b'/' | b'*'))) => {
+                within = if it == b'/' { Within::LineComment } else { Within::BlockComment(at) };
+                // Both bytes at once, so that `/*/` does not close what it opens.
+                out.extend_from_slice(b"  ");
+                continue;
+            }
+            (Within::Json, ..) => {
+                if byte == b'"' {
+                    within = Within::Text;
+                }
+                if let Some(stray) = commas.see(at, byte).and_then(|it| out.get_mut(it)) {
+                    *stray = b' ';
+                }
+                out.push(byte);
+            }
+            (Within::Text | Within::Escape, ..) => {
+                within = match (within, byte) {
+                    (Within::Text, b'\\') => Within::Escape,
+                    (Within::Text, b'"') => Within::Json,
+                    _ => Within::Text,
+                };
+                out.push(byte);
+            }
+            (Within::BlockComment(_), b'*', Some(b'/')) => {
+                within = Within::Json;
+                out.extend_from_slice(b"  ");
+            }
+            (Within::LineComment, b'\n', _) => {
+                within = Within::Json;
+                out.push(byte);
+            }
+            (Within::LineComment | Within::BlockComment(_), ..) => {
+                out.push(if matches!(byte, b'\n' | b'\r') { byte } else { b' ' });
+            }
+        }
+    }
+    match within {
+        Within::BlockComment(start) => Err(unclosed(text, start)),
+        _ => Ok(out),
+    }
+}
+
+/// Tells a trailing comma from one that separates or has nothing before it (`[,]` stays an error).
+#[derive(Default)]
+struct Commas {
+    last: u8,
+    pending: Option<usize>,
+}
+
+impl Commas {
+    /// Takes the next byte outside strings and comments; returns the position of a comma that `byte` made trailing.
+    fn see(&mut self, at: usize, byte: u8) -> Option<usize> {
+        if byte.is_ascii_whitespace() {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.last, byte);
+        let pending = self.pending.take();
+        match byte {
+            b',' if !matches!(before, 0 | b'[' | b'{' | b',' | b':') => self.pending = Some(at),
+            b']' | b'}' => return pending,
+            _ => (),
+        }
+        None
+    }
+}
+
+fn unclosed(text: &[u8], start: usize) -> JsonError {
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.iter().filter(|it| **it == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
+    JsonError { line, column, message: "this comment is never closed".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn accepts_comments_and_trailing_commas() {
+        for (text, want) in [
+            ("", "{}"),
+            (" // nothing\n/* here */ ", "{}"),
+            ("\u{feff}{\"a\": 1}", r#"{"a":1}"#),
+            ("{ // c\n \"a\": /* x */ 1, }", r#"{"a":1}"#),
+            (r#"{"a": "// no /* comment */ ,]", "b": "\"//"}"#, r#"{"a":"// no /* comment */ ,]","b":"\"//"}"#),
+            (r#"{"a": "\\", /*,*/ "b": [1, 2 , /* , */ ], }"#, r#"{"a":"\\","b":[1,2]}"#),
+            ("[1, // ,\n]", "[1]"),
+            ("[/*/ 1, */ 2]", "[2]"),
+            ("[1]//", "[1]"),
+            ("[\"ä\", /* ö */ \"ü\",]", r#"["ä","ü"]"#),
+        ] {
+            assert_eq!(parse(text.as_bytes()).map(|it| it.to_string()), Ok(want.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_stand_where_the_user_sees_them() {
+        for (text, line, column) in [
+            ("{\n  // é\n  \"a\": x\n}", 3, 8),
+            ("/* a\n b */ {\"a\" 1}", 2, 12),
+            ("{}\n  /* never", 2, 3),
+            ("[,]", 1, 2),
+            ("[1,,]", 1, 4),
+            ("{\"a\":,}", 1, 6),
+            ("{\"a\": 1", 1, 7),
+            ("{} x", 1, 4),
+            ("/ 1", 1, 1),
+        ] {
+            let error = parse(text.as_bytes()).unwrap_err();
+            assert_eq!((error.line, error.column), (line, column), "{text}: {error:?}");
+            assert!(!error.message.contains("line"), "{error:?}");
+        }
+        assert!(parse(b"{\"a\": \"\xff\"}").is_err());
+        assert!(parse("[".repeat(10_000).as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! What lies in the user's, the system's and the workspace's folders: settings and trust.
+
+use std::{fmt, io};
+
+use crate::{base::path::AbsPath, world::disk, world::secrets::Env};
+
+pub mod jsonc;
+pub mod settings;
+pub mod trust;
+
+type ReadFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<u8>> + 'a;
+type RealPathFn<'a> = dyn Fn(&AbsPath) -> io::Result<AbsPath> + 'a;
+
+/// How this room looks at files: the disk, or in tests something that notes what was opened.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    pub read: &'a ReadFn<'a>,
+    pub real_path: &'a RealPathFn<'a>,
+}
+
+impl Reader<'static> {
+    pub fn disk() -> Self {
+        Self { read: &disk::read, real_path: &disk::real_path }
+    }
+}
+
+impl Reader<'_> {
+    /// Without symlinks where the path exists, as given where not.
+    pub fn real(&self, path: &AbsPath) -> AbsPath {
+        (self.real_path)(path).unwrap_or_else(|_| path.clone())
+    }
+
+    /// `None`: there is no such file.
+    fn optional(&self, path: &AbsPath) -> io::Result<Option<Vec<u8>>> {
+        match (self.read)(path) {
+            Ok(it) => Ok(Some(it)),
+            Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(it) => Err(it),
+        }
+    }
+}
+
+/// Something in a user's file, variable or flag that was not taken as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The file, or `environment NAME`, or the flag.
+    pub origin: String,
+    /// Line and column, from 1, where the text itself is at fault.
+    pub at: Option<(usize, usize)>,
+    /// The dotted path of the setting at fault.
+    pub key: Option<String>,
+    pub message: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)?;
+        if let Some((line, column)) = self.at {
+            write!(f, ":{line}:{column}")?;
+        }
+        match &self.key {
+            Some(key) => write!(f, ": {key}: {}", self.message),
+            None => write!(f, ": {}", self.message),
+        }
+    }
+}
+
+/// The user's own folder that Gemini CLI uses.
+pub fn gemini_home(env: &Env) -> Option<AbsPath> {
+    let (_, home) = env.first(&["GEMINI_CLI_HOME", "HOME"])?;
+    Some(AbsPath::new(home)?.join(".gemini"))
+}
+
+/// The user's own folder of castor: the only one outside the workspace that it writes to.
+pub fn castor_home(env: &Env) -> Option<AbsPath> {
+    match env.get("CASTOR_HOME") {
+        Some(it) => AbsPath::new(it),
+        None => Some(AbsPath::new(env.get("HOME")?)?.join(".castor")),
+    }
+}

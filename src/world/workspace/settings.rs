@@ -1,0 +1,304 @@
+//! The settings files, layer by layer: which are read, what they say, and what is wrong with their text.
+
+use serde_json::Value;
+
+use crate::{
+    base::path::AbsPath,
+    world::{
+        secrets::Env,
+        workspace::{Reader, Warning, castor_home, gemini_home, jsonc},
+    },
+};
+
+/// Files above this are no settings: they are skipped with a warning.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Where a layer stands; later ones win.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    SystemDefaults,
+    User,
+    Workspace,
+    SystemOverrides,
+}
+
+impl Scope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SystemDefaults => "system defaults",
+            Self::User => "user",
+            Self::Workspace => "workspace",
+            Self::SystemOverrides => "system",
+        }
+    }
+}
+
+/// One settings file. Both values are objects of the same shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    pub scope: Scope,
+    pub file: AbsPath,
+    /// As it stands in the file.
+    pub written: Value,
+    /// With variables filled in.
+    pub value: Value,
+}
+
+/// Why the workspace's files count or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkspaceFiles {
+    Read,
+    NotTrusted,
+    /// The workspace is the home folder: its files are the user's, read as such.
+    IsHome,
+}
+
+/// All that was found, lowest precedence first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layers {
+    pub layers: Vec<Layer>,
+    pub workspace: WorkspaceFiles,
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads every settings file that counts for `workspace`. Those of a workspace that is not trusted are not opened.
+pub fn read(env: &Env, workspace: &AbsPath, trusted: bool, reader: Reader<'_>) -> Layers {
+    let files = match trusted {
+        false => WorkspaceFiles::NotTrusted,
+        true if is_home(env, workspace, reader) => WorkspaceFiles::IsHome,
+        true => WorkspaceFiles::Read,
+    };
+    let mut res = Layers { layers: Vec::new(), workspace: files, warnings: Vec::new() };
+    for (scope, file) in places(env, (files == WorkspaceFiles::Read).then_some(workspace)) {
+        match read_layer(scope, &file, env, reader) {
+            Ok(Some(layer)) => res.layers.push(layer),
+            Ok(None) => (),
+            Err(warning) => res.warnings.push(warning),
+        }
+    }
+    res
+}
+
+/// The files in order of precedence, lowest first; in each scope Gemini CLI's, then castor's.
+pub fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Scope, AbsPath)> {
+    let mut res = Vec::with_capacity(8);
+    let system = |scope, rows: [(&str, &str); 2], out: &mut Vec<_>| {
+        for (name, usual) in rows {
+            let file = AbsPath::new(env.get(name).unwrap_or(usual));
+            out.extend(file.map(|it| (scope, it)));
+        }
+    };
+    let defaults = [
+        ("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "/etc/gemini-cli/system-defaults.json"),
+        ("CASTOR_SYSTEM_DEFAULTS_PATH", "/etc/castor/system-defaults.json"),
+    ];
+    let overrides = [
+        ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "/etc/gemini-cli/settings.json"),
+        ("CASTOR_SYSTEM_SETTINGS_PATH", "/etc/castor/settings.json"),
+    ];
+    system(Scope::SystemDefaults, defaults, &mut res);
+    let user = [gemini_home(env), castor_home(env)];
+    res.extend(user.into_iter().flatten().map(|it| (Scope::User, it.join("settings.json"))));
+    for name in workspace.iter().flat_map(|_| [".gemini", ".castor"]) {
+        let file = workspace.map(|it| it.join(name).join("settings.json"));
+        // CASTOR_HOME may point into the workspace: a file counts once, as the user's.
+        let fresh = file.filter(|file| res.iter().all(|(_, it)| it != file));
+        res.extend(fresh.map(|it| (Scope::Workspace, it)));
+    }
+    system(Scope::SystemOverrides, overrides, &mut res);
+    res
+}
+
+fn is_home(env: &Env, workspace: &AbsPath, reader: Reader<'_>) -> bool {
+    let real = reader.real(workspace);
+    let homes = [env.get("HOME").and_then(AbsPath::new), gemini_home(env).and_then(|it| it.parent())];
+    homes.iter().flatten().any(|home| reader.real(home) == real)
+}
+
+fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Result<Option<Layer>, Warning> {
+    let warn = |at, message: String| Warning { origin: file.to_string(), at, key: None, message };
+    let Some(bytes) = reader.optional(file).map_err(|it| warn(None, format!("cannot be read: {it}")))? else {
+        return Ok(None);
+    };
+    if bytes.len() > MAX_BYTES {
+        return Err(warn(None, format!("is over {} MiB: skipped", MAX_BYTES >> 20)));
+    }
+    let written = jsonc::parse(&bytes).map_err(|it| {
+        warn(Some((it.line, it.column)), format!("not valid JSON: {}; the file is skipped", it.message))
+    })?;
+    if !written.is_object() {
+        return Err(warn(Some((1, 1)), "should hold an object {…}; the file is skipped".to_owned()));
+    }
+    let mut value = written.clone();
+    fill_in(&mut value, env);
+    Ok(Some(Layer { scope, file: file.clone(), written, value }))
+}
+
+/// Fills variables into every string of `value`. Names of members stay as they are.
+pub fn fill_in(value: &mut Value, env: &Env) {
+    match value {
+        Value::String(text) if text.contains('$') => *text = filled_in(text, env),
+        Value::Array(items) => items.iter_mut().for_each(|it| fill_in(it, env)),
+        Value::Object(members) => members.values_mut().for_each(|it| fill_in(it, env)),
+        _ => (),
+    }
+}
+
+/// `$VAR`, `${VAR}` and `${VAR:-default}`; what is not set stays as written.
+fn filled_in(text: &str, env: &Env) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let (len, value) = variable(from, env);
+        let (as_written, after) = from.split_at(len);
+        out.push_str(value.unwrap_or(as_written));
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Reads the reference at the start of `text` (a `$`): how long it is, and what stands for it.
+fn variable<'a>(text: &'a str, env: &'a Env) -> (usize, Option<&'a str>) {
+    let after = text.get(1..).unwrap_or_default();
+    if let Some((inside, _)) = after.strip_prefix('{').and_then(|it| it.split_once('}')) {
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        if name_len(name) == name.len() && !name.is_empty() {
+            return (inside.len() + 3, env.get(name).or(default));
+        }
+    }
+    let len = name_len(after);
+    (len + 1, after.get(..len).and_then(|name| env.get(name)))
+}
+
+/// How much of the start of `text` is a variable's name: a letter or `_`, then digits too.
+fn name_len(text: &str) -> usize {
+    let is_name = |(at, it): &(usize, char)| *it == '_' || it.is_ascii_alphabetic() || *at > 0 && it.is_ascii_digit();
+    text.char_indices().take_while(is_name).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, collections::BTreeMap, io};
+
+    use super::{Layers, WorkspaceFiles, filled_in, read};
+    use crate::{
+        base::path::AbsPath,
+        world::{secrets::Env, workspace::Reader},
+    };
+
+    fn path(text: &str) -> AbsPath {
+        AbsPath::new(text).unwrap()
+    }
+
+    /// Reads from `files`; a file whose text starts with `-> ` is a symlink. Returns what was opened too.
+    fn read_from(files: &[(&str, &str)], env: &[(&str, &str)], ws: &str, trusted: bool) -> (Layers, Vec<String>) {
+        let files: BTreeMap<_, _> = files.iter().map(|(name, text)| (path(name), *text)).collect();
+        let opened = RefCell::new(Vec::new());
+        let reader = Reader {
+            read: &|it| {
+                opened.borrow_mut().push(it.to_string());
+                match files.get(it).copied() {
+                    Some("denied") => Err(io::ErrorKind::PermissionDenied.into()),
+                    Some(text) => Ok(text.as_bytes().to_vec()),
+                    None => Err(io::ErrorKind::NotFound.into()),
+                }
+            },
+            real_path: &|it| {
+                opened.borrow_mut().push(format!("real {it}"));
+                Ok(files.get(it).and_then(|it| it.strip_prefix("-> ")).map_or(it.clone(), path))
+            },
+        };
+        let env = Env::from_pairs(env.iter().copied());
+        let res = read(&env, &path(ws), trusted, reader);
+        (res, opened.into_inner())
+    }
+
+    #[test]
+    fn fills_in_variables() {
+        let env = Env::from_pairs([("A", "1"), ("B_2", "two"), ("EMPTY", "")]);
+        for (text, want) in [
+            ("$A ${A}x$B_2/", "1 1xtwo/"),
+            ("${NO:-d:-e} ${A:-d} ${EMPTY:-d} ${NO:-}", "d:-e 1 d "),
+            ("$NO ${NO} $ $5 ${} ${:-x} ${A", "$NO ${NO} $ $5 ${} ${:-x} ${A"),
+            ("$$A ä$Aö ${A b}", "$1 ä1ö ${A b}"),
+        ] {
+            assert_eq!(filled_in(text, &env), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_layers_in_order() {
+        let files = &[
+            ("/etc/gemini-cli/settings.json", "{}"),
+            ("/sys/castor.json", "{}"),
+            ("/h/.gemini/settings.json", "{}"),
+            ("/h/.castor/settings.json", r#"{"a": ["$X", {"b": "${X}"}]}"#),
+            ("/w/.gemini/settings.json", "{}"),
+            ("/w/.castor/settings.json", "{}"),
+            ("/etc/castor/system-defaults.json", "{}"),
+        ];
+        let env = &[("HOME", "/h"), ("CASTOR_SYSTEM_SETTINGS_PATH", "/sys/castor.json"), ("X", "x")];
+        let (res, _) = read_from(files, env, "/w", true);
+        let got: Vec<_> = res.layers.iter().map(|it| format!("{} {}", it.scope.as_str(), it.file)).collect();
+        assert_eq!(
+            got,
+            [
+                "system defaults /etc/castor/system-defaults.json",
+                "user /h/.gemini/settings.json",
+                "user /h/.castor/settings.json",
+                "workspace /w/.gemini/settings.json",
+                "workspace /w/.castor/settings.json",
+                "system /etc/gemini-cli/settings.json",
+                "system /sys/castor.json",
+            ]
+        );
+        let layer = &res.layers[2];
+        assert_eq!(layer.value.to_string(), r#"{"a":["x",{"b":"x"}]}"#);
+        assert_eq!(layer.written.to_string(), r#"{"a":["$X",{"b":"${X}"}]}"#);
+
+        let env = &[("HOME", "/h"), ("GEMINI_CLI_HOME", "/g"), ("CASTOR_HOME", "/w/.castor")];
+        let (res, opened) = read_from(files, env, "/w", true);
+        let user: Vec<_> = opened.iter().filter(|it| !it.contains("real") && !it.contains("/etc/")).collect();
+        assert_eq!(user, ["/g/.gemini/settings.json", "/w/.castor/settings.json", "/w/.gemini/settings.json"]);
+        assert_eq!(res.warnings, []);
+    }
+
+    #[test]
+    fn opens_nothing_of_an_untrusted_workspace() {
+        let files = &[("/w/.gemini/settings.json", "{}"), ("/w/.castor/settings.json", "{}")];
+        let (res, opened) = read_from(files, &[("HOME", "/h")], "/w", false);
+        assert_eq!(res.workspace, WorkspaceFiles::NotTrusted);
+        assert!(res.layers.is_empty());
+        assert!(opened.iter().all(|it| !it.contains("/w")), "{opened:?}");
+        assert_eq!(opened.len(), 6);
+    }
+
+    #[test]
+    fn the_home_folder_is_no_workspace() {
+        let files = &[("/h/.gemini/settings.json", "{}"), ("/link", "-> /h")];
+        for ws in ["/h", "/link"] {
+            let (res, _) = read_from(files, &[("HOME", "/h")], ws, true);
+            assert_eq!((res.workspace, res.layers.len()), (WorkspaceFiles::IsHome, 1), "{ws}");
+        }
+    }
+
+    #[test]
+    fn a_bad_file_is_skipped_and_named() {
+        for (text, want) in [
+            ("{\n \"a\": }", "/h/.castor/settings.json:2:7: not valid JSON: expected value; the file is skipped"),
+            ("[]", "/h/.castor/settings.json:1:1: should hold an object {…}; the file is skipped"),
+            ("denied", "/h/.castor/settings.json: cannot be read: permission denied"),
+        ] {
+            let files = &[("/h/.castor/settings.json", text), ("/h/.gemini/settings.json", "{}")];
+            let (res, _) = read_from(files, &[("HOME", "/h")], "/w", true);
+            assert_eq!(res.warnings.iter().map(|it| it.to_string()).collect::<Vec<_>>(), [want]);
+            assert_eq!(res.layers.len(), 1);
+        }
+    }
+}
