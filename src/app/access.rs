@@ -31,6 +31,18 @@ pub enum AccessKind {
     Gateway,
 }
 
+impl AccessKind {
+    /// What to do when this kind of access is wanted and not there.
+    pub fn missing(self) -> &'static str {
+        match self {
+            Self::None | Self::ApiKey => {
+                "No API key: set GEMINI_API_KEY where castor is started, or use --model demo to try it without one."
+            }
+            Self::Gateway => "No gateway: set GOOGLE_GEMINI_BASE_URL where castor is started.",
+        }
+    }
+}
+
 /// A configuration that cannot work: which variable, and what is wrong. Never holds the value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessError {

@@ -90,7 +90,7 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
     match reply {
         Ok(None) => (),
         Ok(Some(result)) => answer(state, ticket, Ok(&*result)),
-        Err(error) => answer(state, ticket, Err(error)),
+        Err(error) => answer::<RawValue>(state, ticket, Err(error)),
     }
 }
 

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::{client::EditorFs, desk::Desk, event::Event},
     base::{
+        content::Part,
         fs::{BoxFuture, Fs},
         ids::{EffectId, SessionId},
         model::{Chunk, Failure, FailureKind, ModelRequest},
@@ -26,7 +27,7 @@ use crate::{
         models::Sink,
         process::Groups,
         store::Store,
-        tools::{self, ToolContext},
+        tools::{self, Builtin, ToolContext, shell, truncate},
     },
 };
 
@@ -37,6 +38,7 @@ const WORKERS: usize = 2;
 pub struct World {
     pub store: Store,
     pub groups: Groups,
+    pub tools: Arc<[Box<dyn Builtin>]>,
     runtime: OnceLock<Runtime>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
@@ -47,8 +49,9 @@ pub struct World {
 
 impl World {
     pub fn new(store: Store, answers: Sender<Event>, requests: Sender<Event>) -> Self {
-        let (runtime, running) = (OnceLock::new(), BTreeMap::new());
-        Self { store, groups: Groups::default(), runtime, answers, requests, running }
+        let groups = Groups::default();
+        let tools = tools::builtins(groups.clone()).into();
+        Self { store, groups, tools, runtime: OnceLock::new(), answers, requests, running: BTreeMap::new() }
     }
 
     /// Starts what a session's engine wants done by the world.
@@ -60,7 +63,7 @@ impl World {
             cancel: cancel.clone(),
             answers: self.answers.clone(),
             requests: self.requests.clone(),
-            groups: self.groups.clone(),
+            tools: self.tools.clone(),
         };
         match effect {
             Effect::Generate { request } => self.spawn(generate(hand, request)),
@@ -136,7 +139,7 @@ struct Hand {
     cancel: CancellationToken,
     answers: Sender<Event>,
     requests: Sender<Event>,
-    groups: Groups,
+    tools: Arc<[Box<dyn Builtin>]>,
 }
 
 impl Hand {
@@ -186,8 +189,11 @@ impl Hand {
             progress: Arc::new(progress),
             settings: desk.tools.clone(),
             env: desk.child_env.clone(),
-            groups: self.groups.clone(),
         }
+    }
+
+    fn tool(&self, name: &str) -> Option<&dyn Builtin> {
+        self.tools.iter().find(|it| it.spec().name == name).map(|it| &**it)
     }
 }
 
@@ -213,7 +219,7 @@ async fn generate(hand: Hand, request: ModelRequest) {
 async fn resolve(hand: Hand, call: ToolCall) {
     let ctx = hand.context();
     let task = async {
-        match tools::find(&call.name) {
+        match hand.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,
             None => Err(unknown(&call)),
         }
@@ -225,7 +231,7 @@ async fn resolve(hand: Hand, call: ToolCall) {
 async fn preview(hand: Hand, call: ToolCall) {
     let ctx = hand.context();
     let task = async {
-        match tools::find(&call.name) {
+        match hand.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
             None => Err(unknown(&call)),
         }
@@ -244,16 +250,36 @@ async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<Fil
     }
     let ctx = hand.context();
     let task = async {
-        match tools::find(&call.name) {
+        match hand.tool(&call.name) {
             Some(tool) => {
                 let output = tool.run(&call.args, base.as_ref(), &ctx).await;
-                tools::truncate(&call, output, hand.desk.truncate_at, &ctx).await
+                cut(&hand.desk, &call, output).await
             }
             None => ToolOutput::failed(unknown(&call)),
         }
     };
     let output = hand.guard(task).await.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
     hand.say(Input::Ran { effect: hand.id, output: Box::new(output) }).await;
+}
+
+/// Text beyond the threshold goes to a file that the model can read in pieces; the tools that page by themselves
+/// are left alone.
+async fn cut(desk: &Arc<Desk>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
+    let max = desk.truncate_at;
+    let long = |it: &Part| it.as_text().is_some_and(|text| text.len() > max);
+    if max == 0 || call.name != shell::Shell::NAME || !output.content.iter().any(long) {
+        return output;
+    }
+    let (desk, call) = (desk.clone(), call.id.clone());
+    let cutting = tokio::task::spawn_blocking(move || {
+        for part in &mut output.content {
+            if let Part::Text { text, .. } = part {
+                *text = truncate::truncate(text, max, &desk.scratch, &call).into_owned();
+            }
+        }
+        output
+    });
+    cutting.await.unwrap_or_else(|it| ToolOutput::failed(panicked(it.to_string())))
 }
 
 async fn sync_log(log: File) {

@@ -142,7 +142,6 @@ async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent:
     }
     flush::answer_all(state);
     state.world.abort_all();
-    state.world.groups.kill_all();
     let lines = flush::flush(state);
     if !lines.is_empty() {
         unsent += lines.len();
@@ -157,6 +156,8 @@ async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent:
             }
         }
     };
-    _ = tokio::time::timeout(Duration::from_millis(500), written).await;
+    let written = tokio::time::timeout(Duration::from_millis(500), written);
+    // Both at once: the whole end takes less than a second.
+    _ = tokio::join!(written, state.world.groups.kill_all());
     Ok(())
 }

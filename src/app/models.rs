@@ -3,21 +3,19 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use jsonrpsee::types::ErrorObjectOwned;
+use secrecy::ExposeSecret;
 
 use crate::{
-    app::{access, flush, options::Options, settings::Settings},
+    app::{access::{self, AccessKind, ModelAccess}, flush, options::{DEMO, Options}, settings::Settings},
     base::path::AbsPath,
     wire::jsonrpc::error,
     world::{
         disk,
         http::Http,
-        models::{Generator, demo::Demo, gemini::Gemini, recording::Recording, script::Script},
+        models::{Generator, demo::Demo, gemini::{Config, Gemini}, recording::Recording, script::Script},
         secrets::Env,
     },
 };
-
-/// The model that needs no key and no network.
-pub const DEMO: &str = "demo";
 
 #[derive(Default)]
 pub struct Models {
@@ -44,18 +42,23 @@ impl Models {
         if model == DEMO {
             return recorded(options, Arc::new(Demo));
         }
-        let config = access::gemini(env, settings).map_err(|it| flush::auth_required(&it))?;
-        let key = config.identity();
+        let access = access::model_access(env, settings).map_err(|it| flush::auth_required(&it.to_string()))?;
+        if access.kind == AccessKind::None {
+            return Err(flush::auth_required(access.kind.missing()));
+        }
+        // The environment does not change, so one way of access serves the whole process.
+        let key = format!("{:?} {:?} {:?}", access.kind, access.base_url, access.api_version);
         if let Some(known) = self.real.get(&key) {
             return Ok(known.clone());
         }
+        let config = gemini_config(access);
         let real = recorded(options, Arc::new(Gemini::new(config, self.http.clone())))?;
         self.real.insert(key, real.clone());
         Ok(real)
     }
 
     fn scripted(&mut self, options: &Options) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {
-        if let (Some(script), _) | (None, Some(script)) = (&self.script, &None) {
+        if let Some(script) = &self.script {
             return Ok(script.clone());
         }
         let Some(from) = &options.script else { return Err(error::internal("no script")) };
@@ -67,6 +70,20 @@ impl Models {
         let script = recorded(options, Arc::new(script))?;
         self.script = Some(script.clone());
         Ok(script)
+    }
+}
+
+/// Where the Gemini API is when nothing else is configured.
+const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
+
+fn gemini_config(access: ModelAccess) -> Config {
+    let headers = access.headers.iter().map(|(name, value)| (name.clone(), value.expose_secret().to_owned()));
+    Config {
+        base_url: access.base_url.unwrap_or_else(|| GEMINI_URL.to_owned()),
+        api_version: access.api_version.unwrap_or_else(|| "v1beta".to_owned()),
+        bearer: access.bearer,
+        headers: headers.collect(),
+        key: access.key.unwrap_or_default(),
     }
 }
 

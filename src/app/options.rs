@@ -16,6 +16,16 @@ pub struct Options {
     pub record: Option<PathBuf>,
 }
 
+impl Options {
+    /// Whether sessions work without a key: scripted, or the demo.
+    pub fn needs_no_access(&self) -> bool {
+        self.script.is_some() || self.model.as_deref() == Some(DEMO)
+    }
+}
+
+/// The model that needs no key and no network.
+pub const DEMO: &str = "demo";
+
 #[derive(Clone, Debug)]
 pub struct Script {
     pub file: PathBuf,

@@ -12,7 +12,7 @@ use crate::{
         state::State,
         stdio,
     },
-    world::{secrets::Env, store::Store},
+    world::{secrets::Env, store::Store, workspace},
 };
 
 /// Reads of the client that wait.
@@ -40,12 +40,11 @@ fn try_serve(options: Options, env: Env) -> std::io::Result<()> {
     let (answers_tx, answers) = mpsc::channel(ANSWER_QUEUE);
     let stdout = stdio::write_stdout(stdio::take_stdout()?, control_tx.clone())?;
     stdio::read_stdin(stdin_tx)?;
-    let home = env.castor_home();
+    let home = workspace::castor_home(&env).ok_or_else(|| std::io::Error::other("neither CASTOR_HOME nor HOME is set"))?;
     let world = World::new(Store::new(home), answers_tx, control_tx);
     let mut state = State::new(options, env, world);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(event_loop::run(&mut state, Inbox { stdin, control, answers }, &stdout))?;
-    state.world.groups.wait_all();
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
 }

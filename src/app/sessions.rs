@@ -6,11 +6,12 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        access,
+        access::{self, AccessKind},
         desk::Desk,
         flush,
+        options::Options,
         requests::store_error,
-        settings::{self, Flags, Settings},
+        settings::{Flag, Settings, Sources},
         state::{Live, State},
     },
     base::{
@@ -33,9 +34,9 @@ use crate::{
     },
     world::{
         disk,
+        secrets::Env,
         store::{Log, StoreError},
-        tools,
-        workspace::trust::Trust,
+        workspace::{Reader, settings as files, trust::{self, Trust}},
     },
 };
 
@@ -113,7 +114,7 @@ fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
 /// For the client, with what would allow it.
 pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), ErrorObjectOwned> {
     let Some(live) = state.sessions.get(id) else { return Err(error::session_not_found(id.as_str())) };
-    let (trust, settings) = look(state, &live.desk.cwd);
+    let (trust, settings) = look(&state.options, &state.env, &live.desk.cwd);
     allow_mode(mode, &trust, &settings)
 }
 
@@ -123,8 +124,16 @@ pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), Error
 /// -32000 with what is missing.
 pub fn check_access(state: &State, method: &str) -> Result<(), ErrorObjectOwned> {
     let cwd = AbsPath::new("/").unwrap_or_else(|| state.world.store.home().clone());
-    let (_, settings) = look(state, &cwd);
-    access::check(&state.env, &settings, method).map_err(|it| flush::auth_required(&it))
+    let (_, settings) = look(&state.options, &state.env, &cwd);
+    let wanted = match method {
+        "gateway" => AccessKind::Gateway,
+        _ => AccessKind::ApiKey,
+    };
+    let access = access::model_access(&state.env, &settings).map_err(|it| flush::auth_required(&it.to_string()))?;
+    match access.kind == wanted || state.options.needs_no_access() {
+        true => Ok(()),
+        false => Err(flush::auth_required(wanted.missing())),
+    }
 }
 
 fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
@@ -139,14 +148,24 @@ fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
     if place.n_mcp_servers > 0 {
         tracing::warn!("{} MCP servers were passed; this version does not start them", place.n_mcp_servers);
     }
-    let (trust, settings) = look(state, &place.cwd);
+    let (trust, settings) = look(&state.options, &state.env, &place.cwd);
     Ok(Ground { cwd: place.cwd.clone(), roots, trust, settings })
 }
 
 /// Trust first, then the settings that it lets in.
-fn look(state: &State, cwd: &AbsPath) -> (Trust, Settings) {
-    let flags = Flags { model: state.options.model.clone(), approval_mode: state.options.approval_mode };
-    settings::load(&state.env, cwd, &flags)
+pub fn look(options: &Options, env: &Env, cwd: &AbsPath) -> (Trust, Settings) {
+    let reader = Reader::disk();
+    let (trust, mut warnings) = trust::trust(env, cwd, reader);
+    let layers = files::read(env, cwd, trust.is_trusted(), reader);
+    let model = options.model.as_deref().map(Flag::model);
+    let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
+    let flags: Vec<Flag> = model.into_iter().chain(mode).collect();
+    let (settings, more) = Settings::merge(Sources { layers: &layers, env, flags: &flags });
+    warnings.extend(more);
+    for it in warnings {
+        tracing::warn!("{it}");
+    }
+    (trust, settings)
 }
 
 fn model_of(state: &State, settings: &Settings) -> String {
@@ -192,7 +211,7 @@ fn furnish(
         interactive,
     };
     let spec = Spec {
-        toolbox: Toolbox::new(tools::specs(), Rules::shipped(), interactive),
+        toolbox: Toolbox::new(state.world.tools.iter().map(|it| it.spec()).collect(), Rules::shipped(), interactive),
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
     };

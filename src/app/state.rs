@@ -175,7 +175,8 @@ impl Timers {
     }
 
     pub fn pop_due(&mut self, now_ms: u64) -> Option<(SessionId, EffectId)> {
-        self.heap.pop_if(|Reverse((at, ..))| *at <= now_ms).map(|Reverse((_, session, effect))| (session, effect))
+        self.next_ms().filter(|at| *at <= now_ms)?;
+        self.heap.pop().map(|Reverse((_, session, effect))| (session, effect))
     }
 }
 

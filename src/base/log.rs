@@ -21,6 +21,8 @@ pub struct Entry {
 }
 
 /// What happened. Never an effect: replaying facts does nothing to the world.
+// Nearly all facts are events: boxing them would only cost.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum Fact {

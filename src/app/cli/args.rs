@@ -4,6 +4,8 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
+use crate::app::cli::config::ConfigArgs;
+
 /// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
 pub const EXIT_INPUT: u8 = 42;
 
@@ -34,18 +36,17 @@ pub enum Verb {
     /// Send one prompt to an agent and print the answer
     Run(RunArgs),
     /// Look at the configuration
-    #[command(subcommand)]
-    Config(ConfigVerb),
+    Config(ConfigArgs),
 }
 
 /// What the agent itself takes; `run` passes it through.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentArgs {
-    /// The model to use; `demo` is built in and needs no key
+    /// The model to use; `demo` needs no key
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// What may be done without asking
-    #[arg(long, value_name = "MODE", value_enum)]
+    /// Without asking: default (reads), auto_edit, yolo (all)
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub approval_mode: Option<ApprovalMode>,
     #[command(flatten)]
     pub script: ScriptArgs,
@@ -54,10 +55,10 @@ pub struct AgentArgs {
 /// Scripted models and recordings, in Gemini CLI's format.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptArgs {
-    /// Answer from this file instead of a model; a request that does not fit fails
+    /// Answer from this file instead of a model
     #[arg(long, value_name = "FILE", conflicts_with = "fake_responses_non_strict")]
     pub fake_responses: Option<PathBuf>,
-    /// The same, taking the next answer of the right kind
+    /// The same, by kind and not in strict order
     #[arg(long, value_name = "FILE")]
     pub fake_responses_non_strict: Option<PathBuf>,
     /// Write the model's answers to this file
@@ -83,11 +84,11 @@ pub struct RunArgs {
     pub prompt: Option<String>,
     #[command(flatten)]
     pub agent_args: AgentArgs,
-    /// Go on with a session: its id, or `latest` of this folder
+    /// Go on with a session, or this folder's latest
     #[arg(short, long, value_name = "ID|latest")]
     pub resume: Option<String>,
-    /// How to print
-    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    /// text, json (one object), events (lines)
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub output_format: OutputFormat,
     /// Drive this ACP agent instead of castor
     #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
@@ -106,21 +107,6 @@ pub enum OutputFormat {
     Json,
     /// Every AgentEvent as a line of JSON
     Events,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ConfigVerb {
-    /// Print each layer's value of a key, and which one wins
-    Explain(ExplainArgs),
-}
-
-#[derive(Args, Debug)]
-pub struct ExplainArgs {
-    /// A settings key, such as `model.name`
-    pub key: String,
-    /// The folder whose settings count
-    #[arg(long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
 }
 
 /// The command line, or the exit code once help, version or the usage error was printed.
@@ -209,7 +195,7 @@ mod tests {
         assert!(command.render_help().to_string().lines().count() <= 24);
         for verb in ["acp", "run"] {
             let help = command.find_subcommand_mut(verb).unwrap().render_help().to_string();
-            assert!(help.lines().count() <= 40, "{help}");
+            assert!(help.lines().count() <= 24, "{help}");
         }
     }
 

@@ -8,11 +8,15 @@ use std::process::ExitCode;
 
 use crate::{
     app::{
-        cli::args::{AgentArgs, Cli, ConfigVerb, Verb},
+        access::{self, AccessKind},
+        cli::{
+            args::{AgentArgs, EXIT_INPUT, Verb},
+            run::RunContext,
+        },
         options::{Options, Script},
-        serve,
+        serve, sessions,
     },
-    base::log::Mode,
+    base::{log::Mode, path::AbsPath},
     world::secrets::Env,
 };
 
@@ -27,8 +31,30 @@ pub fn main() -> ExitCode {
             trace();
             serve::serve(options(args), Env::from_process())
         }
-        Verb::Run(args) => run::main(args, &Env::from_process()),
-        Verb::Config(ConfigVerb::Explain(args)) => config::main(&args, &Env::from_process()),
+        Verb::Run(args) => with_cwd(|cwd| {
+            let env = Env::from_process();
+            let has_access = move |folder: &AbsPath| {
+                let (_, settings) = sessions::look(&Options::default(), &env, folder);
+                access::model_access(&env, &settings).is_ok_and(|it| it.kind != AccessKind::None)
+            };
+            run::run(args, RunContext::detect(cwd.into(), has_access))
+        }),
+        Verb::Config(args) => with_cwd(|cwd| {
+            let code = config::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            // A closed stdout is no reason to complain.
+            ExitCode::from(code.unwrap_or(0))
+        }),
+    }
+}
+
+/// Where the shell is; without it nothing that is typed makes sense.
+fn with_cwd(then: impl FnOnce(AbsPath) -> ExitCode) -> ExitCode {
+    match std::env::current_dir().ok().and_then(AbsPath::new) {
+        Some(cwd) => then(cwd),
+        None => {
+            eprintln!("castor: the current folder cannot be read");
+            ExitCode::from(EXIT_INPUT)
+        }
     }
 }
 

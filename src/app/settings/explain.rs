@@ -153,10 +153,9 @@ impl<'a> Hidden<'a> {
 
     fn gather(&mut self, name: &str, written: &Value, value: &'a Value) {
         match (written, value) {
-            (Value::String(from), Value::String(text)) if from != text => {
-                if name_looks_secret(name) || name_looks_secret(from) {
-                    self.0.push(text);
-                }
+            (Value::String(from), Value::String(text)) => {
+                let secret = name_looks_secret(name) || name_looks_secret(from);
+                self.0.extend((secret && from != text).then_some(text.as_str()));
             }
             (Value::Array(written), Value::Array(value)) => {
                 written.iter().zip(value).for_each(|(written, value)| self.gather(name, written, value));

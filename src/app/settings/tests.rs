@@ -210,29 +210,26 @@ fn many_warnings_of_one_file_are_cut() {
     assert_eq!(check(Sources { layers: &layers, env: &env, flags: &[] }).len(), 50);
 }
 
+fn check_explain(case: &Case<'_>, key: &str, trusted: bool, want: &str) {
+    assert_eq!(case.explain(key, trusted), (want.trim_start().to_owned(), true), "{key}");
+}
+
 #[test]
 fn explains_each_layer_and_the_winner() {
     let model = [("gemini", r#"{"model": {"name": "flash"}}"#), ("ws", r#"{"model": {"name": "$M"}}"#)];
-    let flags = [Flag::model("mine")];
-    let env = &[("M", "pro")][..];
-    for (case, key, trusted, want) in [
-        (
-            Case { files: &model, env, flags: &[] },
-            "model.name",
-            true,
-            r#"
+    let case = Case { files: &model, env: &[("M", "pro")], flags: &[] };
+    let want = r#"
 model.name = "pro"
   The model that sessions start with.
 
     /h/.gemini/settings.json (user)       "flash"
   * /w/.castor/settings.json (workspace)  "$M" = "pro"  <- wins
-"#,
-        ),
-        (
-            Case { files: &model, env: &[("GEMINI_MODEL", "e")], flags: &flags },
-            "model.name",
-            false,
-            r#"
+"#;
+    check_explain(&case, "model.name", true, want);
+
+    let flags = [Flag::model("mine")];
+    let case = Case { files: &model, env: &[("GEMINI_MODEL", "e")], flags: &flags };
+    let want = r#"
 model.name = "mine"
   The model that sessions start with.
 
@@ -241,51 +238,56 @@ model.name = "mine"
   * flag --model                     "mine"  <- wins
 
 The workspace's own settings were not read: the folder is not trusted.
-"#,
-        ),
-        (
-            files(&[]),
-            "model.name",
-            true,
-            "\nmodel.name = (not set)\n  The model that sessions start with.\n\n    No layer sets it.\n",
-        ),
-        (
-            files(&[
-                ("castor", r#"{"security": {"disableYoloMode": true}}"#),
-                ("ws", r#"{"security": {"disableYoloMode": false}}"#),
-            ]),
-            "security.disableYoloMode",
-            true,
-            r#"
+"#;
+    check_explain(&case, "model.name", false, want);
+
+    let want = "model.name = (not set)\n  The model that sessions start with.\n\n    No layer sets it.\n";
+    check_explain(&files(&[]), "model.name", true, want);
+}
+
+#[test]
+fn explains_what_is_ignored_or_without_effect() {
+    let (on, off) = (r#"{"security": {"disableYoloMode": true}}"#, r#"{"security": {"disableYoloMode": false}}"#);
+    let want = r#"
 security.disableYoloMode = true
   Takes the mode yolo off the list.
 
     default                               false
   * /h/.castor/settings.json (user)       true  <- wins
   ! /w/.castor/settings.json (workspace)  false  <- ignored: a workspace may only set this to true
-"#,
-        ),
-        (
-            files(&[
-                ("gemini", r#"{"mcpServers": {"a": {"command": "x", "env": {"TOKEN": "canary"}}, "b": {}}}"#),
-                ("ws", r#"{"mcpServers": {"a": {"command": "y", "headers": {"Authorization": "$KEY ${NONE}"}}}}"#),
-            ]),
-            "mcpServers.a.command",
-            true,
-            r#"
+"#;
+    check_explain(&files(&[("castor", on), ("ws", off)]), "security.disableYoloMode", true, want);
+
+    let text = r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}}}"#;
+    let want = r#"
+experimental.adk.agentSessionInteractiveEnabled = true
+  Which runtime Gemini CLI uses.
+  It is accepted without effect: castor has one runtime for all sessions.
+
+  * /h/.castor/settings.json (user)  true  <- wins
+"#;
+    let key = "experimental.adk.agentSessionInteractiveEnabled";
+    check_explain(&files(&[("castor", text)]), key, true, want);
+}
+
+#[test]
+fn explains_objects_and_what_is_in_them() {
+    let servers = [
+        ("gemini", r#"{"mcpServers": {"a": {"command": "x"}, "b": {}}}"#),
+        ("ws", r#"{"mcpServers": {"a": {"command": "y"}}}"#),
+    ];
+    let want = r#"
 mcpServers.a.command = "y"
   MCP servers by name.
   It is accepted, but castor does not act on it yet.
 
     /h/.gemini/settings.json (user)       "x"
   * /w/.castor/settings.json (workspace)  "y"  <- wins
-"#,
-        ),
-        (
-            files(&[("gemini", r#"{"hooks": {"A": [1]}}"#), ("castor", r#"{"hooks": {"A": [2], "B": [3]}}"#)]),
-            "hooks",
-            true,
-            r#"
+"#;
+    check_explain(&files(&servers), "mcpServers.a.command", true, want);
+
+    let hooks = [("gemini", r#"{"hooks": {"A": [1]}}"#), ("castor", r#"{"hooks": {"A": [2], "B": [3]}}"#)];
+    let want = r#"
 hooks = {"A":[1,2],"B":[3]}
   Commands to run at points of a turn.
   It is accepted, but castor does not act on it yet.
@@ -293,34 +295,15 @@ hooks = {"A":[1,2],"B":[3]}
   + default                          {}
   + /h/.gemini/settings.json (user)  {"A":[1]}
   + /h/.castor/settings.json (user)  {"A":[2],"B":[3]}
-"#,
-        ),
-        (
-            files(&[("gemini", r#"{"mcp": {"allowed": ["A", "b"]}}"#), ("ws", r#"{"mcp": {"allowed": ["a", "c"]}}"#)]),
-            "mcp",
-            true,
-            "
+"#;
+    check_explain(&files(&hooks), "hooks", true, want);
+
+    let allowed = [("gemini", r#"{"mcp": {"allowed": ["A", "b"]}}"#), ("ws", r#"{"mcp": {"allowed": ["a", "c"]}}"#)];
+    let want = "
 mcp.allowed = [\"A\"]  <- /h/.gemini/settings.json (user) + /w/.castor/settings.json (workspace)
 mcp.excluded = []  <- default
-",
-        ),
-        (
-            files(&[("castor", r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}}}"#)]),
-            "experimental.adk.agentSessionInteractiveEnabled",
-            true,
-            r#"
-experimental.adk.agentSessionInteractiveEnabled = true
-  Which runtime Gemini CLI uses.
-  It is accepted without effect: castor has one runtime for all sessions.
-
-  * /h/.castor/settings.json (user)  true  <- wins
-"#,
-        ),
-    ] {
-        let (text, known) = case.explain(key, trusted);
-        assert_eq!(text, want.trim_start(), "{key}");
-        assert!(known);
-    }
+";
+    check_explain(&files(&allowed), "mcp", true, want);
 }
 
 #[test]

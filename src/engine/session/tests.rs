@@ -158,12 +158,13 @@ impl World {
             0 => Chunk::Thought { text: "hm ".to_owned(), signature: None },
             1 => Chunk::Text { text: "signed".to_owned(), signature: Some("sig".into()) },
             2 => Chunk::Usage(Usage { input: 5, output: 2, total: 7, ..Usage::default() }),
-            3 => Chunk::Finish([Finish::Stop, Finish::MaxTokens, Finish::Safety("SAFETY".to_owned())]
-                [self.dice(3) as usize]
-                .clone()),
+            3 => Chunk::Finish(
+                [Finish::Stop, Finish::MaxTokens, Finish::Safety("SAFETY".to_owned())][self.dice(3) as usize].clone(),
+            ),
             4 | 5 => {
                 let names = ["read", "write", "write_todos", "no_such_tool", ""];
-                let args = [json!({}), json!({"wait_for_previous": true}), json!("not an object"), json!({"todos": []})];
+                let args =
+                    [json!({}), json!({"wait_for_previous": true}), json!("not an object"), json!({"todos": []})];
                 let id = (self.dice(2) == 0).then(|| format!("c{}", self.dice(5)));
                 let name = names[self.dice(5) as usize].to_owned();
                 Chunk::Call { id, name, args: args[self.dice(4) as usize].clone(), signature: None }
@@ -186,8 +187,13 @@ impl World {
             return Err(ToolError::new("invalid_tool_params", "bad"));
         }
         let path = AbsPath::new("/w/file").unwrap();
-        let target =
-            TargetPath { path: path.clone(), real: path, access: Access::Write, line: None, in_roots: self.dice(3) > 0 };
+        let target = TargetPath {
+            path: path.clone(),
+            real: path,
+            access: Access::Write,
+            line: None,
+            in_roots: self.dice(3) > 0,
+        };
         Ok(Targets { title: "title".to_owned(), paths: vec![target], command: None })
     }
 

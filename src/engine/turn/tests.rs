@@ -69,9 +69,7 @@ fn input(line: &str) -> Input {
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
         "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },
-        "thought" => {
-            Input::Chunks { effect, chunks: vec![Chunk::Thought { text: rest.to_owned(), signature: None }] }
-        }
+        "thought" => Input::Chunks { effect, chunks: vec![Chunk::Thought { text: rest.to_owned(), signature: None }] },
         "call" => Input::Chunks { effect, chunks: rest.split(" & ").map(call).collect() },
         "usage" => {
             let usage = Usage { input: 9, output: 1, total: 10, ..Usage::default() };

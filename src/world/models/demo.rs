@@ -147,11 +147,11 @@ fn offers(request: &ModelRequest, name: &str) -> bool {
 
 /// The text of the last prompt, and the results that came since.
 fn last_prompt(contents: &[std::sync::Arc<Turn>]) -> (String, Vec<&CallResult>) {
-    let said = |it: &Turn| it.role == Role::User && it.parts.iter().any(|it| text_of(it).is_some());
+    let said = |it: &Turn| it.role() == Role::User && it.parts().iter().any(|it| text_of(it).is_some());
     let at = contents.iter().rposition(|it| said(it)).unwrap_or_default();
     let since = contents.get(at..).unwrap_or_default();
-    let prompt = since.first().map(|it| it.parts.iter().filter_map(text_of).collect()).unwrap_or_default();
-    let parts = since.iter().flat_map(|it| &it.parts);
+    let prompt = since.first().map(|it| it.parts().iter().filter_map(text_of).collect()).unwrap_or_default();
+    let parts = since.iter().flat_map(|it| it.parts());
     let results = parts.filter_map(|it| match it {
         TurnPart::Result(it) => Some(it),
         _ => None,
@@ -189,7 +189,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 /// Estimated as four bytes a token, which is what people expect of English.
 fn usage(request: &ModelRequest, output: usize) -> Usage {
-    let parts = request.contents.iter().flat_map(|it| &it.parts);
+    let parts = request.contents.iter().flat_map(|it| it.parts());
     let input: usize = request.system.len() + parts.map(part_len).sum::<usize>();
     let (input, output) = ((input / 4) as u64, (output / 4) as u64);
     Usage { input, output, total: input + output, ..Usage::default() }

@@ -87,19 +87,19 @@ fn failure(message: String) -> Failure {
 /// every call is answered right after its turn, and every result answers a call.
 pub fn check<T: AsRef<Turn>>(contents: &[T]) -> Result<(), String> {
     let first = contents.first().ok_or("it has no contents")?.as_ref();
-    if first.role != Role::User {
+    if first.role() != Role::User {
         return Err("its first turn is not the user's".to_owned());
     }
     let mut open: HashSet<&str> = HashSet::new();
     for (at, turn) in contents.iter().map(AsRef::as_ref).enumerate() {
-        if turn.parts.is_empty() {
+        if turn.parts().is_empty() {
             return Err(format!("turn {at} is empty"));
         }
-        if turn.role != Role::Tool {
+        if turn.role() != Role::Tool {
             all_answered(&open)?;
         }
-        for part in &turn.parts {
-            check_part(turn.role, part, &mut open)?;
+        for part in turn.parts() {
+            check_part(turn.role(), part, &mut open)?;
         }
     }
     all_answered(&open)

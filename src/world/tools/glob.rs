@@ -214,6 +214,9 @@ fn report(call: &Call, found: &[Found]) -> ToolOutput {
     if shown < count {
         _ = write!(text, "\n({} more files not shown; use a narrower pattern)", count - shown);
     }
+    if count >= MAX_FILES {
+        _ = write!(text, "\n(the search ended at {MAX_FILES} files; there may be more)");
+    }
     ToolOutput {
         summary: Some(format!("Found {count} matching file(s)")),
         data: json!({"count": count}),

@@ -1,6 +1,6 @@
 //! The tool `read_file`: a text file or a part of it, or a picture, a PDF or a sound as such.
 
-use std::{fmt::Write, ops::Range};
+use std::{fmt::Write, ops::Range, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::{
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::{
-        disk,
+        disk::{self, DiskFs},
         tools::{
             Builtin, ToolContext,
             params::{Params, invalid},
@@ -130,19 +130,26 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
     let call = Call::parse(args, ctx)?;
     let shown = call.path.shown_from(&ctx.cwd);
     check_ignored(&call.path, ctx).await?;
-    let Some(bytes) = text_file::load(ctx, &call.path).await? else {
+    let extension = call.path.as_path().extension().map(|it| it.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let media = MEDIA.iter().find(|it| it.0 == extension).map(|it| it.1);
+    let loaded = match media {
+        None => text_file::load(ctx, &call.path).await?,
+        // From disk, not through `ctx.fs`: an editor hands out text, which spoils bytes.
+        Some(_) => text_file::load(&ToolContext { fs: Arc::new(DiskFs), ..ctx.clone() }, &call.path).await?,
+    };
+    let Some(bytes) = loaded else {
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
         return Err(paths::blocking(move || paths::not_found(&path, &cwd)).await?);
     };
-    let extension = call.path.as_path().extension().map(|it| it.to_string_lossy().to_lowercase()).unwrap_or_default();
     if extension == "svg" && bytes.len() > MAX_SVG_BYTES {
         return Ok(skipped(format!("Cannot display content of SVG file larger than 1MB: {shown}")));
     }
-    let media = MEDIA.iter().find(|it| it.0 == extension).map(|it| it.1);
     let file = text_file::decode(&bytes);
     match (media, file) {
         // A picture that is text is a pointer to one (git-lfs); a PDF may well be all ASCII.
-        (Some(mime), file) if file.is_none() || bytes.starts_with(b"%PDF") => media_output(mime, &call.path, ctx).await,
+        (Some(mime), file) if file.is_none() || bytes.starts_with(b"%PDF") => {
+            Ok(media_output(mime, &bytes, &call.path, &shown))
+        }
         (_, None) if UNSUPPORTED_AUDIO.contains(&extension.as_str()) => {
             Err(ToolError::new("read_content_failure", format!("Audio format .{extension} is not supported: {shown}")))
         }
@@ -167,17 +174,14 @@ fn skipped(text: String) -> ToolOutput {
     ToolOutput { summary: Some(text.clone()), ..ToolOutput::text(text) }
 }
 
-async fn media_output(mime: &str, path: &AbsPath, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-    // From disk, not through `ctx.fs`: an editor hands out text, which spoils bytes.
-    let from_disk = ToolContext { fs: std::sync::Arc::new(disk::DiskFs), ..ctx.clone() };
-    let bytes = text_file::load(&from_disk, path).await?.unwrap_or_default();
+fn media_output(mime: &str, bytes: &[u8], path: &AbsPath, shown: &str) -> ToolOutput {
     let data = BASE64_STANDARD.encode(bytes).into();
     let what = mime.split('/').next().filter(|it| *it != "application").unwrap_or("pdf");
-    Ok(ToolOutput {
+    ToolOutput {
         content: vec![Part::Media { mime: mime.to_owned(), data, uri: Some(format!("file://{path}")) }],
-        summary: Some(format!("Read {what} file: {}", path.shown_from(&ctx.cwd))),
+        summary: Some(format!("Read {what} file: {shown}")),
         ..ToolOutput::default()
-    })
+    }
 }
 
 fn text_output(text: &str, call: &Call, shown: &str) -> Result<ToolOutput, ToolError> {

@@ -199,7 +199,7 @@ mod tests {
         ground.link("../outside", "sub/link");
         ground.write("../outside/far.txt", b"");
         let check = |start: &str, rules: Rules, expected: &str| {
-            let plan = Plan::new(ground.cwd.join(start), &[ground.cwd.clone()], rules).unwrap();
+            let plan = Plan::new(ground.cwd.join(start), &ground.ctx().roots, rules).unwrap();
             let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
             let files: Vec<_> = files.map(|it| plan.shown(it.path())).collect();
             if start == "." {

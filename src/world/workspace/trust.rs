@@ -54,7 +54,7 @@ pub fn trust(env: &Env, folder: &AbsPath, reader: Reader<'_>) -> (Trust, Vec<War
         return (Trust::Untrusted(warning.to_string()), warnings);
     }
     let folder = reader.real(folder);
-    let fitting = rules.into_values().filter(|it: &Rule| folder.is_within(&it.root));
+    let fitting = rules.into_values().flatten().filter(|it: &Rule| folder.is_within(&it.root));
     let strongest = fitting.max_by_key(|it| (it.root.as_path().components().count(), !it.trusts));
     let trust = match strongest {
         Some(Rule { trusts: true, why, .. }) => Trust::Trusted(why),
@@ -83,7 +83,8 @@ fn files(env: &Env) -> Vec<AbsPath> {
     [gemini, castor_home(env).map(|it| it.join(name))].into_iter().flatten().collect()
 }
 
-fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<Vec<(AbsPath, Rule)>, Warning> {
+/// Rules by the canonical path they name: through symlinks a file may name one path twice.
+fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Vec<Rule>>, Warning> {
     let warn = |at, key, what: String| Warning {
         origin: file.to_string(),
         at,
@@ -91,14 +92,14 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<Vec<(AbsPath, Rule)>
         message: format!("{what}; until this is mended no folder counts as trusted"),
     };
     let Some(bytes) = reader.optional(file).map_err(|it| warn(None, None, format!("cannot be read: {it}")))? else {
-        return Ok(Vec::new());
+        return Ok(BTreeMap::new());
     };
     let rules = jsonc::parse(&bytes)
         .map_err(|it| warn(Some((it.line, it.column)), None, format!("not valid JSON: {}", it.message)))?;
     let Value::Object(rules) = rules else {
         return Err(warn(Some((1, 1)), None, "should hold an object of folders".to_owned()));
     };
-    let mut res = Vec::with_capacity(rules.len());
+    let mut res = BTreeMap::<_, Vec<_>>::new();
     for (path, level) in rules {
         let Some(named) = AbsPath::new(&path) else {
             return Err(warn(None, Some(path), "is not an absolute path".to_owned()));
@@ -114,7 +115,7 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<Vec<(AbsPath, Rule)>
             }
         };
         let why = format!("{file}: {path}: {}", level.as_str().unwrap_or_default());
-        res.push((named, Rule { root, trusts, why }));
+        res.entry(named).or_default().push(Rule { root, trusts, why });
     }
     Ok(res)
 }
@@ -184,6 +185,7 @@ mod tests {
             (r#"{"/w": "TRUST_FOLDER"}"#, r#"{"/w": "DO_NOT_TRUST"}"#, "/w", "no"),
             (r#"{"/w/real": "TRUST_FOLDER"}"#, "", "/link/x", "yes"),
             (r#"{"/link": "DO_NOT_TRUST", "/w": "TRUST_FOLDER"}"#, "", "/w/real", "no"),
+            (r#"{"/w/real": "DO_NOT_TRUST", "/link": "TRUST_FOLDER"}"#, "", "/w/real", "no"),
             ("// mine\n{\"/w\": \"TRUST_FOLDER\",}", "", "/w", "yes"),
             (r#"{"/": "TRUST_FOLDER"}"#, "", "/any", "yes"),
         ] {

@@ -123,6 +123,10 @@ impl Asker {
         }
     }
 
+    pub fn is_asking(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// The turn is cancelled, and with it everything that was asked.
     pub fn cancel_all(&mut self) {
         for it in self.waiting.drain(..) {

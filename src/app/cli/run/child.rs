@@ -172,7 +172,36 @@ pub fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tail, split_words};
+    use std::time::{Duration, Instant};
+
+    use super::{Launch, Tail, spawn, split_words};
+
+    fn shell(script: &str) -> Launch {
+        Launch { program: "sh".into(), args: vec!["-c".into(), script.into()] }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_dead_agent_leaves_its_status_and_its_last_words() {
+        let (mut agent, mut pipes) = spawn(&shell("echo starting >&2; echo error: no key >&2; exit 3")).unwrap();
+        assert_eq!(agent.fate().await.unwrap().code(), Some(3));
+        let mut tail = Tail::default();
+        tail.last_words(&mut pipes.stderr).await;
+        assert_eq!(tail.hint(), Some("error: no key"));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(flavor = "current_thread")]
+    async fn an_agent_that_stays_is_killed_with_its_group() {
+        let (agent, mut pipes) = spawn(&shell("sleep 1000 & echo up >&2; wait")).unwrap();
+        assert_eq!(pipes.stderr.recv().await.as_deref(), Some("up"));
+        drop(pipes.stdin);
+        let start = Instant::now();
+        agent.leave().await;
+        // The grandchild held the pipe open, too.
+        assert_eq!(pipes.stderr.recv().await, None);
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
 
     #[test]
     fn splits_words() {

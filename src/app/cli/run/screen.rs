@@ -82,6 +82,14 @@ impl Screen {
         }
     }
 
+    /// Ends when there is room for what could not be flushed.
+    pub async fn room(&self) {
+        match &self.writer {
+            Some(writer) if !self.batch.is_empty() => _ = writer.reserve().await,
+            _ => future::pending().await,
+        }
+    }
+
     /// The agent's next message, once there is room for what it will show.
     pub async fn before<T>(&self, incoming: &mut mpsc::Receiver<T>) -> Option<T> {
         if let Some(writer) = &self.writer {

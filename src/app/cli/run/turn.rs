@@ -74,6 +74,8 @@ enum Wake {
     Log(String),
     Incoming(Incoming),
     Handled,
+    /// What waits to be shown can be flushed.
+    Room,
     Answer(Result<Value, Error>),
 }
 
@@ -121,7 +123,8 @@ impl Driver {
                 Some(it) = ears.questions.recv() => Wake::Question(it),
                 it = self.asker.typed() => Wake::Typed(it),
                 Some(_) = self.handlers.join_next() => Wake::Handled,
-                Some(it) = ears.stderr.recv() => Wake::Log(it),
+                () = self.screen.room() => Wake::Room,
+                Some(it) = self.screen.before(&mut ears.stderr) => Wake::Log(it),
                 Some(it) = self.screen.before(&mut ears.incoming), if self.handlers.len() < MAX_HANDLERS => {
                     Wake::Incoming(it)
                 }
@@ -158,7 +161,7 @@ impl Driver {
                 self.incoming(it);
                 Ok(())
             }
-            Wake::Handled | Wake::Answer(_) => Ok(()),
+            Wake::Handled | Wake::Room | Wake::Answer(_) => Ok(()),
         }
     }
 
@@ -220,6 +223,9 @@ impl Driver {
     async fn signal(&mut self, signal: Signal) -> Result<(), Failure> {
         if signal == Signal::Terminate || self.phase != Phase::Prompt {
             return Err(Failure::new(Exit::Quit, "cancelled"));
+        }
+        if self.asker.is_asking() {
+            self.screen.aside("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");
         self.cancel().await;

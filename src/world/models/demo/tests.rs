@@ -24,7 +24,7 @@ fn request(prompt: &str) -> ModelRequest {
         parameters: Value::Null,
     });
     let mut turn = Turn::new(Role::User);
-    turn.parts.push(TurnPart::Content(Part::text(prompt)));
+    turn.parts().push(TurnPart::Content(Part::text(prompt)));
     let contents = vec![Arc::new(turn)];
     ModelRequest { model: "demo".into(), system: "".into(), contents, tools: tools.into(), params: Params::default() }
 }

@@ -19,7 +19,7 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
     let turns: Vec<(&'static str, Bytes)> = request
         .contents
         .iter()
-        .map(|it| (role(it.role), it.encoded(dialect(it, &request.model), |it| parts(it, &request.model))))
+        .map(|it| (role(it.role()), it.encoded(dialect(it, &request.model), |it| parts(it, &request.model))))
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
     let head = head(request);
@@ -91,7 +91,7 @@ fn role(role: Role) -> &'static str {
 /// Media in results is the one thing that models want differently. All else is encoded alike, so that the kept bytes
 /// serve whatever model comes next.
 fn dialect(turn: &Turn, model: &str) -> &'static str {
-    match nests_media(model) && turn.parts.iter().any(has_media_result) {
+    match nests_media(model) && turn.parts().iter().any(has_media_result) {
         true => "gemini-3",
         false => "gemini",
     }
@@ -110,7 +110,7 @@ fn parts(turn: &Turn, model: &str) -> Bytes {
     let mut out = Vec::new();
     let mut first_call = true;
     let mut referenced = Vec::new();
-    for part in &turn.parts {
+    for part in turn.parts() {
         match part {
             TurnPart::Content(it) => content(&mut out, it, &mut referenced),
             TurnPart::Call { call, signature } => {

@@ -28,7 +28,7 @@ pub fn turns(text: &str) -> Vec<Arc<Turn>> {
             "model" => Role::Model,
             _ => Role::Tool,
         };
-        if fresh || res.last().is_some_and(|it| it.role != role) {
+        if fresh || res.last().is_some_and(|it| it.role() != role) {
             res.push(Turn::new(role));
         }
         fresh = false;

@@ -180,15 +180,14 @@ fn search_file(query: &Query, searcher: &mut Searcher, path: &Path, most: usize,
     (res.hits > 0).then_some(res)
 }
 
-/// Cuts a file's hits to `most`.
+/// Cuts a file's hits to `most`. Those above it that are near enough stay as context.
 fn keep_hits(file: &mut FileHits, most: usize, after: u64) {
     if file.hits <= most {
         return;
     }
-    let hits = file.lines.iter().filter(|it| it.is_hit);
-    let (last, next) = (hits.clone().nth(most.saturating_sub(1)), hits.clone().nth(most));
-    let end = last.map_or(0, |it| it.number + after).min(next.map_or(u64::MAX, |it| it.number - 1));
-    file.lines.retain(|it| it.number <= end);
+    let last = file.lines.iter().filter(|it| it.is_hit).nth(most.saturating_sub(1)).map_or(0, |it| it.number);
+    file.lines.retain(|it| it.number <= last.saturating_add(after));
+    file.lines.iter_mut().for_each(|it| it.is_hit &= it.number <= last);
     file.hits = most;
 }
 
@@ -214,6 +213,11 @@ struct Hits<'a> {
 }
 
 impl Hits<'_> {
+    /// Whether there are enough hits, and the last one's context is over.
+    fn is_past(&self, number: Option<u64>) -> bool {
+        self.hits == self.most && number.unwrap_or_default() > self.last + self.query.after as u64
+    }
+
     fn push(&mut self, number: Option<u64>, bytes: &[u8], is_hit: bool) {
         let number = number.unwrap_or_default();
         let text = String::from_utf8_lossy(head_bytes(bytes));
@@ -225,8 +229,12 @@ impl Sink for Hits<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _searcher: &Searcher, it: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if self.hits == self.most || self.stop.now() {
+        if self.stop.now() || self.is_past(it.line_number()) {
             return Ok(false);
+        }
+        if self.hits == self.most {
+            self.push(it.line_number(), it.bytes(), false);
+            return Ok(true);
         }
         let excluded = match &self.query.exclude {
             Some(exclude) => exclude.is_match(it.bytes()).map_err(io::Error::other)?,
@@ -244,8 +252,7 @@ impl Sink for Hits<'_> {
     }
 
     fn context(&mut self, _searcher: &Searcher, it: &SinkContext<'_>) -> Result<bool, io::Error> {
-        let number = it.line_number().unwrap_or_default();
-        if self.hits == self.most && number > self.last + self.query.after as u64 {
+        if self.is_past(it.line_number()) {
             return Ok(false);
         }
         self.push(it.line_number(), it.bytes(), false);

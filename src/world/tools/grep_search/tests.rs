@@ -98,6 +98,12 @@ fn parameters() {
         json!({"pattern": "needle", "dir_path": "dist", "context": 0}),
         "Found 1 match for pattern \"needle\" in path \"dist\":\n---\nFile: dist/x.js\nL1: needle\n---",
     );
+    // What is named is searched, ignored or not.
+    check(
+        &ground,
+        json!({"pattern": "needle", "dir_path": "a.gen", "context": 0}),
+        "Found 1 match for pattern \"needle\" in path \"a.gen\":\n---\nFile: a.gen\nL1: needle\n---",
+    );
     check(&ground, json!({"pattern": "x", "dir_path": "no"}), "search_path_not_found: Path does not exist: $W/no");
     assert!(ground.said(&GrepSearch, &json!({"pattern": "a("})).starts_with("invalid_tool_params: Invalid regular"));
     assert_eq!(ground.title(&GrepSearch, &json!({"pattern": "a+", "dir_path": "src"})), "'a+' within src");

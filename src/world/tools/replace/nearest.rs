@@ -49,7 +49,8 @@ fn nearest(query: &Query<'_>, count: usize) -> Option<usize> {
     let (mut best, mut best_at) = (sum, 0);
     for (n, (gone, come)) in scores.iter().zip(scores.iter().skip(count)).enumerate() {
         sum = sum + come - gone;
-        if sum > best {
+        // Of equals, the one that does not begin with lines that say nothing.
+        if sum > best || (sum == best && *gone == 0 && best_at == n) {
             (best, best_at) = (sum, n + 1);
         }
     }

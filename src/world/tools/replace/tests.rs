@@ -91,7 +91,7 @@ fn tokens() {
     );
     // Words that touch are other words.
     check_error("ab(c)\n", "a b(c )", "x", "edit_no_occurrence_found");
-    check_error("return(xy)zz\n", "return( xy)z", "x", "edit_no_occurrence_found");
+    check_error("f(xy)zz\n", "f( xy)z", "x", "edit_no_occurrence_found");
 }
 
 #[test]
@@ -112,6 +112,9 @@ fn fuzzy() {
     let twice = "let value_one = compute(first);\n-\nlet value_ona = compute(first);\n";
     check_error(twice, "let value_onx = compute(first);", "x", "edit_expected_occurrence_mismatch");
     check_error("abcdefghi\n", "abcdefghj", "x", "edit_no_occurrence_found");
+    // The most work that is done: lines that are all nearly near enough.
+    let most = "let value = compute(first, second, third);\n".repeat(20_000);
+    check_error(&most, "let walve = compote(furst, sekond, thord, more);", "x", "edit_no_occurrence_found");
     // Too much work is left alone, at once.
     let large = "some line of text here\n".repeat(20_000);
     check_error(&large, &"some lime of texd here\n".repeat(10), "x", "edit_no_occurrence_found");
