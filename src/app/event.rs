@@ -22,7 +22,10 @@ pub enum Event {
     /// A timer is due.
     Timer,
     /// An answer of the world, for a session.
-    Engine { session: SessionId, input: Input },
+    Engine {
+        session: SessionId,
+        input: Input,
+    },
     /// A task of the world needs the editor's hands.
     Editor(EditorRequest),
 }

@@ -107,13 +107,7 @@ fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
     false
 }
 
-async fn next_event(
-    state: &State,
-    inbox: &mut Inbox,
-    unsent: usize,
-    term: &mut Signal,
-    int: &mut Signal,
-) -> Event {
+async fn next_event(state: &State, inbox: &mut Inbox, unsent: usize, term: &mut Signal, int: &mut Signal) -> Event {
     let due = state.timers.next_ms();
     let wait = Duration::from_millis(due.unwrap_or_default().saturating_sub(unix_ms()));
     tokio::select! {

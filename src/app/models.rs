@@ -6,13 +6,24 @@ use jsonrpsee::types::ErrorObjectOwned;
 use secrecy::ExposeSecret;
 
 use crate::{
-    app::{access::{self, AccessKind, ModelAccess}, flush, options::{DEMO, Options}, settings::Settings},
+    app::{
+        access::{self, AccessKind, ModelAccess},
+        flush,
+        options::{DEMO, Options},
+        settings::Settings,
+    },
     base::path::AbsPath,
     wire::jsonrpc::error,
     world::{
         disk,
         http::Http,
-        models::{Generator, demo::Demo, gemini::{Config, Gemini}, recording::Recording, script::Script},
+        models::{
+            Generator,
+            demo::Demo,
+            gemini::{Config, Gemini},
+            recording::Recording,
+            script::Script,
+        },
         secrets::Env,
     },
 };

@@ -36,7 +36,10 @@ use crate::{
         disk,
         secrets::Env,
         store::{Log, StoreError},
-        workspace::{Reader, settings as files, trust::{self, Trust}},
+        workspace::{
+            Reader, settings as files,
+            trust::{self, Trust},
+        },
     },
 };
 
@@ -204,12 +207,7 @@ fn furnish(
     let generator = state.models.generator(&state.options, &state.env, settings, model)?;
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;
-    let around = Surroundings {
-        cwd: cwd.clone(),
-        roots: roots.clone(),
-        platform: std::env::consts::OS,
-        interactive,
-    };
+    let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
     let spec = Spec {
         toolbox: Toolbox::new(state.world.tools.iter().map(|it| it.spec()).collect(), Rules::shipped(), interactive),
         instructions: Instructions::new(&around),

@@ -29,7 +29,7 @@ fn what_was_shown_survives_kill_9() {
 fn kill_and_load(number: u64) {
     let moment = 1 + random(number) % N_MOMENTS;
     if let Err(why) = try_kill_and_load(moment) {
-        panic!("kill {number}, after {moment} messages: {why}");
+        panic!("kill {number}, after {moment} updates: {why}");
     }
 }
 
@@ -52,9 +52,11 @@ fn show_and_kill(sandbox: &Sandbox, moment: u64) -> Result<(String, Vec<Value>),
     let session = client.new_session(&sandbox.workspace())?;
     client.request_as(json!(1), "session/prompt", prompt(&session, "work"));
     let mut shown = Vec::new();
-    while (shown.len() as u64) < moment {
+    let mut n_shown = 0;
+    while n_shown < moment {
         let Some(message) = client.next()? else { return Err("the agent ended by itself".to_owned()) };
         let ended = message["id"] == 1 && message.get("method").is_none();
+        n_shown += u64::from(is_of_turn(&message));
         shown.push(message);
         if ended {
             break;
@@ -62,6 +64,12 @@ fn show_and_kill(sandbox: &Sandbox, moment: u64) -> Result<(String, Vec<Value>),
     }
     shown.extend(client.kill()?);
     Ok((session, updates(&shown)))
+}
+
+/// Not the commands, titles and such that a client is told at any time.
+fn is_of_turn(message: &Value) -> bool {
+    let update = &message["params"]["update"];
+    update.get("content").or_else(|| update.get("toolCallId")).is_some()
 }
 
 fn load(sandbox: &Sandbox, session: &str, shown: &[Value]) -> Result<(), String> {

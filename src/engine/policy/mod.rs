@@ -1,6 +1,22 @@
 //! May this call run? One pure function over rules, call, mode and the facts about its targets.
 
+mod command;
+mod danger;
+mod decide;
+mod load;
+mod paths;
+mod prefixes;
+pub mod rules;
+mod safe;
+pub mod shell;
+#[cfg(test)]
+mod tests;
+
 use serde_json::Value;
+
+pub use decide::decide;
+pub use prefixes::command_prefixes;
+pub use rules::{Rule, Rules, Tier};
 
 use crate::base::{
     log::{Decision, Grant, Mode},
@@ -31,22 +47,4 @@ pub struct Verdict {
     pub deny_message: Option<String>,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Rules;
-impl Rules {
-    pub fn shipped() -> Self {
-        Self
-    }
-}
-pub fn decide(_: &Rules, query: &Query<'_>) -> Verdict {
-    let decision =
-        if query.kind.has_side_effects() && query.mode != Mode::Yolo { Decision::Ask } else { Decision::Allow };
-    Verdict {
-        decision,
-        rule: String::new(),
-        deny_message: None,
-        grant: Some(Grant::Tool { tool: query.tool.to_owned() }),
-    }
 }

@@ -28,6 +28,8 @@ const TITLE: usize = 2_000;
 #[derive(Debug)]
 pub struct Call {
     pub call: ToolCall,
+    /// As the model asked for it; a tail call does not change what is answered.
+    asked_as: String,
     pub display: ToolDisplay,
     /// The display changed since it was last shown.
     news: bool,
@@ -70,7 +72,7 @@ impl State {
 impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let display = first_display(tools, &call, cwd);
-        Self { call, display, news: false, state: State::Waiting }
+        Self { asked_as: call.name.clone(), call, display, news: false, state: State::Waiting }
     }
 
     /// What the world found out about its targets.
@@ -131,7 +133,7 @@ impl Call {
         };
         step.event(EventKind::ToolResponse {
             request_id: self.call.id.clone(),
-            name: self.call.name.clone(),
+            name: self.asked_as.clone(),
             content,
             display: output.display,
             summary: output.summary,

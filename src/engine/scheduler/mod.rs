@@ -167,7 +167,10 @@ impl Scheduler {
                 self.cancel_waiting(step);
             }
             Answer::Unable => call.end(step, refused(UNABLE)),
-            Answer::Cancelled => return Standing::TurnCancelled,
+            Answer::Cancelled => {
+                call.end(step, cancelled("the user cancelled the turn"));
+                return Standing::TurnCancelled;
+            }
         }
         self.advance(step, tools)
     }

@@ -102,13 +102,18 @@ fn failed(why: &str, status: Status, code: &'static str) -> Ending {
 }
 
 fn model_error(failure: &Failure, why: &str) -> Ending {
-    let status = failure.status.map_or(Status::Unavailable, Status::from_http);
+    let status = status_of(failure);
     match failure.kind {
         FailureKind::Auth => {
             Ending { outcome: Outcome::AuthRequired(why.to_owned()), ..failed(why, status, "MODEL_AUTH") }
         }
         _ => failed(why, status, "MODEL_ERROR"),
     }
+}
+
+/// A failed model call in google.rpc's words.
+pub fn status_of(failure: &Failure) -> Status {
+    failure.status.map_or(Status::Unavailable, Status::from_http)
 }
 
 fn empty_text(empty: &Empty) -> String {

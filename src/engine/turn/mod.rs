@@ -175,12 +175,14 @@ impl Turn {
     }
 
     fn failed(&mut self, step: &mut Step<'_>, failure: Failure, attempt: u32, shown: bool) {
+        let status = endings::status_of(&failure);
         match routing::failure::on_failure(&failure, attempt, shown, step.now) {
             routing::failure::OnFailure::RetryAt { at_ms, why } => {
                 self.scheduler.cancel(step, "the model's answer broke off");
                 self.scheduler = Scheduler::default();
                 step.log(Fact::AttemptFailed { failure, abandoned: true });
-                tracing::warn!("{why}");
+                // The wait is told at once: a silent one looks like a hang.
+                step.event(EventKind::Error { status, message: why, fatal: false });
                 let effect = step.effect(Effect::Wake { at_ms });
                 self.phase = Phase::Waiting { effect, attempt: attempt + 1 };
             }

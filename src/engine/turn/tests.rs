@@ -191,7 +191,26 @@ fn answers_without_tools() {
         ended 1
         text 1 late
         ",
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > thought 1 hm
+                Agent: hm [2]
+            > text 1 Hel|lo
+                Agent: Hello [3, 5]
+            > text 1 !
+                Agent: ! [1]
+            > usage 1
+            > finish 1 STOP
+            > ended 1
+                usage 10
+                end Completed
+                Settle 1 Stop(EndTurn)
+            > text 1 late
+        "#]],
     );
 }
 
@@ -209,7 +228,38 @@ fn runs_calls_side_by_side_and_asks_again() {
         text 6 Done
         ended 6
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 read_file#a {"file_path":"a"} & read_file#b {"file_path":"b"}
+                call a (read_file a)
+                call b (read_file b)
+            > ended 1
+                #2 Resolve a
+                #3 Resolve b
+            > resolved 2
+                Allow by default/read-only.toml: read_file
+            > resolved 3
+                Allow by default/read-only.toml: read_file
+                a started
+                #4 Run a durable: false
+                b started
+                #5 Run b durable: false
+            > ran 5 B
+                b done: B
+            > ran 4 A
+                a done: A
+                attempt 1 of m
+                #6 Generate from 3 turns
+            > text 6 Done
+                Agent: Done [4]
+            > ended 6
+                end Completed
+                Settle 1 Stop(EndTurn)
+        "#]],
     );
 }
 
@@ -227,7 +277,39 @@ fn edits_go_alone_and_are_asked_for() {
         resolved 6
         ran 7 read
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 write_file#a {"file_path":"a"} & read_file#b {"file_path":"b"}
+                call a (write_file a)
+                call b (read_file b)
+            > ended 1
+                #2 Resolve a
+            > resolved 2
+                Ask by default/write.toml: write_file
+                #3 Preview a
+            > previewed 3
+                a described
+                Ask 1 about a (t2)
+            > allow 1
+                answered AllowOnce
+                a started
+                #5 Run a durable: true
+            > ran 5 written
+                a done: written
+                #6 Resolve b
+            > resolved 6
+                Allow by default/read-only.toml: read_file
+                b started
+                #7 Run b durable: false
+            > ran 7 read
+                b done: read
+                attempt 1 of m
+                #8 Generate from 3 turns
+        "#]],
     );
 }
 
@@ -244,7 +326,35 @@ fn a_no_ends_the_call_and_what_waited_for_it() {
         text 5 Understood
         ended 5
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 write_file#a {"file_path":"a"} & read_file#b {"file_path":"b"}
+                call a (write_file a)
+                call b (read_file b)
+            > ended 1
+                #2 Resolve a
+            > resolved 2
+                Ask by default/write.toml: write_file
+                #3 Preview a
+            > previewed 3
+                a described
+                Ask 1 about a (t2)
+            > reject 1
+                answered Reject
+                a cancelled: The user said no to this call. Do not try it in another way; ask what to do.
+                b cancelled: [Operation Cancelled] Reason: an earlier call was refused by the user
+                attempt 1 of m
+                #5 Generate from 3 turns
+            > text 5 Understood
+                Agent: Understood [10]
+            > ended 5
+                end Completed
+                Settle 1 Stop(EndTurn)
+        "#]],
     );
 }
 
@@ -259,7 +369,28 @@ fn a_client_that_cannot_ask_costs_only_the_call() {
         previewed 3
         unable 1
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 write_file#a {"file_path":"a"}
+                call a (write_file a)
+            > ended 1
+                #2 Resolve a
+            > resolved 2
+                Ask by default/write.toml: write_file
+                #3 Preview a
+            > previewed 3
+                a described
+                Ask 1 about a (t2)
+            > unable 1
+                answered Unable
+                a cancelled: The client could not ask the user, so the call was not made. Go on without it.
+                attempt 1 of m
+                #5 Generate from 3 turns
+        "#]],
     );
 }
 
@@ -278,7 +409,41 @@ fn cancel_stops_everything_and_late_answers_meet_nobody() {
         resolved 3
         prompt 3 again
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > prompt 2 and more
+            > call 1 run_shell_command#a {"command":"sleep 9"} & read_file#b {"file_path":"b"}
+                call a (sleep 9)
+                call b (read_file b)
+            > ended 1
+                #2 Resolve a
+                #3 Resolve b
+            > resolved 2 {"command":"sleep 9"}
+                Ask by default/write.toml: run_shell_command
+                #4 Preview a
+            > previewed 4
+                a described
+                Ask 1 about a (t2)
+            > cancel
+                Withdraw 1
+                a cancelled: [Operation Cancelled] Reason: the user cancelled the turn
+                Abort #3
+                b cancelled: [Operation Cancelled] Reason: the user cancelled the turn
+                end Aborted
+                Settle 1 Stop(Cancelled)
+                Settle 2 Stop(Cancelled)
+            > allow 1
+            > resolved 3
+            > prompt 3 again
+                start
+                User: again []
+                attempt 1 of m
+                #10 Generate from 4 turns
+        "#]],
     );
 }
 
@@ -293,7 +458,28 @@ fn a_withdrawn_question_ends_the_turn() {
         previewed 3
         withdrawn 1
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 write_file#a {"file_path":"a"}
+                call a (write_file a)
+            > ended 1
+                #2 Resolve a
+            > resolved 2
+                Ask by default/write.toml: write_file
+                #3 Preview a
+            > previewed 3
+                a described
+                Ask 1 about a (t2)
+            > withdrawn 1
+                answered Cancelled
+                a cancelled: [Operation Cancelled] Reason: the user cancelled the turn
+                end Aborted
+                Settle 1 Stop(Cancelled)
+        "#]],
     );
 }
 
@@ -307,7 +493,25 @@ fn a_busy_server_is_asked_again_later() {
         text 3 Hi
         ended 3
         ",
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > failed 1 503
+                attempt failed, abandoned: true
+                error Unavailable The model's server has a problem (503): said the server. Trying again in 6.3 s (attempt 2 of 10).
+                #2 Wake at true
+            > woke 2
+                attempt 2 of m
+                #3 Generate from 1 turns
+            > text 3 Hi
+                Agent: Hi [2]
+            > ended 3
+                end Completed
+                Settle 1 Stop(EndTurn)
+        "#]],
     );
 }
 
@@ -318,7 +522,18 @@ fn a_refused_key_ends_the_turn() {
         prompt 1 hello
         failed 1 401
         ",
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > failed 1 401
+                attempt failed, abandoned: false
+                error Unauthenticated said the server. Check the API key and the model's settings.
+                end Failed
+                Settle 1 AuthRequired("said the server. Check the API key and the model's settings.")
+        "#]],
     );
 }
 
@@ -331,7 +546,25 @@ fn bad_calls_are_the_models_to_mend() {
         ended 1
         invalid 2 file_path is missing
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 raed_file#a {} & read_file#b [1] & read_file#c {}
+                call a (raed_file)
+                call b (read_file)
+                call c (read_file)
+            > ended 1
+                a tool_not_registered: Tool "raed_file" not found. Did you mean one of: "read_file", "write_file", "write_todos"?
+                b invalid_tool_params: The arguments of read_file are not a JSON object.
+                #2 Resolve c
+            > invalid 2 file_path is missing
+                c invalid_tool_params: file_path is missing
+                attempt 1 of m
+                #3 Generate from 3 turns
+        "#]],
     );
 }
 
@@ -349,7 +582,37 @@ fn a_tail_call_keeps_the_id_and_meets_policy_again() {
         allow 1
         ran 7 written
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 read_file#a {"file_path":"a"}
+                call a (read_file a)
+            > ended 1
+                #2 Resolve a
+            > resolved 2
+                Allow by default/read-only.toml: read_file
+                a started
+                #3 Run a durable: false
+            > tail 3 write_file
+                #4 Resolve a
+            > resolved 4
+                Ask by default/write.toml: write_file
+                #5 Preview a
+            > previewed 5
+                a described
+                Ask 1 about a (t4)
+            > allow 1
+                answered AllowOnce
+                a started
+                #7 Run a durable: true
+            > ran 7 written
+                a done: written
+                attempt 1 of m
+                #8 Generate from 3 turns
+        "#]],
     );
 }
 
@@ -365,7 +628,22 @@ fn the_model_is_asked_a_bounded_number_of_times() {
         call 3 write_todos {"todos":1}
         ended 3
         "#,
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 write_todos {"todos":[{"description":"one","status":"in_progress"}]}
+                call write_todos-8690ee42c90b (WriteTodos)
+            > ended 1
+                Ask by no rule
+                #2 Preview write_todos-8690ee42c90b
+            > call 2 write_todos {"todos":[]}
+            > ended 2
+            > call 3 write_todos {"todos":1}
+            > ended 3
+        "#]],
     );
 }
 
@@ -382,6 +660,27 @@ fn prompts_run_in_order() {
         finish 3 SAFETY
         ended 3
         ",
-        expect![[""]],
+        expect![[r#"
+            > prompt 1 one
+                start
+                User: one []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > prompt 2 two
+            > prompt 3 three
+            > cancel-prompt 2
+                Settle 2 Stop(Cancelled)
+            > text 1 1
+                Agent: 1 [1]
+            > ended 1
+                end Completed
+                Settle 1 Stop(EndTurn)
+                start
+                User: three []
+                attempt 1 of m
+                #4 Generate from 3 turns
+            > finish 3 SAFETY
+            > ended 3
+        "#]],
     );
 }

@@ -103,6 +103,11 @@ impl View {
             EventKind::Usage { usage, size, .. } => {
                 self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, *size)), lines);
             }
+            // A wait for the model: live only, and as a thought, which no client takes for the answer.
+            EventKind::Error { message, fatal: false, .. } if way == Way::Live => {
+                let chunk = ContentChunk::new(content::text_block(message)).message_id(event.id.as_str());
+                self.update(SessionUpdate::AgentThoughtChunk(chunk), lines);
+            }
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
                     self.update(SessionUpdate::Plan(plan), lines);

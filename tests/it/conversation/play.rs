@@ -16,19 +16,20 @@ const QUIET_UPDATES: &[&str] = &["usage_update", "session_info_update", "availab
 /// While expected lines are rewritten: how long to listen where nobody can tell that all has been said.
 const LISTEN: Duration = Duration::from_millis(1500);
 
-/// The text of the file, with its expected lines rewritten if `update`; or what is wrong.
-pub fn play(text: &str, update: bool) -> Result<String, String> {
-    let file = file::parse(text)?;
+/// What is wrong; and the text of the file, with its expected lines rewritten, as far as it was played, if `update`.
+pub fn play(text: &str, update: bool) -> (Result<(), String>, String) {
+    let file = match file::parse(text) {
+        Ok(file) => file,
+        Err(why) => return (Err(why), text.to_owned()),
+    };
     let mut player = Player::start(&file);
     let played = player.all(&file, update);
-    let transcript = player.client.transcript();
-    match played {
-        Ok(()) => Ok(player.rewritten(text)),
-        Err(why) => {
-            let _ = player.client.kill();
-            Err(format!("{why}\n-- transcript --\n{transcript}"))
-        }
-    }
+    let played = played.map_err(|why| {
+        let transcript = player.client.transcript();
+        let _ = player.client.kill();
+        format!("{why}\n-- transcript --\n{transcript}")
+    });
+    (played, player.rewritten(text))
 }
 
 struct Player {

@@ -24,7 +24,7 @@ fn request(prompt: &str) -> ModelRequest {
         parameters: Value::Null,
     });
     let mut turn = Turn::new(Role::User);
-    turn.parts().push(TurnPart::Content(Part::text(prompt)));
+    turn.parts_mut().push(TurnPart::Content(Part::text(prompt)));
     let contents = vec![Arc::new(turn)];
     ModelRequest { model: "demo".into(), system: "".into(), contents, tools: tools.into(), params: Params::default() }
 }
@@ -46,8 +46,8 @@ fn play(prompt: &str, tool: impl Fn(&str, &Value) -> Result<&'static str, &'stat
             let content = vec![Part::text(result.unwrap_or_else(|it| it))];
             let done = CallResult { id, name: name.to_owned(), content, is_error: result.is_err() };
             let call = ToolCall { id: done.id.clone(), name: name.to_owned(), args };
-            asked.parts.push(TurnPart::Call { call, signature: None });
-            answered.parts.push(TurnPart::Result(done));
+            asked.parts_mut().push(TurnPart::Call { call, signature: None });
+            answered.parts_mut().push(TurnPart::Result(done));
         }
         request.contents.extend([Arc::new(asked), Arc::new(answered)]);
         super::super::script::check(&request.contents).unwrap();

@@ -33,7 +33,7 @@ pub fn turns(text: &str) -> Vec<Arc<Turn>> {
         }
         fresh = false;
         let kind = words.next().unwrap();
-        res.last_mut().unwrap().parts.push(part(kind, words.next().unwrap_or_default()));
+        res.last_mut().unwrap().parts_mut().push(part(kind, words.next().unwrap_or_default()));
     }
     res.into_iter().map(Arc::new).collect()
 }

@@ -1,0 +1,208 @@
+//! The verdict on a shell command: every part on its own, then the worst of them.
+
+use super::{
+    Query, Verdict, danger,
+    decide::{Opinion, verdict},
+    paths, prefixes,
+    rules::{Hit, Rule, Rules, Tier},
+    safe,
+    shell::{Command, Script, Unparsed},
+};
+use crate::base::log::{Decision, Grant, Mode};
+
+/// A shell call with what was found out about it.
+struct Shell<'a> {
+    query: &'a Query<'a>,
+    /// Those that speak of this tool, here and now, in order.
+    rules: Vec<&'a Rule>,
+    text: &'a str,
+    script: &'a Script,
+    plain: bool,
+    /// Only commands that are known to look.
+    all_safe: bool,
+}
+
+/// The command of a call that runs one; the arguments must not say another than the targets.
+pub(super) fn command_of<'a>(query: &Query<'a>) -> Option<Result<&'a str, Unparsed>> {
+    let argument = query.args.get("command").and_then(|it| it.as_str());
+    let is_shell = super::rules::current_name(query.tool) == "run_shell_command";
+    match (query.targets.command.as_deref(), argument) {
+        (Some(target), Some(argument)) if is_shell && target.trim() != argument.trim() => {
+            Some(Err(Unparsed("its arguments and its targets name different commands")))
+        }
+        (Some(target), _) => Some(Ok(target)),
+        (None, Some(argument)) if is_shell => Some(Ok(argument)),
+        (None, _) if is_shell => Some(Err(Unparsed("it names no command"))),
+        (None, _) => None,
+    }
+}
+
+/// Decides on `text`, or on a call whose command is not known.
+pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>) -> Verdict {
+    let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
+    let parsed = text.and_then(|text| Script::parse(text).map(|it| (text, it)));
+    let (text, script) = match &parsed {
+        Ok((text, script)) => (*text, script),
+        Err(why) => return verdict(query, unparsed(&rules, query, why), None),
+    };
+    let plain = safe::is_plain(script);
+    let all_safe = plain && script.commands.iter().all(|it| it.transparent || safe::is_safe(it, script));
+    let shell = Shell { query, rules, text, script, plain, all_safe };
+    let (opinion, asked) = shell.worst();
+    let grant = match opinion.decision {
+        Decision::Ask => shell.grant(&asked),
+        _ => None,
+    };
+    verdict(query, opinion, grant)
+}
+
+/// Nobody knows what it runs: a rule that denies or asks for some commands may mean it.
+fn unparsed(rules: &[&Rule], query: &Query, why: &Unparsed) -> Opinion {
+    let said = format!("the command cannot be read: {}", why.0);
+    let hit = rules.iter().find(|it| match it.is_specific() {
+        true => it.matches_args(query.args) && it.decision != Decision::Allow,
+        false => true,
+    });
+    match hit {
+        Some(rule) if rule.decision == Decision::Deny => return Opinion::of(rule, query),
+        Some(rule) if query.mode == Mode::Yolo && rule.decision == Decision::Allow => (),
+        None if query.mode == Mode::Yolo => (),
+        _ => return Opinion::new(Decision::Ask, said),
+    }
+    let restricts = |decision| rules.iter().any(|it| it.is_specific() && it.decision == decision);
+    if restricts(Decision::Deny) {
+        return Opinion::new(Decision::Deny, format!("{said}; some commands are denied"));
+    }
+    match restricts(Decision::Ask) {
+        true => Opinion::new(Decision::Ask, said),
+        false => hit.map_or_else(|| Opinion::new(Decision::Allow, "yolo mode"), |it| Opinion::of(it, query)),
+    }
+}
+
+impl Shell<'_> {
+    /// The worst opinion on any part, and the parts that were asked about.
+    fn worst(&self) -> (Opinion, Vec<&Command>) {
+        let (mut worst, mut asked): (Option<Opinion>, Vec<&Command>) = (None, Vec::new());
+        for command in &self.script.commands {
+            let opinion = self.part(command);
+            if opinion.decision == Decision::Deny {
+                return (opinion, Vec::new());
+            }
+            if opinion.decision == Decision::Ask {
+                asked.push(command);
+            }
+            // The first question with a reason of its own is the one to show.
+            let better = worst.as_ref().is_none_or(|it| {
+                severity(opinion.decision) > severity(it.decision)
+                    || (opinion.decision == it.decision && opinion.specific && !it.specific)
+            });
+            if better {
+                worst = Some(opinion);
+            }
+        }
+        let opinion = worst.unwrap_or_else(|| Opinion::new(Decision::Ask, "no command"));
+        (self.as_a_whole(opinion), asked)
+    }
+
+    /// What makes even an allowed command worth a question.
+    fn as_a_whole(&self, opinion: Opinion) -> Opinion {
+        if opinion.decision != Decision::Allow || self.query.mode == Mode::Yolo {
+            return opinion;
+        }
+        if let Some(what) = danger::find(self.script) {
+            return Opinion::new(Decision::Ask, format!("dangerous: {what}"));
+        }
+        match self.script.writes_files() && !opinion.allow_redirection && !self.writes_below() {
+            true => Opinion::new(Decision::Ask, "its output goes to a file"),
+            false => opinion,
+        }
+    }
+
+    /// Whether, in a mode where edits are allowed, all redirections are edits that would be.
+    fn writes_below(&self) -> bool {
+        let moves = self.script.commands.iter().any(|it| matches!(it.name(), Some("cd" | "pushd" | "popd")));
+        self.query.mode == Mode::AutoEdit
+            && !moves
+            && self.script.redirects.iter().all(|it| !it.writes || paths::is_plain_below(&it.target))
+    }
+
+    fn part(&self, command: &Command) -> Opinion {
+        let mut maybe: Option<&Rule> = None;
+        let mut found: Option<&Rule> = None;
+        for rule in &self.rules {
+            match rule.matches_command(command, self.text, self.query.args) {
+                Hit::Yes => {
+                    found = Some(rule);
+                    break;
+                }
+                Hit::Maybe => maybe = maybe.or(Some(rule)),
+                Hit::No => (),
+            }
+        }
+        let opinion = match found {
+            Some(rule) => Opinion::of(rule, self.query),
+            None => Opinion::unmatched(self.query),
+        };
+        // A script that is listed on its own needs no yes for the shell that runs it.
+        if command.transparent && opinion.decision == Decision::Ask && !opinion.specific {
+            return Opinion::new(Decision::Allow, "its script is decided on");
+        }
+        match (opinion.decision, maybe) {
+            (Decision::Allow, Some(rule)) => self.unsure(rule),
+            (Decision::Ask, None) => self.upgrade(command, opinion),
+            _ => opinion,
+        }
+    }
+
+    /// A rule that restricts may mean this command: only running it would tell.
+    fn unsure(&self, rule: &Rule) -> Opinion {
+        let decision = match (self.query.mode, rule.decision) {
+            (Mode::Yolo, it) => it,
+            _ => Decision::Ask,
+        };
+        let why = format!("{} (what the command runs is only known when it runs)", rule.name(self.query.tool));
+        Opinion { specific: true, deny_message: rule.deny_message.clone(), ..Opinion::new(decision, why) }
+    }
+
+    /// Known-safe commands and standing yeses spare the question.
+    fn upgrade(&self, command: &Command, opinion: Opinion) -> Opinion {
+        if !matches!(self.query.mode, Mode::Default | Mode::AutoEdit) || opinion.specific {
+            return opinion;
+        }
+        // A question that the user's own rule wants is not spared by a table.
+        let by_default = opinion.tier.is_none_or(|it| it == Tier::Default);
+        if by_default && self.plain && safe::is_safe(command, self.script) {
+            // A program that is allowed in one place may do harm in another.
+            if self.all_safe || command.name() != Some("cd") || safe::is_cd_below(command) {
+                return Opinion::new(Decision::Allow, "known-safe command");
+            }
+        }
+        let grantable =
+            !self.script.has_substitution && !self.script.has_definitions && self.script.redirects.is_empty();
+        let granted = self.query.grants.iter().any(|it| match it {
+            Grant::Commands { prefixes } => prefixes::covered(command, prefixes),
+            _ => false,
+        });
+        match grantable && granted {
+            true => Opinion::new(Decision::Allow, "allowed for this session"),
+            false => opinion,
+        }
+    }
+
+    fn grant(&self, asked: &[&Command]) -> Option<Grant> {
+        let script = self.script;
+        let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
+        if !simple || asked.is_empty() || danger::find(script).is_some() {
+            return None;
+        }
+        prefixes::grantable(asked.iter().copied()).map(|prefixes| Grant::Commands { prefixes })
+    }
+}
+
+fn severity(it: Decision) -> u8 {
+    match it {
+        Decision::Allow => 0,
+        Decision::Ask => 1,
+        Decision::Deny => 2,
+    }
+}

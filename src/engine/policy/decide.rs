@@ -1,0 +1,158 @@
+//! The one decision.
+
+use super::{
+    Query, Verdict, command, paths,
+    rules::{Rule, Rules, Tier, current_name},
+};
+use crate::base::{
+    log::{Decision, Grant, Mode},
+    tool::{Access, ToolKind},
+};
+
+/// A decision on its way, with its reason.
+#[derive(Clone, Debug)]
+pub(super) struct Opinion {
+    pub decision: Decision,
+    pub rule: String,
+    pub deny_message: Option<String>,
+    pub allow_redirection: bool,
+    /// A rule with a matcher of its own decided.
+    pub specific: bool,
+    /// Of the rule, if one decided.
+    pub tier: Option<Tier>,
+}
+
+impl Opinion {
+    pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
+        Self { decision, rule: rule.into(), deny_message: None, allow_redirection: false, specific: false, tier: None }
+    }
+
+    pub fn of(rule: &Rule, query: &Query) -> Self {
+        Self {
+            decision: rule.decision,
+            rule: rule.name(query.tool),
+            deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
+            allow_redirection: rule.allow_redirection,
+            specific: rule.is_specific(),
+            tier: Some(rule.tier),
+        }
+    }
+
+    /// No rule speaks of it.
+    pub fn unmatched(query: &Query) -> Self {
+        match (query.mode, query.interactive) {
+            (Mode::Yolo, _) => Self::new(Decision::Allow, "yolo mode"),
+            (_, true) => Self::new(Decision::Ask, "no rule"),
+            (_, false) => Self::new(Decision::Deny, "no rule, and nobody can be asked"),
+        }
+    }
+}
+
+/// Decides whether the call may run. Nothing else in castor does.
+///
+/// Precedence:
+/// 1. The first rule, by tier and priority, that matches tool, mode, interactivity and arguments; of a shell command
+///    every part is matched on its own, also those inside substitutions and behind wrappers.
+/// 2. No rule: yolo allows, else ask; deny when nobody can be asked.
+/// 3. A shell command that cannot be read is never allowed by what it seems to say: ask; in yolo, deny when any
+///    rule denies some commands.
+/// 4. Of a shell command's parts the worst decides: deny, ask, allow. A part that a restricting rule may mean
+///    counts as asked about, in yolo as that rule says.
+/// 5. Known-safe commands turn the shipped rules' ask into allow; standing yeses of the session turn ask into
+///    allow; neither touches a deny, nor an ask for that very command.
+/// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, paths outside the roots, and
+///    writes to configuration that castor, editors or git obey.
+/// 7. What is left to ask is denied when nobody can be asked.
+pub fn decide(rules: &Rules, query: &Query) -> Verdict {
+    match command::command_of(query) {
+        Some(text) => command::decide(rules, query, text),
+        None => {
+            let (opinion, grant) = call(rules, query);
+            verdict(query, opinion, grant)
+        }
+    }
+}
+
+/// Steps 6 (paths) and 7.
+pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> Verdict {
+    let (opinion, grant) = match opinion.decision == Decision::Allow {
+        true => match question_of_paths(query) {
+            Some(why) => (Opinion::new(Decision::Ask, why), grant),
+            None => (opinion, None),
+        },
+        false => (opinion, grant),
+    };
+    if opinion.decision == Decision::Ask && !query.interactive {
+        let message =
+            format!("This needs somebody's approval ({}), and nobody can be asked in this session.", opinion.rule);
+        return Verdict { decision: Decision::Deny, rule: opinion.rule, deny_message: Some(message), grant: None };
+    }
+    let grant = grant.filter(|_| opinion.decision == Decision::Ask);
+    Verdict { decision: opinion.decision, rule: opinion.rule, deny_message: opinion.deny_message, grant }
+}
+
+fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
+    let rule = rules.iter().find(|it| it.applies(query) && it.matches_args(query.args));
+    let opinion = rule.map_or_else(|| Opinion::unmatched(query), |it| Opinion::of(it, query));
+    let question = match opinion.decision {
+        Decision::Deny => return (opinion, None),
+        Decision::Ask => Some(opinion.clone()),
+        Decision::Allow => question_of_paths(query).map(|it| Opinion::new(Decision::Ask, it)),
+    };
+    let Some(question) = question else { return (opinion, None) };
+    match !question.specific && query.grants.iter().any(|it| grants(it, query)) {
+        // `verdict` would ask about the paths again: the standing yes covers them.
+        true => (Opinion::new(Decision::Allow, GRANTED), None),
+        false => (question, offer(query)),
+    }
+}
+
+const GRANTED: &str = "allowed for this session";
+
+/// Why an allowed call is worth a question, by what it touches.
+fn question_of_paths(query: &Query) -> Option<&'static str> {
+    let paths = &query.targets.paths;
+    let granted = query.grants.iter().any(|it| grants(it, query));
+    if query.mode == Mode::Yolo || granted {
+        return None;
+    }
+    if paths.iter().any(|it| !it.in_roots) {
+        return Some("path outside the workspace");
+    }
+    if paths.iter().any(paths::is_config) {
+        return Some("configuration that castor, an editor or git obeys");
+    }
+    // An edit of nobody knows what.
+    let edits = matches!(query.kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
+    (edits && !paths.iter().any(|it| it.access == Access::Write)).then_some("it does not say which file it changes")
+}
+
+/// Whether a standing yes covers the call; those for commands are looked at with their parts.
+fn grants(grant: &Grant, query: &Query) -> bool {
+    let paths = &query.targets.paths;
+    match grant {
+        Grant::Tool { tool } => {
+            let secret = paths.iter().any(|it| paths::is_secret_path(&it.path) || paths::is_secret_path(&it.real));
+            let config = paths.iter().any(paths::is_config);
+            command::command_of(query).is_none() && current_name(tool) == current_name(query.tool) && !secret && !config
+        }
+        Grant::Edits => is_plain_edit(query),
+        Grant::Commands { .. } => false,
+    }
+}
+
+fn is_plain_edit(query: &Query) -> bool {
+    let paths = &query.targets.paths;
+    query.kind == ToolKind::Edit
+        && paths.iter().any(|it| it.access == Access::Write)
+        && paths.iter().all(|it| it.in_roots && !paths::is_config(it))
+}
+
+/// What "allow for this session" would mean; nothing where it would not spare the next question.
+fn offer(query: &Query) -> Option<Grant> {
+    let grant = match query.kind {
+        ToolKind::Edit => Grant::Edits,
+        _ => Grant::Tool { tool: query.tool.to_owned() },
+    };
+    grants(&grant, query).then_some(grant)
+}

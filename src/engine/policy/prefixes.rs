@@ -1,0 +1,111 @@
+//! What a standing yes to a command would cover: its program, with the sub-command where it has one.
+
+use super::shell::{Command, Script, Word, base_name};
+
+/// Programs whose first word is a command of its own.
+const WITH_SUBCOMMAND: &[&str] = &[
+    "apt",
+    "aws",
+    "brew",
+    "bun",
+    "bundle",
+    "cargo",
+    "conda",
+    "deno",
+    "docker",
+    "dotnet",
+    "gcloud",
+    "gem",
+    "gh",
+    "git",
+    "go",
+    "gradle",
+    "helm",
+    "just",
+    "kubectl",
+    "make",
+    "mix",
+    "mvn",
+    "npm",
+    "npx",
+    "nx",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "poetry",
+    "rails",
+    "rustup",
+    "swift",
+    "systemctl",
+    "terraform",
+    "uv",
+    "uvx",
+    "yarn",
+];
+
+/// Programs that run what their operand says: a yes covers that operand, and none is offered for code on the line.
+const INTERPRETERS: &[&str] = &[
+    "awk", "bash", "dash", "gawk", "lua", "node", "perl", "php", "python", "python2", "python3", "ruby", "sh",
+    "source", ".", "tsx", "ts-node", "zsh",
+];
+
+/// Programs with options that run whatever they are given.
+const NEVER: &[&str] = &["curl", "wget", "nc", "ncat", "socat", "tee", "mv", "cp", "ln", "rm", "export", "unset"];
+
+/// The programs a command consists of, each with its sub-command where it has one, in order; `None` when it cannot
+/// be read.
+pub fn command_prefixes(text: &str) -> Option<Vec<String>> {
+    let script = Script::parse(text).ok()?;
+    let prefixes = script.commands.iter().filter(|it| !it.transparent).map(|it| prefix(it, false));
+    unique(prefixes.collect::<Option<Vec<String>>>()?)
+}
+
+/// What a standing yes to these commands would cover; `None` when it would cover too much.
+pub(super) fn grantable<'a>(commands: impl Iterator<Item = &'a Command>) -> Option<Vec<String>> {
+    let prefixes = commands.map(|it| match it.opaque || it.wrapper {
+        true => None,
+        false => prefix(it, true),
+    });
+    unique(prefixes.collect::<Option<Vec<String>>>()?)
+}
+
+/// Whether a standing yes to `prefixes` covers the command.
+pub(super) fn covered(command: &Command, prefixes: &[String]) -> bool {
+    let covers = |prefix: &String| {
+        let mut want = prefix.split(' ');
+        let mut words = command.words.iter();
+        !prefix.is_empty() && want.all(|it| words.next().and_then(Word::literal) == Some(it))
+    };
+    !command.opaque && !command.wrapper && prefixes.iter().any(covers)
+}
+
+fn unique(prefixes: Vec<String>) -> Option<Vec<String>> {
+    let mut res: Vec<String> = Vec::new();
+    for prefix in prefixes {
+        if !res.contains(&prefix) {
+            res.push(prefix);
+        }
+    }
+    (!res.is_empty()).then_some(res)
+}
+
+fn prefix(command: &Command, strict: bool) -> Option<String> {
+    let name = command.name()?;
+    let program = base_name(name);
+    // Words with blanks in them would come apart again when they are compared.
+    let second =
+        command.args().first().and_then(Word::literal).filter(|it| !it.is_empty() && !it.contains(char::is_whitespace));
+    let operand = second.filter(|it| !it.starts_with(['-', '+']));
+    if name.contains(char::is_whitespace) || name.is_empty() || (strict && NEVER.contains(&program)) {
+        return None;
+    }
+    // A yes to `cd` would let the rest run anywhere.
+    let narrow = INTERPRETERS.contains(&program) || WITH_SUBCOMMAND.contains(&program) || program == "cd";
+    match (narrow, operand) {
+        (true, Some(operand)) => Some(format!("{name} {operand}")),
+        (true, None) if strict && !command.args().is_empty() => None,
+        (true, None) if strict && INTERPRETERS.contains(&program) => None,
+        _ => Some(name.to_owned()),
+    }
+}

@@ -1,0 +1,250 @@
+//! Rules: what they match, and their one order. First match wins.
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::{
+    Query, load, safe,
+    shell::{Command, Word, WordKind, base_name},
+};
+use crate::base::log::{Decision, Mode};
+
+/// Where a rule comes from. A rule of a higher tier precedes every rule of a lower one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    Default = 1,
+    Extension = 2,
+    Workspace = 3,
+    User = 4,
+    Admin = 5,
+}
+
+/// One rule of a policy file.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Exact names, `*`, or (never for allow) a name that ends with `*`.
+    pub tools: Vec<String>,
+    pub decision: Decision,
+    pub tier: Tier,
+    /// 0 to 999, within the tier.
+    pub priority: u16,
+    /// Empty: all.
+    pub modes: Vec<Mode>,
+    /// Whether it holds only when somebody can be asked, or only when not.
+    pub interactive: Option<bool>,
+    pub matcher: Matcher,
+    pub allow_redirection: bool,
+    pub deny_message: Option<String>,
+    /// The file, for people.
+    pub source: String,
+    pub examples: Examples,
+}
+
+/// What must hold of the arguments.
+#[derive(Clone, Debug)]
+pub enum Matcher {
+    Any,
+    /// Over the arguments as JSON with sorted keys, each pair between NUL characters.
+    Args(Regex),
+    /// Leading words of a shell command.
+    Prefixes(Vec<Vec<String>>),
+    /// Beginning of a shell command.
+    Command(Regex),
+}
+
+/// Calls the rule matches and does not, such as `run_shell_command git status`; checked by tests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examples {
+    pub matches: Vec<String>,
+    pub not_matches: Vec<String>,
+}
+
+/// How surely a rule speaks of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hit {
+    No,
+    /// Words of it are only known to the shell.
+    Maybe,
+    Yes,
+}
+
+impl Rule {
+    /// Its place in the order: tier + priority / 1000, in thousandths.
+    pub fn effective(&self) -> u32 {
+        self.tier as u32 * 1000 + u32::from(self.priority)
+    }
+
+    /// For people, when it spoke of `tool`: `default/write.toml: run_shell_command`.
+    pub fn name(&self, tool: &str) -> String {
+        let all = self.tools.iter().any(|it| it == "*");
+        let tools = if all { "*" } else { tool };
+        let what = match &self.matcher {
+            Matcher::Any => String::new(),
+            Matcher::Args(it) | Matcher::Command(it) => format!(" {it}"),
+            Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
+        };
+        format!("{}: {tools}{what}", self.source)
+    }
+
+    /// Whether it speaks of this tool at all, here and now.
+    pub(super) fn applies(&self, query: &Query) -> bool {
+        (self.modes.is_empty() || self.modes.contains(&query.mode))
+            && self.interactive.is_none_or(|it| it == query.interactive)
+            && self.names_tool(query.tool)
+    }
+
+    pub(super) fn names_tool(&self, tool: &str) -> bool {
+        let tool = current_name(tool);
+        self.tools.iter().any(|it| match it.strip_suffix('*') {
+            Some(prefix) => tool.starts_with(prefix),
+            None => current_name(it) == tool,
+        })
+    }
+
+    pub(super) fn is_specific(&self) -> bool {
+        !matches!(self.matcher, Matcher::Any)
+    }
+
+    /// For calls that are no shell command.
+    pub(super) fn matches_args(&self, args: &Value) -> bool {
+        match &self.matcher {
+            Matcher::Any => true,
+            Matcher::Args(it) => it.is_match(&stable(args, None)),
+            Matcher::Prefixes(_) | Matcher::Command(_) => false,
+        }
+    }
+
+    /// For one command of a shell call; `whole` is all of it. What restricts is matched generously, what allows
+    /// is matched to the letter.
+    pub(super) fn matches_command(&self, command: &Command, whole: &str, args: &Value) -> Hit {
+        let generous = self.decision != Decision::Allow;
+        let hit = match &self.matcher {
+            Matcher::Any => return Hit::Yes,
+            Matcher::Args(it) => Hit::from(
+                it.is_match(&stable(args, Some(&command.text))) || (generous && it.is_match(&stable(args, None))),
+            ),
+            Matcher::Prefixes(list) => list.iter().map(|it| prefix_hit(it, command, generous)).max().unwrap_or(Hit::No),
+            Matcher::Command(it) => {
+                let line = command.literal_line();
+                let exact = it.is_match(line.as_deref().unwrap_or(&command.text));
+                Hit::from(exact || (generous && (it.is_match(&command.text) || it.is_match(whole))))
+            }
+        };
+        match hit == Hit::No && generous && command.opaque {
+            true => Hit::Maybe,
+            false => hit,
+        }
+    }
+}
+
+impl From<bool> for Hit {
+    fn from(it: bool) -> Self {
+        if it { Self::Yes } else { Self::No }
+    }
+}
+
+fn prefix_hit(prefix: &[String], command: &Command, generous: bool) -> Hit {
+    let mut res = words_hit(prefix, &command.words, generous);
+    if generous && res != Hit::Yes {
+        let other = safe::without_git_options(command);
+        res = res.max(other.map_or(Hit::No, |it| words_hit(prefix, &it, generous)));
+    }
+    match generous {
+        true => res,
+        // A prefix that allows must be written out.
+        false => Hit::from(res == Hit::Yes),
+    }
+}
+
+fn words_hit(prefix: &[String], words: &[Word], generous: bool) -> Hit {
+    for (at, want) in prefix.iter().enumerate() {
+        match words.get(at) {
+            None => return Hit::No,
+            Some(word) if word.kind == WordKind::Literal => {
+                // `/bin/rm` and, on disks that do not tell case, `RM` run rm.
+                let same_program = generous && at == 0 && base_name(&word.text).eq_ignore_ascii_case(want);
+                if word.text != *want && !same_program {
+                    return Hit::No;
+                }
+            }
+            Some(_) => return Hit::Maybe,
+        }
+    }
+    Hit::Yes
+}
+
+/// Old names of tools that rules and models still use.
+const RENAMED: &[(&str, &str)] =
+    &[("ShellTool", "run_shell_command"), ("edit", "replace"), ("search_file_content", "grep_search")];
+
+/// What the tool is called today.
+pub(super) fn current_name(tool: &str) -> &str {
+    RENAMED.iter().find(|it| it.0 == tool).map_or(tool, |it| it.1)
+}
+
+/// The arguments with sorted keys; patterns can hold on to the NUL characters around each pair, which no JSON text
+/// has in it. `command` takes the place of the argument of that name.
+fn stable(args: &Value, command: Option<&str>) -> String {
+    let Value::Object(map) = args else { return args.to_string() };
+    let mut pairs: Vec<(&String, String)> = map
+        .iter()
+        .map(|(key, value)| match command {
+            Some(command) if key == "command" => (key, Value::from(command).to_string()),
+            _ => (key, sorted(value).to_string()),
+        })
+        .collect();
+    pairs.sort();
+    let pairs: Vec<String> =
+        pairs.iter().map(|(key, value)| format!("\0{}:{value}\0", Value::from(key.as_str()))).collect();
+    format!("{{{}}}", pairs.join(","))
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Object(map) => {
+            let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
+            pairs.sort_by_key(|it| it.0);
+            Value::Object(pairs.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// All rules of a session, in the order they are asked.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+const SHIPPED: &[(&str, &str)] = &[
+    ("default/read-only.toml", include_str!("shipped/read-only.toml")),
+    ("default/write.toml", include_str!("shipped/write.toml")),
+    ("default/yolo.toml", include_str!("shipped/yolo.toml")),
+];
+
+impl Rules {
+    /// What castor brings along.
+    pub fn shipped() -> Self {
+        // A shipped file that does not load allows nothing; tests see to it that all do.
+        let files = SHIPPED.iter().filter_map(|(source, text)| Self::parse(text, Tier::Default, source).ok());
+        Self::default().with(files.flat_map(|it| it.0).collect())
+    }
+
+    /// The rules of one file, and what is wrong with those left out. An error: the whole file is left out.
+    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Vec<Rule>, Vec<String>), String> {
+        load::parse(text, tier, source)
+    }
+
+    /// These rules and `more`, sorted; of equals the earlier comes first, but one that denies before all others.
+    pub fn with(mut self, more: Vec<Rule>) -> Self {
+        self.rules.extend(more);
+        self.rules.sort_by_key(|it| (std::cmp::Reverse(it.effective()), it.decision != Decision::Deny));
+        self
+    }
+
+    /// In order.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+}

@@ -1,0 +1,203 @@
+//! Commands that are known to only look, and those known to destroy: two tables and their traps.
+
+use super::shell::{Command, Script, Word, WordKind};
+use super::{danger::git_words, paths};
+
+enum Args {
+    Any,
+    /// Looks only while this holds.
+    When(fn(&[Word]) -> bool),
+}
+
+const SAFE: &[(&str, Args)] = &[
+    ("base64", Args::When(base64)),
+    ("cat", Args::Any),
+    ("cd", Args::When(|args| args.len() < 2)),
+    ("cut", Args::Any),
+    ("echo", Args::Any),
+    ("expr", Args::Any),
+    ("false", Args::Any),
+    ("find", Args::When(find)),
+    ("git", Args::When(git)),
+    ("grep", Args::Any),
+    ("head", Args::Any),
+    ("id", Args::Any),
+    ("ls", Args::Any),
+    ("nl", Args::Any),
+    ("numfmt", Args::Any),
+    ("paste", Args::Any),
+    ("pwd", Args::Any),
+    ("rev", Args::Any),
+    ("sed", Args::When(sed)),
+    ("seq", Args::Any),
+    ("sort", Args::When(sort)),
+    ("stat", Args::Any),
+    ("tac", Args::Any),
+    ("tail", Args::Any),
+    ("tr", Args::Any),
+    ("true", Args::Any),
+    ("uname", Args::Any),
+    ("uniq", Args::When(uniq)),
+    ("wc", Args::Any),
+    ("which", Args::Any),
+    ("whoami", Args::Any),
+];
+
+/// rg runs what its options and a configuration file found through the environment say, so the name is not enough.
+const TRUSTED_RG: &[&str] = &["/usr/bin/rg", "/usr/local/bin/rg", "/opt/homebrew/bin/rg"];
+
+/// Whether nothing in the script gives its words another meaning: the ground for calling any of its commands safe.
+pub(super) fn is_plain(script: &Script) -> bool {
+    script.redirects.is_empty() && !script.has_substitution && !script.has_definitions && !script.has_heredoc
+}
+
+/// Whether this command, in a plain script, only looks, and not where secrets are kept.
+pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
+    let Some(name) = command.name() else { return false };
+    let args = command.args();
+    let quiet = args.iter().all(|it| it.kind != WordKind::Expanded && !paths::is_secret(it));
+    if command.opaque || command.wrapper || !quiet {
+        return false;
+    }
+    // What a repository's own configuration names (fsmonitor) runs with the first `git status` in it.
+    if name == "git" && script.commands.iter().any(|it| it.name() == Some("cd")) {
+        return false;
+    }
+    if TRUSTED_RG.contains(&name) {
+        return rg(args);
+    }
+    match SAFE.binary_search_by_key(&name, |it| it.0).ok().and_then(|it| SAFE.get(it)) {
+        Some((_, Args::Any)) => true,
+        Some((_, Args::When(holds))) => holds(args) && !args.iter().any(may_be_option),
+        None => false,
+    }
+}
+
+/// A file may be called `-delete`: a pattern at the start of a word finds it.
+fn may_be_option(word: &Word) -> bool {
+    word.kind == WordKind::Pattern && word.text.starts_with(['*', '?', '[', '-'])
+}
+
+fn has_prefix(args: &[Word], prefixes: &[&str]) -> bool {
+    args.iter().any(|arg| prefixes.iter().any(|it| arg.text.starts_with(it)))
+}
+
+fn base64(args: &[Word]) -> bool {
+    !has_prefix(args, &["-o", "--o", "-D", "-i"]) && args.iter().all(|it| !clustered(it, 'o'))
+}
+
+/// `-uo` is `-u -o`.
+fn clustered(word: &Word, letter: char) -> bool {
+    word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains(letter)
+}
+
+/// Predicates that run, write or remove.
+pub(super) const FIND_ACTS: &[&str] = &["-exec", "-ok", "-delete", "-fls", "-fprint"];
+
+fn find(args: &[Word]) -> bool {
+    !has_prefix(args, FIND_ACTS)
+}
+
+/// Everything it may be told; `-o`, `-T` and `--compress-program` write or run.
+fn sort(args: &[Word]) -> bool {
+    const LONG: &[&str] = &["--reverse", "--numeric-sort", "--unique", "--human-numeric-sort", "--version-sort"];
+    args.iter().all(|it| match it.text.strip_prefix('-') {
+        Some(_) if it.text.starts_with("--") => LONG.contains(&it.text.as_str()),
+        Some("") => true,
+        Some(key) if key.starts_with('k') => {
+            key.bytes().skip(1).all(|it| it.is_ascii_alphanumeric() || b",.".contains(&it))
+        }
+        Some(flags) => flags.bytes().all(|it| b"bdfghiMnRrVuzcCs".contains(&it)),
+        None => true,
+    })
+}
+
+/// A second operand is written to; so is what a pattern turns into two.
+fn uniq(args: &[Word]) -> bool {
+    let operands = args.iter().filter(|it| !it.text.starts_with('-') || it.text == "-").count();
+    let pattern = args.iter().any(|it| it.kind == WordKind::Pattern);
+    operands < 2 && !pattern
+}
+
+/// `sed -n 3,9p file …` and nothing else: its scripts can write and run, its options edit in place.
+fn sed(args: &[Word]) -> bool {
+    let [silent, script, files @ ..] = args else { return false };
+    let Some(range) = script.literal().and_then(|it| it.strip_suffix('p')) else { return false };
+    let number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    let range_ok = match range.split_once(',') {
+        Some((from, to)) => number(from) && (number(to) || to == "$"),
+        None => number(range),
+    };
+    silent.literal() == Some("-n") && range_ok && files.iter().all(|it| !it.text.starts_with('-'))
+}
+
+pub(super) fn rg(args: &[Word]) -> bool {
+    !has_prefix(args, &["--pre", "--hostname-bin", "--search-zip"])
+        && !args.iter().any(|it| clustered(it, 'z') || may_be_option(it))
+}
+
+/// Options that write a file or run a program. git takes any unambiguous beginning of a long option for the whole.
+const GIT_ACTS: &[&str] =
+    &["--output", "--ext-diff", "--textconv", "--exec", "--paginate", "--show-signature", "--config-env", "--no-index"];
+
+pub(super) fn git_acts(arg: &Word) -> bool {
+    let name = arg.text.split('=').next().unwrap_or_default();
+    // `%G` formats run the signature program.
+    (name.len() > 2 && name.starts_with("--") && GIT_ACTS.iter().any(|it| it.starts_with(name)))
+        || name.starts_with("--output")
+        || arg.text.contains("%G")
+}
+
+fn git(args: &[Word]) -> bool {
+    let args = match args {
+        [first, rest @ ..] if matches!(first.literal(), Some("--no-pager" | "--no-optional-locks")) => rest,
+        _ => args,
+    };
+    let Some((command, args)) = args.split_first() else { return false };
+    if args.iter().any(git_acts) {
+        return false;
+    }
+    match command.literal() {
+        Some("status" | "log" | "diff" | "show") => true,
+        Some("branch") => branch(args),
+        _ => false,
+    }
+}
+
+fn branch(args: &[Word]) -> bool {
+    const FLAGS: &[&str] =
+        &["-a", "-r", "-v", "-vv", "-av", "-avv", "--all", "--remotes", "--verbose", "--show-current", "--no-color"];
+    // With one of these an operand is a pattern; without it would be a new branch.
+    const LISTS: &[&str] = &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
+    const VALUED: &[&str] = &["--sort", "--format", "--color", "--column"];
+    let (options, operands): (Vec<&Word>, Vec<&Word>) = args.iter().partition(|it| it.text.starts_with('-'));
+    let name = |it: &Word| it.text.split('=').next().unwrap_or_default().to_owned();
+    let lists = options.iter().any(|it| LISTS.contains(&name(it).as_str()));
+    let known = options.iter().all(|it| {
+        let name = name(it);
+        FLAGS.contains(&it.text.as_str()) || LISTS.contains(&name.as_str()) || VALUED.contains(&name.as_str())
+    });
+    known && (lists || operands.is_empty())
+}
+
+/// Whether a `cd` in front of other commands stays below where it starts.
+pub(super) fn is_cd_below(command: &Command) -> bool {
+    let [to] = command.args() else { return false };
+    to.literal().is_some_and(|it| !it.starts_with(['/', '-']) && !it.split('/').any(|it| it == ".."))
+}
+
+#[cfg(test)]
+pub(super) fn safe_names() -> impl Iterator<Item = &'static str> {
+    SAFE.iter().map(|it| it.0)
+}
+
+/// The words of a git command without its global options: `git -C x push` is `git push`.
+pub(super) fn without_git_options(command: &Command) -> Option<Vec<Word>> {
+    let name = command.name()?;
+    let stripped = git_words(command.args());
+    (super::shell::base_name(name) == "git" && stripped.len() < command.args().len()).then(|| {
+        let mut res = vec![Word { text: "git".to_owned(), kind: WordKind::Literal }];
+        res.extend_from_slice(stripped);
+        res
+    })
+}

@@ -1,0 +1,169 @@
+//! What a shell command would run: every sub-command, however deep, or the reason why that cannot be told.
+//!
+//! The grammar is tree-sitter's; bash has the last word when the command runs. Where the two are known to differ
+//! (line continuations inside words, escaped blanks, comments in back-quotes, here-documents with odd delimiters,
+//! words after a redirection) the text counts as unparsed: nobody may be misled by our reading.
+
+mod walk;
+mod words;
+mod wrap;
+
+pub use words::{Word, WordKind};
+pub(super) use wrap::base_name;
+
+/// Longer scripts are not read.
+pub const MAX_BYTES: usize = 64 * 1024;
+/// Scripts within scripts (`bash -c "bash -c …"`) and substitutions within substitutions beyond this are not read.
+pub const MAX_DEPTH: usize = 8;
+
+/// Why a command could not be read. Such a command is never allowed by what it seems to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unparsed(pub &'static str);
+
+/// A command that would run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The name first, quoting resolved.
+    pub words: Vec<Word>,
+    /// As written.
+    pub text: String,
+    /// What it runs cannot be read from its words: `$CMD`, `eval "$x"`, `… | sh`, an unknown option of `sudo`.
+    pub opaque: bool,
+    /// It only runs what its script says, and that is listed on its own: `bash -c 'ls'`.
+    pub transparent: bool,
+    /// It runs other commands that are listed on their own: `xargs rm`, `env X=1 make`.
+    pub wrapper: bool,
+}
+
+impl Command {
+    /// The program, when it is written out.
+    pub fn name(&self) -> Option<&str> {
+        self.words.first().and_then(Word::literal)
+    }
+
+    /// The words after the name.
+    pub fn args(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The words as one line, when all of them are literal.
+    pub fn literal_line(&self) -> Option<String> {
+        let words: Option<Vec<&str>> = self.words.iter().map(Word::literal).collect();
+        words.map(|it| it.join(" "))
+    }
+}
+
+/// Where output goes to or input comes from, other than descriptors and `/dev/null`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    pub target: Word,
+    pub writes: bool,
+}
+
+/// A whole command line, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub commands: Vec<Command>,
+    pub redirects: Vec<Redirect>,
+    /// `$( )`, back-quotes, `<( )`, `>( )`.
+    pub has_substitution: bool,
+    /// Assignments, functions, loops over a variable, arithmetic: later words may not mean what they say.
+    pub has_definitions: bool,
+    /// Here-documents and here-strings.
+    pub has_heredoc: bool,
+}
+
+impl Script {
+    /// Reads `text`, and the scripts in it that are handed to a shell literally.
+    pub fn parse(text: &str) -> Result<Self, Unparsed> {
+        let mut res = Self::default();
+        res.add(text, 0)?;
+        match res.commands.is_empty() {
+            true => Err(Unparsed("it has no command in it")),
+            false => Ok(res),
+        }
+    }
+
+    /// Whether something is written to a file.
+    pub fn writes_files(&self) -> bool {
+        self.redirects.iter().any(|it| it.writes)
+    }
+
+    fn add(&mut self, text: &str, depth: usize) -> Result<(), Unparsed> {
+        if depth > MAX_DEPTH {
+            return Err(Unparsed("scripts are nested too deep"));
+        }
+        prescan(text)?;
+        let first = self.commands.len();
+        walk::walk(text, self)?;
+        let mut at = first;
+        while at < self.commands.len() {
+            self.unwrap_at(at, depth)?;
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Lists what a wrapper runs behind the command at `at`. The list grows; the caller's loop reaches the new ones,
+    /// so that wrappers of wrappers are taken apart too.
+    fn unwrap_at(&mut self, at: usize, depth: usize) -> Result<(), Unparsed> {
+        let Some(command) = self.commands.get_mut(at) else { return Ok(()) };
+        // Those of a script within this one were unwrapped while it was added.
+        if command.wrapper {
+            return Ok(());
+        }
+        let (inner, text) = match wrap::inner(&command.words) {
+            wrap::Inner::Nothing => return Ok(()),
+            wrap::Inner::Hidden => {
+                command.opaque = true;
+                return Ok(());
+            }
+            wrap::Inner::Words(inner) => (inner, None),
+            wrap::Inner::Script { text, transparent } => {
+                command.transparent = transparent;
+                (Vec::new(), Some(text))
+            }
+        };
+        command.wrapper = true;
+        for words in inner {
+            let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
+            let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
+            self.commands.push(Command { words, text, opaque, transparent: false, wrapper: false });
+            if self.commands.len() > MAX_BYTES {
+                return Err(Unparsed("it has too many commands"));
+            }
+        }
+        match text {
+            Some(text) if !text.trim().is_empty() => self.add(&text, depth + 1),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Characters and shapes on which readers disagree.
+fn prescan(text: &str) -> Result<(), Unparsed> {
+    if text.len() > MAX_BYTES {
+        return Err(Unparsed("it is too long"));
+    }
+    // bash splits words at blanks, tabs and newlines only; a grammar may split at more. Invisible ones also make
+    // people approve something other than what they see.
+    let odd = |it: char| {
+        !matches!(it, ' ' | '\t' | '\n')
+            && (it.is_control()
+                || it.is_whitespace()
+                || matches!(it, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'))
+    };
+    if text.chars().any(odd) {
+        return Err(Unparsed("it has control characters or unusual blanks in it"));
+    }
+    // `r\⏎m` is `rm` to bash and two words to the grammar.
+    let blank = |it: Option<&u8>| it.is_none_or(|it| matches!(it, b' ' | b'\t' | b'\n'));
+    let bytes = text.as_bytes();
+    for (at, pair) in bytes.windows(2).enumerate() {
+        let before = at.checked_sub(1).and_then(|it| bytes.get(it));
+        if pair == b"\\\n" && !blank(before) && !blank(bytes.get(at + 2)) {
+            return Err(Unparsed("a line is continued within a word"));
+        }
+    }
+    Ok(())
+}

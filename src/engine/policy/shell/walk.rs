@@ -1,0 +1,271 @@
+//! The syntax tree, walked once without recursion: fills a `Script`, refuses what bash may read differently.
+
+use tree_sitter::{Node, Parser, TreeCursor};
+
+use super::{Command, MAX_DEPTH, Redirect, Script, Unparsed, Word, wrap};
+
+const ODD_BLANKS: Unparsed = Unparsed("its words cannot be told apart");
+
+/// Appends what `text` would run to `out`.
+pub(super) fn walk(text: &str, out: &mut Script) -> Result<(), Unparsed> {
+    let mut parser = Parser::new();
+    // A fresh parser each time: making one costs little next to a parse, and there is nothing to share.
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| Unparsed("the shell grammar does not load"))?;
+    let tree = parser.parse(text, None).ok_or(Unparsed("the shell grammar gave up"))?;
+    if tree.root_node().has_error() {
+        return Err(Unparsed("it is not valid shell"));
+    }
+    let mut walker = Walker { text, out, substitutions: Vec::new(), leaf_end: 0, quoted_until: 0 };
+    let mut cursor = tree.walk();
+    loop {
+        walker.enter(cursor.node())?;
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return walker.finish();
+            }
+        }
+    }
+}
+
+struct Walker<'a> {
+    text: &'a str,
+    out: &'a mut Script,
+    /// Ends of the substitutions around the current node.
+    substitutions: Vec<usize>,
+    /// End of the last leaf: between leaves there may be blanks only.
+    leaf_end: usize,
+    /// End of the quoted text around the current node, where blanks are not the grammar's.
+    quoted_until: usize,
+}
+
+impl Walker<'_> {
+    fn enter(&mut self, node: Node) -> Result<(), Unparsed> {
+        if node.is_error() || node.is_missing() {
+            return Err(Unparsed("it is not valid shell"));
+        }
+        self.check_gap(node)?;
+        while self.substitutions.last().is_some_and(|it| *it <= node.start_byte() && node.end_byte() > *it) {
+            self.substitutions.pop();
+        }
+        match node.kind() {
+            "command" => self.command(node),
+            "declaration_command" | "unset_command" => self.declaration(node),
+            "test_command" => self.test(node),
+            "variable_assignment"
+            | "function_definition"
+            | "for_statement"
+            | "c_style_for_statement"
+            | "arithmetic_expansion" => {
+                self.out.has_definitions = true;
+                Ok(())
+            }
+            "compound_statement" if self.slice(node).starts_with("((") => {
+                self.out.has_definitions = true;
+                Ok(())
+            }
+            "command_substitution" | "process_substitution" => self.substitution(node),
+            "expansion" if self.slice(node).contains('@') => Err(Unparsed("it transforms a variable into a prompt")),
+            "comment" => self.comment(node),
+            "file_redirect" => self.redirect(node),
+            "heredoc_redirect" => self.heredoc(node),
+            "herestring_redirect" => {
+                self.out.has_heredoc = true;
+                Ok(())
+            }
+            "``" => Err(ODD_BLANKS),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&self) -> Result<(), Unparsed> {
+        self.blank(self.leaf_end, self.text.len())
+    }
+
+    fn slice(&self, node: Node) -> &str {
+        self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// Nothing may lie between two leaves but blanks: the grammar also skips `\ `, which is part of a word.
+    fn check_gap(&mut self, node: Node) -> Result<(), Unparsed> {
+        let (start, end) = (node.start_byte(), node.end_byte());
+        if start >= self.quoted_until && start > self.leaf_end {
+            self.blank(self.leaf_end, start)?;
+            self.leaf_end = start;
+        }
+        if matches!(node.kind(), "string" | "raw_string" | "ansi_c_string" | "heredoc_body" | "expansion" | "regex") {
+            self.quoted_until = self.quoted_until.max(end);
+            self.leaf_end = self.leaf_end.max(end);
+        }
+        if node.child_count() == 0 {
+            self.leaf_end = self.leaf_end.max(end);
+        }
+        Ok(())
+    }
+
+    fn blank(&self, from: usize, to: usize) -> Result<(), Unparsed> {
+        let gap = self.text.get(from..to).unwrap_or("?");
+        match gap.replace("\\\n", " ").chars().all(|it| matches!(it, ' ' | '\t' | '\n')) {
+            true => Ok(()),
+            false => Err(ODD_BLANKS),
+        }
+    }
+
+    fn command(&mut self, node: Node) -> Result<(), Unparsed> {
+        let mut words = Vec::new();
+        let mut end = None;
+        for child in node.children(&mut node.walk()) {
+            self.apart(end, child)?;
+            end = Some(child.end_byte());
+            match child.kind() {
+                // Noted by the walk itself.
+                "variable_assignment" | "file_redirect" | "herestring_redirect" => (),
+                "comment" | "subshell" => return Err(ODD_BLANKS),
+                _ => words.push(self.word(child)?),
+            }
+        }
+        self.push(words, self.slice(node).to_owned());
+        Ok(())
+    }
+
+    /// `export A=b`: assignments among its words are noted by the walk.
+    fn declaration(&mut self, node: Node) -> Result<(), Unparsed> {
+        let mut words = Vec::new();
+        for child in node.children(&mut node.walk()) {
+            words.push(match child.kind() {
+                "variable_assignment" => Word::expanded(self.slice(child)),
+                _ => self.word(child)?,
+            });
+        }
+        self.out.has_definitions = true;
+        self.push(words, self.slice(node).to_owned());
+        Ok(())
+    }
+
+    fn test(&mut self, node: Node) -> Result<(), Unparsed> {
+        let text = self.slice(node).to_owned();
+        let name = if text.starts_with("[[") { "[[" } else { "[" };
+        let inside = Word::expanded(text.trim_start_matches('['));
+        // Subscripts in here are evaluated: `[[ -v a[$(x)] ]]`.
+        self.out.has_definitions = true;
+        let words = vec![Word { text: name.to_owned(), kind: super::WordKind::Literal }, inside];
+        self.out.commands.push(Command { words, text, opaque: false, transparent: false, wrapper: false });
+        Ok(())
+    }
+
+    fn push(&mut self, words: Vec<Word>, text: String) {
+        let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
+        self.out.commands.push(Command { words, text, opaque, transparent: false, wrapper: false });
+    }
+
+    fn word(&self, node: Node) -> Result<Word, Unparsed> {
+        Word::read(self.slice(node))
+    }
+
+    /// Neighbours within one command are parted by blanks on one line.
+    fn apart(&self, end: Option<usize>, next: Node) -> Result<(), Unparsed> {
+        let Some(end) = end else { return Ok(()) };
+        let gap = self.text.get(end..next.start_byte()).unwrap_or_default();
+        // `<f` may stick to the word before it.
+        let redirect = matches!(next.kind(), "file_redirect" | "herestring_redirect");
+        match (!gap.is_empty() || redirect) && !gap.replace("\\\n", " ").contains('\n') {
+            true => Ok(()),
+            false => Err(ODD_BLANKS),
+        }
+    }
+
+    fn substitution(&mut self, node: Node) -> Result<(), Unparsed> {
+        self.out.has_substitution = true;
+        self.substitutions.push(node.end_byte());
+        let text = self.slice(node);
+        if text.contains("\\") && text.starts_with(['`', '$']) && text.contains('`') {
+            return Err(Unparsed("it has escapes within back-quotes"));
+        }
+        match self.substitutions.len() > MAX_DEPTH {
+            true => Err(Unparsed("substitutions are nested too deep")),
+            false => Ok(()),
+        }
+    }
+
+    /// To bash `"x"#; rm y` is a word and a command; to the grammar all after `#` is a comment. And a back-quote
+    /// ends a comment.
+    fn comment(&self, node: Node) -> Result<(), Unparsed> {
+        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
+        let starts_word = before.is_none_or(|it| b" \t\n;&|()".contains(it));
+        match starts_word && self.substitutions.is_empty() && node.start_byte() >= self.quoted_until {
+            true => Ok(()),
+            false => Err(Unparsed("it has a comment in an unusual place")),
+        }
+    }
+
+    fn redirect(&mut self, node: Node) -> Result<(), Unparsed> {
+        let (mut targets, mut operator) = (Vec::new(), "");
+        for child in node.children(&mut node.walk()) {
+            match child.kind() {
+                "file_descriptor" => (),
+                kind if !child.is_named() => operator = kind,
+                _ => targets.push(self.word(child)?),
+            }
+        }
+        let mut targets = targets.into_iter();
+        let (target, more) = (targets.next(), targets.next());
+        // `>f rm x` runs rm; the grammar takes all three for targets.
+        if more.is_some() {
+            return Err(Unparsed("words follow a redirection"));
+        }
+        let Some(target) = target else { return Ok(()) };
+        let text = target.literal().unwrap_or("?");
+        let descriptor = operator.ends_with('&') && text.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
+        if !descriptor && text != "/dev/null" {
+            self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<') });
+        }
+        Ok(())
+    }
+
+    /// The body must end where bash ends it: at the first line that is the delimiter.
+    fn heredoc(&mut self, node: Node) -> Result<(), Unparsed> {
+        const ODD: Unparsed = Unparsed("its here-document is unusual");
+        self.out.has_heredoc = true;
+        let (mut start, mut body, mut end, mut dash) = ("", "", "", false);
+        for child in node.children(&mut node.walk()) {
+            match child.kind() {
+                "heredoc_start" => start = self.slice(child),
+                "heredoc_body" => body = self.slice(child),
+                "heredoc_end" => end = self.slice(child),
+                "<<-" => dash = true,
+                "<<" | "file_descriptor" | "file_redirect" | "pipeline" | "&&" | "||" | "\n" => (),
+                _ if field_of(node, child).is_some_and(|it| it == "right") => (),
+                _ => return Err(ODD),
+            }
+        }
+        let quoted = start.starts_with(['\'', '"']);
+        let delimiter = start.trim_matches(['\'', '"']);
+        let simple = !delimiter.is_empty() && delimiter.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+        let line = |it: &str| if dash { it.trim_start_matches('\t') == delimiter } else { it == delimiter };
+        let early = body.lines().any(line) || (!quoted && body.contains("\\\n"));
+        match simple && !early && end.trim() == delimiter && self.substitutions.is_empty() && self.lone(node) {
+            true => Ok(()),
+            false => Err(ODD),
+        }
+    }
+
+    /// Two here-documents on one line swap their bodies easily.
+    fn lone(&self, node: Node) -> bool {
+        let line_start = self.text.get(..node.start_byte()).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
+        let line = self.text.get(line_start..).and_then(|it| it.lines().next()).unwrap_or_default();
+        line.matches("<<").count() == 1
+    }
+}
+
+fn field_of<'tree>(parent: Node<'tree>, child: Node<'tree>) -> Option<&'tree str> {
+    let mut cursor: TreeCursor = parent.walk();
+    cursor.goto_first_child();
+    while cursor.node() != child {
+        if !cursor.goto_next_sibling() {
+            return None;
+        }
+    }
+    cursor.field_name()
+}

@@ -1,0 +1,219 @@
+//! Commands that run other commands, as a table: what is left of their words is looked at on its own.
+
+use super::Word;
+
+/// What a command runs besides itself.
+pub(super) enum Inner {
+    Nothing,
+    /// Something, but its words do not tell what.
+    Hidden,
+    /// Other commands.
+    Words(Vec<Vec<Word>>),
+    /// A script; `transparent` when it is all that the command does.
+    Script {
+        text: String,
+        transparent: bool,
+    },
+}
+
+struct Wrapper {
+    name: &'static str,
+    /// Short options without a value.
+    flags: &'static str,
+    /// Short options with one.
+    valued: &'static str,
+    /// Long options without a value; `--name=value` is always taken for one word.
+    long: &'static [&'static str],
+    /// Operands before the command.
+    operands: usize,
+    /// Whether `NAME=value` may come first.
+    assigns: bool,
+}
+
+const fn wrapper(name: &'static str, flags: &'static str, valued: &'static str) -> Wrapper {
+    Wrapper { name, flags, valued, long: &[], operands: 0, assigns: false }
+}
+
+/// An option that is not in here hides the command: it may take the next word, or be one that runs something.
+const WRAPPERS: &[Wrapper] = &[
+    Wrapper { assigns: true, long: &["--ignore-environment", "--null"], ..wrapper("env", "i0v", "uC") },
+    Wrapper {
+        assigns: true,
+        long: &["--preserve-env", "--non-interactive", "--set-home", "--login"],
+        ..wrapper("sudo", "AbEHikKnPSs", "ughpCrtUDRT")
+    },
+    wrapper("doas", "nLs", "uC"),
+    Wrapper { long: &["--portability", "--verbose"], ..wrapper("time", "pvaq", "of") },
+    wrapper("nohup", "", ""),
+    wrapper("nice", "", "n"),
+    wrapper("ionice", "t", "cn"),
+    wrapper("setsid", "cfw", ""),
+    wrapper("stdbuf", "", "ioe"),
+    Wrapper { operands: 1, long: &["--foreground", "--preserve-status", "--verbose"], ..wrapper("timeout", "v", "sk") },
+    wrapper("exec", "cl", "a"),
+    wrapper("command", "pvV", ""),
+    wrapper("builtin", "", ""),
+    wrapper("coproc", "", ""),
+    wrapper("!", "", ""),
+    wrapper("caffeinate", "dimsu", "tw"),
+    Wrapper { long: &["--null", "--no-run-if-empty", "--verbose"], ..wrapper("xargs", "0rtxpo", "InPdLsaEJRS") },
+];
+
+/// Commands that run what other words, files or their input say.
+const HIDING: &[&str] = &[
+    "alias",
+    "bind",
+    "busybox",
+    "chroot",
+    "complete",
+    "enable",
+    "entr",
+    "fish",
+    "flock",
+    "ksh",
+    "mksh",
+    "parallel",
+    "runuser",
+    "script",
+    "ssh",
+    "strace",
+    "ltrace",
+    "gdb",
+    "su",
+    "systemd-run",
+    "tmux",
+    "screen",
+    "toybox",
+    "trap",
+    "tcsh",
+    "csh",
+    "unshare",
+    "nsenter",
+    "watch",
+    "expect",
+    "at",
+    "batch",
+    "crontab",
+    "pwsh",
+    "powershell",
+    "cmd",
+    "cmd.exe",
+];
+
+const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
+const FIND_EXEC: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+
+/// Words of the grammar: as a command's name they tell that it was read wrongly.
+const RESERVED: &[&str] = &[
+    "{", "}", "if", "then", "elif", "else", "fi", "do", "done", "for", "while", "until", "case", "esac", "function",
+    "select", "in", "]]", "", "((", "))",
+];
+
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+/// `/usr/bin/env` is `env`.
+pub(in crate::engine::policy) fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+pub(super) fn inner(words: &[Word]) -> Inner {
+    let Some((name, args)) = words.split_first() else { return Inner::Nothing };
+    let Some(name) = name.literal().map(base_name) else { return Inner::Hidden };
+    if SHELLS.contains(&name) {
+        return shell(args);
+    }
+    if HIDING.contains(&name) {
+        return Inner::Hidden;
+    }
+    match name {
+        "eval" => eval(args),
+        "find" | "gfind" => find(args),
+        _ => WRAPPERS.iter().find(|it| it.name == name).map_or(Inner::Nothing, |it| behind(it, args)),
+    }
+}
+
+/// `sh -c 'script'`; a script from standard input is hidden, one from a file is like any other program.
+fn shell(args: &[Word]) -> Inner {
+    match args {
+        [option, script] if matches!(option.literal(), Some("-c" | "-lc")) => match script.literal() {
+            Some(text) => Inner::Script { text: text.to_owned(), transparent: option.literal() == Some("-c") },
+            None => Inner::Hidden,
+        },
+        [file, ..] if file.literal().is_some_and(|it| !it.starts_with(['-', '+'])) => Inner::Nothing,
+        [option] if matches!(option.literal(), Some("--version" | "--help")) => Inner::Nothing,
+        _ => Inner::Hidden,
+    }
+}
+
+fn eval(args: &[Word]) -> Inner {
+    let words: Option<Vec<&str>> = args.iter().map(Word::literal).collect();
+    match words {
+        Some(words) => Inner::Script { text: words.join(" "), transparent: false },
+        None => Inner::Hidden,
+    }
+}
+
+fn find(args: &[Word]) -> Inner {
+    if args.iter().any(|it| it.literal().is_none() && it.text.starts_with('-')) {
+        return Inner::Hidden;
+    }
+    let mut res = Vec::new();
+    let mut rest = args;
+    while let Some(at) = rest.iter().position(|it| it.literal().is_some_and(|it| FIND_EXEC.contains(&it))) {
+        let after = rest.get(at + 1..).unwrap_or_default();
+        let end = after.iter().position(|it| matches!(it.literal(), Some(";" | "+"))).unwrap_or(after.len());
+        res.push(after.get(..end).unwrap_or_default().to_vec());
+        rest = after.get(end..).unwrap_or_default();
+    }
+    match res.is_empty() {
+        true => Inner::Nothing,
+        false => Inner::Words(res),
+    }
+}
+
+fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
+    let mut operands = wrapper.operands;
+    while let Some((first, rest)) = args.split_first() {
+        let Some(text) = first.literal() else { return Inner::Hidden };
+        if let Some(skipped) = option(wrapper, text) {
+            let Some(skipped) = skipped else { return Inner::Hidden };
+            args = rest.get(skipped..).unwrap_or_default();
+        } else if wrapper.assigns && text.split_once('=').is_some_and(|(name, _)| !name.contains('/')) {
+            args = rest;
+        } else if operands > 0 {
+            operands -= 1;
+            args = rest;
+        } else {
+            return Inner::Words(vec![args.to_vec()]);
+        }
+    }
+    Inner::Nothing
+}
+
+/// `None`: not an option. `Some(None)`: one that nobody here knows. Else how many words its value takes.
+fn option(wrapper: &Wrapper, text: &str) -> Option<Option<usize>> {
+    if text == "--" {
+        return Some(Some(0));
+    }
+    if let Some(long) = text.strip_prefix("--") {
+        // GNU's env runs what follows `--split-string=`.
+        let known = wrapper.long.contains(&text) || (long.contains('=') && !long.starts_with('s'));
+        return Some(known.then_some(0));
+    }
+    let short = text.strip_prefix('-').filter(|it| !it.is_empty())?;
+    // `nice -5`
+    if wrapper.name == "nice" && short.bytes().all(|it| it.is_ascii_digit()) {
+        return Some(Some(0));
+    }
+    for (at, letter) in short.char_indices() {
+        if wrapper.valued.contains(letter) {
+            return Some(Some(usize::from(at + letter.len_utf8() == short.len())));
+        }
+        if !wrapper.flags.contains(letter) {
+            return Some(None);
+        }
+    }
+    Some(Some(0))
+}

@@ -1,0 +1,60 @@
+//! Tests of policy, as data: one table after another through one check.
+
+mod commands;
+mod fuzz;
+mod tools;
+
+use serde_json::{Value, json};
+
+use super::{Query, Rules, Tier, Verdict, decide};
+use crate::base::{
+    log::{Decision, Grant, Mode},
+    path::AbsPath,
+    tool::{Access, TargetPath, Targets, ToolKind},
+};
+
+/// The shipped rules and these, which are the user's.
+fn rules(toml: &str) -> Rules {
+    let (rules, warnings) = Rules::parse(toml, Tier::User, "user.toml").unwrap();
+    assert_eq!(warnings, Vec::<String>::new());
+    Rules::shipped().with(rules)
+}
+
+fn rule(decision: &str, what: &str) -> String {
+    format!("[[rule]]\ntoolName = 'run_shell_command'\ndecision = '{decision}'\npriority = 100\n{what}\n")
+}
+
+fn shell(rules: &Rules, mode: Mode, interactive: bool, command: &str, grants: &[Grant]) -> Verdict {
+    let args = json!({ "command": command });
+    let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
+    let kind = ToolKind::Execute;
+    decide(rules, &Query { tool: "run_shell_command", kind, args: &args, targets: &targets, mode, interactive, grants })
+}
+
+fn word(it: Decision) -> &'static str {
+    match it {
+        Decision::Allow => "allow",
+        Decision::Ask => "ask",
+        Decision::Deny => "deny",
+    }
+}
+
+/// Lines of `mode  command  => decision`; `mode!` is a session where nobody can be asked, `⏎` is a newline, and so on.
+fn check(rules: &Rules, grants: &[Grant], table: &str) -> usize {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for line in table.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with("##")) {
+        let (call, want) = line.rsplit_once("=>").unwrap();
+        let (mode, command) = call.split_once("  ").unwrap();
+        let interactive = !mode.ends_with('!');
+        let mode = Mode::parse(mode.trim_end_matches('!')).unwrap();
+        let command = command.trim().replace("⏎", "\n").replace("⇥", "\t").replace("␀", "\0").replace("␍", "\r");
+        let command = command.replace("⇄", "\u{202e}").replace("␣", "\u{a0}");
+        let got = shell(rules, mode, interactive, &command, grants);
+        if word(got.decision) != want.trim() {
+            wrong.push(format!("{line}   got {} by {}", word(got.decision), got.rule));
+        }
+        count += 1;
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    count
+}

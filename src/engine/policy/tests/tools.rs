@@ -1,0 +1,191 @@
+//! Tools other than the shell, rules as files, and their order.
+
+use super::{super::rules::Hit, *};
+
+fn path(path: &str, access: Access) -> TargetPath {
+    let path = AbsPath::new(path).unwrap();
+    TargetPath { in_roots: path.as_path().starts_with("/w"), real: path.clone(), path, access, line: None }
+}
+
+/// Lines of `mode tool kind paths => decision grant`; a path with `!` is written to.
+fn check_tools(rules: &Rules, grants: &[Grant], table: &str) {
+    for line in table.lines().map(str::trim).filter(|it| !it.is_empty()) {
+        let (call, want) = line.split_once("=>").unwrap();
+        let mut words = call.split_whitespace();
+        let mode = words.next().unwrap();
+        let tool = words.next().unwrap();
+        let kind = match words.next().unwrap() {
+            "read" => ToolKind::Read,
+            "edit" => ToolKind::Edit,
+            "fetch" => ToolKind::Fetch,
+            _ => ToolKind::Other,
+        };
+        let paths = words
+            .map(|it| match it.strip_suffix('!') {
+                Some(it) => path(it, Access::Write),
+                None => path(it, Access::Read),
+            })
+            .collect();
+        let targets = Targets { paths, ..Targets::default() };
+        let args = json!({"file_path": "x"});
+        let interactive = !mode.ends_with('!');
+        let mode = Mode::parse(mode.trim_end_matches('!')).unwrap();
+        let got = decide(rules, &Query { tool, kind, args: &args, targets: &targets, mode, interactive, grants });
+        let grant = match &got.grant {
+            None => String::new(),
+            Some(Grant::Edits) => " edits".to_owned(),
+            Some(Grant::Tool { tool }) => format!(" tool:{tool}"),
+            Some(it) => format!(" {it:?}"),
+        };
+        assert_eq!(format!("{}{grant}", word(got.decision)), want.trim(), "{line}: {}", got.rule);
+    }
+}
+
+#[test]
+fn tools_and_paths() {
+    check_tools(
+        &rules(""),
+        &[],
+        "
+        default   read_file   read  /w/a            => allow
+        default   read_file   read  /etc/passwd     => ask tool:read_file
+        default   read_file   read  /home/u/.ssh/id => ask
+        autoEdit  read_file   read  /etc/passwd     => ask tool:read_file
+        default!  read_file   read  /etc/passwd     => deny
+        yolo      read_file   read  /etc/passwd     => allow
+        default   write_file  edit  /w/a!           => ask edits
+        default   replace     edit  /w/a!           => ask edits
+        default   edit        edit  /w/a!           => ask edits
+        default!  write_file  edit  /w/a!           => deny
+        autoEdit  write_file  edit  /w/a!           => allow
+        autoEdit! write_file  edit  /w/a!           => allow
+        autoEdit  write_file  edit  /w/a! /x/b!     => ask
+        autoEdit  write_file  edit                  => ask
+        autoEdit  write_file  edit  /w/.git/hooks/x! => ask
+        autoEdit  write_file  edit  /w/s/.GIT/config! => ask
+        autoEdit  write_file  edit  /w/.vscode/tasks.json! => ask
+        autoEdit  write_file  edit  /w/.gemini/x!   => ask
+        autoEdit  write_file  edit  /w/.castor/x!   => ask
+        autoEdit  write_file  edit  /w/.idea./x!    => ask
+        autoEdit  write_file  edit  /w/.gitignore!  => allow
+        autoEdit! write_file  edit  /w/.zed/x!      => deny
+        yolo      write_file  edit  /w/.zed/x!      => allow
+        yolo      write_file  edit  /etc/x!         => allow
+        autoEdit  web_fetch   fetch                 => allow
+        default   web_fetch   fetch                 => ask tool:web_fetch
+        default   unheard_of  other                 => ask tool:unheard_of
+        default!  unheard_of  other                 => deny
+        yolo      unheard_of  other                 => allow
+        yolo      ask_user    other                 => ask tool:ask_user
+        yolo      exit_plan_mode other              => deny
+        ",
+    );
+}
+
+#[test]
+fn grants_widen_asks_only() {
+    let grants = [Grant::Edits, Grant::Tool { tool: "read_file".to_owned() }];
+    check_tools(
+        &rules("[[rule]]\ntoolName='replace'\ndecision='deny'\npriority=1"),
+        &grants,
+        "
+        default   write_file  edit  /w/a!            => allow
+        default   write_file  edit  /x/a!            => ask
+        default   write_file  edit  /w/.git/config!  => ask
+        default   replace     edit  /w/a!            => deny
+        default   read_file   read  /etc/passwd      => allow
+        default   read_file   read  /h/.aws/config   => ask
+        default   web_fetch   fetch                  => ask tool:web_fetch
+        yolo      replace     edit  /w/a!            => deny
+        ",
+    );
+}
+
+#[test]
+fn shipped_rules_keep_their_examples() {
+    let rules = Rules::shipped();
+    assert_eq!(rules.iter().count(), 7);
+    for rule in rules.iter() {
+        let matches = |example: &String| {
+            let (tool, command) = example.split_once(' ').unwrap_or((example, ""));
+            let script = super::super::shell::Script::parse(command);
+            let args = json!({ "command": command });
+            rule.names_tool(tool)
+                && script.map_or_else(
+                    |_| rule.matches_args(&args),
+                    |it| it.commands.iter().any(|it| rule.matches_command(it, command, &args) == Hit::Yes),
+                )
+        };
+        assert!(rule.examples.matches.iter().all(matches), "{}", rule.name("x"));
+        assert!(!rule.examples.not_matches.iter().any(matches), "{}", rule.name("x"));
+        assert!(!rule.examples.matches.is_empty(), "{} has no example", rule.name("x"));
+    }
+}
+
+#[test]
+fn files_that_are_wrong() {
+    let parse = |text: &str| Rules::parse(text, Tier::User, "u.toml");
+    assert!(parse("[[rule").is_err());
+    assert_eq!(parse("other = 1").unwrap().0.len(), 0);
+    let long = "x".repeat(2049);
+    let bad = [
+        "decision='allow'\npriority=1",
+        "toolName=''\ndecision='allow'\npriority=1",
+        "toolName=[]\ndecision='allow'\npriority=1",
+        "toolName='a'\ndecision='yes'\npriority=1",
+        "toolName='a'\ndecision='allow'\npriority=1000",
+        "toolName='a'\ndecision='allow'\npriority=-1",
+        "toolName='a'\ndecision='allow'\npriority=1.5",
+        "toolName='a'\ndecision='allow'\npriority=1\nmodes=['wild']",
+        "toolName='a'\ndecision='allow'\npriority=1\nargsPattern='('",
+        &format!("toolName='a'\ndecision='allow'\npriority=1\nargsPattern='{long}'"),
+        "toolName='a'\ndecision='allow'\npriority=1\ncommandPrefix='ls'",
+        "toolName='run_shell_command'\ndecision='allow'\npriority=1\ncommandPrefix=' '",
+        "toolName='run_shell_command'\ndecision='allow'\npriority=1\ncommandPrefix='a'\ncommandRegex='b'",
+        "toolName='mcp_*'\ndecision='allow'\npriority=1",
+        "toolName='*'\nmcpName='s'\ndecision='allow'\npriority=1",
+    ];
+    for text in bad {
+        let (rules, warnings) = parse(&format!("[[rule]]\n{text}\n")).unwrap();
+        assert_eq!((rules.len(), warnings.len()), (0, 1), "{text}");
+    }
+}
+
+#[test]
+fn order_is_tier_then_priority() {
+    let one = |decision: &str, priority: u16, tier| {
+        let text = format!("[[rule]]\ntoolName='t'\ndecision='{decision}'\npriority={priority}");
+        Rules::parse(&text, tier, "f").unwrap().0
+    };
+    let first = |rules: &Rules| rules.iter().next().map(|it| (it.decision, it.effective())).unwrap();
+    let rules = Rules::default().with(one("allow", 999, Tier::Workspace)).with(one("ask_user", 0, Tier::User));
+    assert_eq!(first(&rules), (Decision::Ask, 4000));
+    let rules = Rules::default().with(one("allow", 5, Tier::User)).with(one("deny", 5, Tier::User));
+    assert_eq!(first(&rules), (Decision::Deny, 4005));
+}
+
+#[test]
+fn deny_message_and_reason() {
+    let rules = rules(&rule("deny", "commandPrefix='rm'\ndeny_message='Use trash.'"));
+    let got = shell(&rules, Mode::Default, true, "ls; rm x", &[]);
+    assert_eq!(got.deny_message.as_deref(), Some("Use trash."));
+    assert_eq!(got.rule, "user.toml: run_shell_command rm");
+    let got = shell(&rules, Mode::Default, false, "make", &[]);
+    assert!(got.deny_message.unwrap().contains("nobody can be asked"));
+}
+
+#[test]
+fn args_patterns_hold_on_to_pairs() {
+    let text = "[[rule]]\ntoolName='write_file'\ndecision='deny'\npriority=1\nargsPattern='\\x00\"a\":\"b\"\\x00'";
+    let rules = rules(text);
+    let ask = |args: Value| {
+        let targets = Targets::default();
+        let (mode, kind) = (Mode::Yolo, ToolKind::Edit);
+        let query =
+            Query { tool: "write_file", kind, args: &args, targets: &targets, mode, interactive: true, grants: &[] };
+        decide(&rules, &query).decision
+    };
+    assert_eq!(ask(json!({"z": 1, "a": "b"})), Decision::Deny);
+    assert_eq!(ask(json!({"z": {"a": "b"}})), Decision::Allow);
+    assert_eq!(ask(json!({"z": "\"a\":\"b\""})), Decision::Allow);
+}
