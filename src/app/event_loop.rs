@@ -134,9 +134,11 @@ async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent:
     for id in ids {
         state.step(&id, Input::Cancel);
     }
+    // Prompts end as cancelled; what is open then has no better answer.
+    let mut lines = flush::flush(state);
     flush::answer_all(state);
     state.world.abort_all();
-    let lines = flush::flush(state);
+    lines.extend(flush::flush(state));
     if !lines.is_empty() {
         unsent += lines.len();
         stdout.send(lines);

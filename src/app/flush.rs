@@ -119,7 +119,7 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
     let Some((request, _)) = state.requests.complete(ticket) else { return };
     match outcome {
         Outcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop)),
-        Outcome::Failed(why) => write::error(lines, &request, &error::internal(&why)),
+        Outcome::Failed { kind, why } => write::error(lines, &request, &error::failed(kind, &why)),
         Outcome::AuthRequired(why) => write::error(lines, &request, &auth_required(&why)),
     }
 }

@@ -140,7 +140,7 @@ impl State {
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
             if let Some((request, _)) = self.requests.complete(ticket) {
-                self.say_lines(|lines| write::error(lines, &request, &error::internal(why)));
+                self.say_lines(|lines| write::error(lines, &request, &error::failed("log", why)));
             }
         }
         let entries: Vec<Entry> = self.world.store.read(id).unwrap_or_default();

@@ -160,8 +160,11 @@ pub enum EndReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Stop(Stop),
-    /// The prompt could not be carried out. One line: what happened and what to do.
-    Failed(String),
+    /// The prompt could not be carried out. One line: what happened and what to do; one word for programs.
+    Failed {
+        kind: &'static str,
+        why: String,
+    },
     /// Key missing or refused.
     AuthRequired(String),
 }

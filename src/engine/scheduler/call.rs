@@ -75,10 +75,16 @@ impl Call {
         Self { asked_as: call.name.clone(), call, display, news: false, state: State::Waiting }
     }
 
-    /// What the world found out about its targets.
-    pub fn describe(&mut self, targets: &Targets) {
+    /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
+    pub fn describe(&mut self, tools: &Toolbox, targets: &Targets) {
         let locations = targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
-        let title = if targets.title.is_empty() { self.display.title.clone() } else { targets.title.clone() };
+        let title = match (targets.title.as_str(), tools.find(&self.call.name)) {
+            ("", _) => self.display.title.clone(),
+            (title, Some(it)) if matches!(it.kind, ToolKind::Read | ToolKind::Search) => {
+                format!("{} {title}", it.title)
+            }
+            (title, _) => title.to_owned(),
+        };
         let display = ToolDisplay { title: text::head(&title, TITLE).to_owned(), kind: self.display.kind, locations };
         self.news |= display != self.display;
         self.display = display;

@@ -235,7 +235,7 @@ fn cancelled(why: &str) -> ToolOutput {
 
 /// Policy's one word on a call, and what follows from it.
 fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets) {
-    call.describe(&targets);
+    call.describe(tools, &targets);
     let query = policy::Query {
         tool: &call.call.name,
         kind: call.display.kind,

@@ -71,7 +71,7 @@ impl Session {
                 true => waiting.push_back((prompt, content)),
                 false => {
                     let why = format!("{MAX_WAITING} prompts are waiting in this session already");
-                    step.effect(Effect::Settle { prompt, outcome: Outcome::Failed(why) });
+                    step.effect(Effect::Settle { prompt, outcome: Outcome::Failed { kind: "session", why } });
                 }
             },
             Input::Cancel => {
@@ -99,18 +99,6 @@ impl Session {
             }
         }
         self.go_on(now, out);
-    }
-
-    /// Ends what is under way and what waits, because of something outside the engine.
-    pub fn fail(&mut self, why: &str, now: Now, out: &mut Out) {
-        let Self { record, serial, turn, waiting, .. } = self;
-        let mut step = Step::new(record, serial, now, out);
-        if let Some(mut turn) = turn.take() {
-            turn.end(&mut step, Cause::LogFailed(why.to_owned()));
-        }
-        for (prompt, _) in waiting.drain(..) {
-            step.effect(Effect::Settle { prompt, outcome: Outcome::Failed(why.to_owned()) });
-        }
     }
 
     /// The next prompt begins as soon as the one before it is over.

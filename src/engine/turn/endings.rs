@@ -24,8 +24,6 @@ pub enum Cause {
     Cancelled,
     /// A tool failed so that going on makes no sense.
     ToolFatal(String),
-    /// The session's log could not be written.
-    LogFailed(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +45,6 @@ impl Cause {
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
             Self::Cancelled => "the user cancelled the turn",
             Self::ToolFatal(_) => "another tool failed for good",
-            Self::LogFailed(_) => "the session log could not be written",
         }
     }
 }
@@ -87,17 +84,12 @@ pub fn ending(cause: &Cause) -> Ending {
             ..stop(EndReason::MaxTurns, Stop::MaxTurnRequests)
         },
         Cause::Cancelled => stop(EndReason::Aborted, Stop::Cancelled),
-        Cause::ToolFatal(why) => failed(why, Status::Internal, "TOOL_FATAL"),
-        Cause::LogFailed(why) => failed(
-            &format!("The session log could not be written, so the turn was stopped: {why}"),
-            Status::Internal,
-            "LOG_FAILED",
-        ),
+        Cause::ToolFatal(why) => failed("tool", why, Status::Internal, "TOOL_FATAL"),
     }
 }
 
-fn failed(why: &str, status: Status, code: &'static str) -> Ending {
-    let outcome = Outcome::Failed(why.to_owned());
+fn failed(kind: &'static str, why: &str, status: Status, code: &'static str) -> Ending {
+    let outcome = Outcome::Failed { kind, why: why.to_owned() };
     Ending { reason: EndReason::Failed, outcome, text: None, error: Some((status, code)) }
 }
 
@@ -105,9 +97,9 @@ fn model_error(failure: &Failure, why: &str) -> Ending {
     let status = status_of(failure);
     match failure.kind {
         FailureKind::Auth => {
-            Ending { outcome: Outcome::AuthRequired(why.to_owned()), ..failed(why, status, "MODEL_AUTH") }
+            Ending { outcome: Outcome::AuthRequired(why.to_owned()), ..failed("model", why, status, "MODEL_AUTH") }
         }
-        _ => failed(why, status, "MODEL_ERROR"),
+        _ => failed("model", why, status, "MODEL_ERROR"),
     }
 }
 
@@ -157,7 +149,6 @@ mod tests {
             Cause::MaxSamples(100),
             Cause::Cancelled,
             Cause::ToolFatal("disk full".to_owned()),
-            Cause::LogFailed("disk full".to_owned()),
         ];
         let mut table = String::new();
         for cause in causes {

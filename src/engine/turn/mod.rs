@@ -230,7 +230,7 @@ impl Turn {
         if let Some((status, code)) = error {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
             let message = match &outcome {
-                Outcome::Failed(it) | Outcome::AuthRequired(it) => it.clone(),
+                Outcome::Failed { why: it, .. } | Outcome::AuthRequired(it) => it.clone(),
                 Outcome::Stop(_) => cause.why().to_owned(),
             };
             step.event_with(EventKind::Error { status, message, fatal: true }, meta);

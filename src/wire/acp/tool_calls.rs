@@ -40,7 +40,12 @@ pub fn display(display: &Display) -> ToolCallContent {
             let diff = Diff::new(path.as_path(), after.to_string()).old_text(before.as_ref().map(ToString::to_string));
             ToolCallContent::Diff(diff)
         }
-        Display::Terminal { text, .. } => printed(text),
+        Display::Terminal { text, exit } => match exit {
+            Some(0) | None if text.is_empty() => text_content("(no output)"),
+            Some(0) | None => printed(text),
+            Some(code) if text.is_empty() => text_content(&format!("(no output, exit code {code})")),
+            Some(code) => text_content(&format!("{}\nexit code {code}", fenced(text))),
+        },
     }
 }
 
@@ -50,13 +55,18 @@ pub fn text_content(text: &str) -> ToolCallContent {
 
 /// What a command printed, in a fence that its own text cannot close.
 pub fn printed(text: &str) -> ToolCallContent {
-    let text = text::tail(text, MAX_SHOWN);
+    ToolCallContent::Content(Content::new(text_block(&fenced(text))))
+}
+
+fn fenced(text: &str) -> String {
+    // The closing line must survive the bound of text content.
+    let text = text::tail(text, MAX_SHOWN - 1024);
     let mut fence = String::from("```");
     while text.contains(&fence) {
         fence.push('`');
     }
     let gap = if text.ends_with('\n') { "" } else { "\n" };
-    ToolCallContent::Content(Content::new(text_block(&format!("{fence}\n{text}{gap}{fence}"))))
+    format!("{fence}\n{text}{gap}{fence}")
 }
 
 pub fn locations(locations: &[Location]) -> Vec<ToolCallLocation> {

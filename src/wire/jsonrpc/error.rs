@@ -31,10 +31,14 @@ pub fn invalid_params(why: &str) -> ErrorObjectOwned {
     explained(ErrorCode::InvalidParams, why)
 }
 
-/// -32603; clients show `data.details` alone, so it says everything.
+/// -32603. Some clients show only the message, others only `data.details`: both say everything.
 pub fn internal(details: &str) -> ErrorObjectOwned {
-    let message = ErrorCode::InternalError.message().to_owned();
-    new(ErrorCode::InternalError, message, Some(json!({ "details": details })))
+    new(ErrorCode::InternalError, details.to_owned(), Some(json!({ "details": details })))
+}
+
+/// -32603 with a word for programs: `model`, `tool`, `log`, `session`.
+pub fn failed(kind: &str, details: &str) -> ErrorObjectOwned {
+    new(ErrorCode::InternalError, details.to_owned(), Some(json!({ "details": details, "kind": kind })))
 }
 
 /// -32800.
@@ -79,7 +83,8 @@ mod tests {
         check(&super::invalid_request("x"), r#"{"code":-32600,"message":"Invalid request: x"}"#);
         check(&super::method_not_found("x"), r#"{"code":-32601,"message":"Method not found: x","data":"x"}"#);
         check(&super::invalid_params("x"), r#"{"code":-32602,"message":"Invalid params: x"}"#);
-        check(&super::internal("x"), r#"{"code":-32603,"message":"Internal error","data":{"details":"x"}}"#);
+        check(&super::internal("x"), r#"{"code":-32603,"message":"x","data":{"details":"x"}}"#);
+        check(&super::failed("tool", "x"), r#"{"code":-32603,"message":"x","data":{"details":"x","kind":"tool"}}"#);
         check(&super::cancelled(), r#"{"code":-32800,"message":"Request cancelled"}"#);
         check(&super::auth_required(None), r#"{"code":-32000,"message":"Authentication required"}"#);
         check(
