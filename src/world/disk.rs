@@ -2,9 +2,10 @@
 #![allow(clippy::disallowed_methods)]
 
 use std::{
-    fs::{self, File, OpenOptions},
+    ffi::OsStr,
+    fs::{self, File, Metadata, OpenOptions},
     io::{self, ErrorKind, Read, Write},
-    path::Path,
+    path::{Component, Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
@@ -31,23 +32,44 @@ pub struct DirEntry {
 }
 
 /// Where `path` really is. What does not exist yet is put below the real place of its nearest existing ancestor.
+///
+/// # Errors
+/// Loops of links, and folders that may not be searched.
 pub fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
-    real_path_within(path, MAX_LINKS)
+    let mut path = path.as_path().to_path_buf();
+    for _ in 0..MAX_LINKS {
+        match existing_part(&path)? {
+            Existing::Real(it) => return AbsPath::new(it).ok_or_else(|| ErrorKind::InvalidData.into()),
+            Existing::Elsewhere(it) => path = it,
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
 }
 
-fn real_path_within(path: &AbsPath, links: usize) -> io::Result<AbsPath> {
-    match fs::canonicalize(path) {
-        Ok(it) => return AbsPath::new(it).ok_or_else(|| ErrorKind::InvalidData.into()),
-        Err(it) if !matches!(it.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Err(it),
-        Err(_) => (),
+enum Existing {
+    Real(PathBuf),
+    /// A link that points to nothing is on the way: look there instead.
+    Elsewhere(PathBuf),
+}
+
+/// Walks up from the end of `path` to what is there. A link's target is not normalized before it is resolved: in
+/// `link/..` the dots lead to the parent of what the link points to.
+fn existing_part(path: &Path) -> io::Result<Existing> {
+    let mut missing: Vec<&OsStr> = Vec::new();
+    let with = |start: PathBuf, missing: &[&OsStr]| missing.iter().rev().fold(start, |it, name| it.join(name));
+    for head in path.ancestors() {
+        match fs::canonicalize(head) {
+            Ok(real) => return Ok(Existing::Real(with(real, &missing))),
+            Err(it) if !matches!(it.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Err(it),
+            Err(_) => (),
+        }
+        // A dangling link does not exist for canonicalize, yet a write would go through it.
+        if let (Ok(target), Some(parent)) = (fs::read_link(head), head.parent()) {
+            return Ok(Existing::Elsewhere(with(parent.join(target), &missing)));
+        }
+        missing.extend(head.components().next_back().map(Component::as_os_str));
     }
-    let (Some(parent), Some(name)) = (path.parent(), path.as_path().file_name()) else { return Ok(path.clone()) };
-    // A dangling link does not exist for canonicalize, yet a write would go through it.
-    if let Ok(target) = fs::read_link(path) {
-        let links = links.checked_sub(1).ok_or_else(|| io::Error::other("too many levels of symbolic links"))?;
-        return real_path_within(&real_path_within(&parent, links)?.join(target), links);
-    }
-    Ok(real_path_within(&parent, links)?.join(name))
+    Ok(Existing::Real(path.to_path_buf()))
 }
 
 pub fn metadata(path: &AbsPath) -> io::Result<Meta> {
@@ -68,29 +90,55 @@ pub fn read_dir(path: &AbsPath) -> io::Result<Vec<DirEntry>> {
     Ok(res)
 }
 
-/// A regular file's bytes. A pipe or a device would block or never end.
+/// A regular file's bytes.
 pub fn read(path: &AbsPath) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"));
-    }
+    must_be_file(fs::metadata(path)?)?;
     fs::read(path)
+}
+
+/// A pipe or a device would block or never end, and must not be replaced by a file.
+fn must_be_file(meta: Metadata) -> io::Result<Metadata> {
+    match meta.file_type() {
+        it if it.is_file() => Ok(meta),
+        it if it.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
+    }
 }
 
 /// Replaces or creates a file in one step, keeping its permissions; a link stays, its target is written.
 pub fn write_atomic(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     let path = real_path(path)?;
     let parent = path.parent().ok_or(ErrorKind::IsADirectory)?;
-    fs::create_dir_all(&parent)?;
-    let old = fs::metadata(&path).ok();
-    if old.as_ref().is_some_and(|it| it.is_dir()) {
-        return Err(ErrorKind::IsADirectory.into());
+    let old = match fs::metadata(&path) {
+        Ok(meta) => Some(must_be_file(meta)?),
+        Err(it) if it.kind() == ErrorKind::NotFound => None,
+        Err(it) => return Err(it),
+    };
+    match old {
+        // To put another file in its place only asks the folder: without this, read-only files would be replaced.
+        Some(_) => drop(OpenOptions::new().write(true).open(&path)?),
+        None => fs::create_dir_all(&parent)?,
     }
     let mut file = new_file(&parent)?;
     file.write_all(bytes)?;
     if let Some(it) = old {
-        fs::set_permissions(file.path(), it.permissions())?;
+        keep_owner(file.as_file(), &it)?;
+        file.as_file().set_permissions(it.permissions())?;
     }
     file.persist(&path)?;
+    Ok(())
+}
+
+/// Root edits other people's files, which stay theirs. Others may not give files away: then the new file is ours.
+fn keep_owner(_file: &File, _old: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let new = _file.metadata()?;
+        if (new.uid(), new.gid()) != (_old.uid(), _old.gid()) {
+            _ = fchown(_file, Some(_old.uid()), Some(_old.gid()));
+        }
+    }
     Ok(())
 }
 
@@ -186,5 +234,107 @@ fn fs_error(path: &AbsPath, error: &io::Error) -> FsError {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => FsError::Denied(path),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FsError::NoSpace(path),
         _ => FsError::Other { path, message: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    };
+
+    use super::{DiskFs, Fs, FsError, read, read_dir, real_path, write_atomic};
+    use crate::base::path::AbsPath;
+
+    /// By its real path: the system's own folder for temporary files may be behind a link.
+    fn folder() -> (tempfile::TempDir, AbsPath) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = real_path(&AbsPath::new(dir.path()).unwrap()).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn writes_whole_files_and_keeps_their_mode() {
+        let (_keep, dir) = folder();
+        let file = dir.join("a/b/c.txt");
+        write_atomic(&file, b"one").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o751)).unwrap();
+        write_atomic(&file, b"two").unwrap();
+        assert_eq!(read(&file).unwrap(), b"two");
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o751);
+        assert_eq!(read_dir(&dir.join("a/b")).unwrap().len(), 1, "nothing is left behind");
+        assert!(write_atomic(&dir.join("a"), b"").is_err());
+        assert!(write_atomic(&file.join("x"), b"").is_err());
+    }
+
+    #[test]
+    fn devices_are_no_files() {
+        let (zero, null) = (AbsPath::new("/dev/zero").unwrap(), AbsPath::new("/dev/null").unwrap());
+        assert!(read(&zero).is_err());
+        assert!(write_atomic(&null, b"").is_err());
+        assert!(!null.as_path().is_file());
+    }
+
+    #[test]
+    fn read_only_files_stay_as_they_are() {
+        let (_keep, dir) = folder();
+        let file = dir.join("f");
+        fs::write(&file, "one").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+        // Root may write anything.
+        let may_write = fs::OpenOptions::new().write(true).open(&file).is_ok();
+        assert_eq!(write_atomic(&file, b"two").is_ok(), may_write);
+    }
+
+    #[test]
+    fn writes_through_links() {
+        let (_keep, dir) = folder();
+        symlink("real.txt", dir.join("link")).unwrap();
+        symlink("link", dir.join("link2")).unwrap();
+        write_atomic(&dir.join("link2"), b"one").unwrap();
+        write_atomic(&dir.join("link2"), b"two").unwrap();
+        assert_eq!(read(&dir.join("real.txt")).unwrap(), b"two");
+        assert!(fs::symlink_metadata(dir.join("link2")).unwrap().is_symlink());
+        symlink("loop", dir.join("loop")).unwrap();
+        assert!(write_atomic(&dir.join("loop"), b"").is_err());
+    }
+
+    #[test]
+    fn finds_where_a_path_really_is() {
+        let (_keep, dir) = folder();
+        fs::create_dir_all(dir.join("real/deep")).unwrap();
+        fs::create_dir_all(dir.join("other/place")).unwrap();
+        fs::write(dir.join("real/file"), "").unwrap();
+        symlink("real", dir.join("link")).unwrap();
+        symlink("/nowhere/at/all", dir.join("dangling")).unwrap();
+        symlink("real/deep/../../gone/x", dir.join("relative")).unwrap();
+        symlink("../other/place", dir.join("real/hop")).unwrap();
+        symlink("real/hop/../gone", dir.join("dots")).unwrap();
+        symlink("loop", dir.join("loop")).unwrap();
+        let check = |from: &str, to: &str| assert_eq!(real_path(&dir.join(from)).unwrap(), dir.join(to), "{from}");
+        check("real/file", "real/file");
+        check("link/file", "real/file");
+        check("link/new/er", "real/new/er");
+        check("link/file/below", "real/file/below");
+        check("dangling", "/nowhere/at/all");
+        check("dangling/y", "/nowhere/at/all/y");
+        check("relative/y", "gone/x/y");
+        check("dots/y", "other/gone/y");
+        assert!(real_path(&dir.join("loop/x")).is_err());
+    }
+
+    #[test]
+    fn the_trait_names_the_failures() {
+        let (_keep, dir) = folder();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let file = dir.join("x/f");
+            assert_eq!(DiskFs.read(&file).await, Err(FsError::NotFound(file.clone())));
+            assert_eq!(DiskFs.read(&dir).await, Err(FsError::IsDirectory(dir.clone())));
+            assert_eq!(DiskFs.write(&dir, vec![]).await, Err(FsError::IsDirectory(dir.clone())));
+            assert_eq!(DiskFs.write(&file, b"a".to_vec()).await, Ok(()));
+            assert_eq!(DiskFs.read(&file).await, Ok(b"a".to_vec()));
+        });
     }
 }
