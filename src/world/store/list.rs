@@ -1,5 +1,7 @@
 //! Which sessions there are: the head of each log says enough.
 
+use memchr::memmem;
+
 use crate::{
     base::{
         event::{EventKind, Speaker},
@@ -7,7 +9,7 @@ use crate::{
         log::{Entry, Fact},
         path::AbsPath,
     },
-    world::{disk, store::read},
+    world::disk,
 };
 
 /// Of a log, the list reads this many bytes.
@@ -27,27 +29,40 @@ pub struct Summary {
 pub fn all(folder: &AbsPath, cwd: Option<&AbsPath>) -> Vec<Summary> {
     let files = disk::read_dir(folder).unwrap_or_default();
     let ids = files.iter().filter_map(|it| it.name.strip_suffix(".jsonl")).map(SessionId::from);
-    let mut res: Vec<Summary> = ids.filter(SessionId::is_safe).filter_map(|it| summary(folder, it)).collect();
-    res.retain(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
+    let mut res: Vec<Summary> = ids.filter(SessionId::is_safe).filter_map(|it| summary(folder, it, cwd)).collect();
     res.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
     res
 }
 
-fn summary(folder: &AbsPath, id: SessionId) -> Option<Summary> {
+fn summary(folder: &AbsPath, id: SessionId, only: Option<&AbsPath>) -> Option<Summary> {
     let path = folder.join(format!("{id}.jsonl"));
     let updated_ms = disk::metadata(&path).ok()?.modified_ms;
     let head = disk::read_head(&path, HEAD).ok()?;
-    let entries = read::facts(whole_lines(&head));
-    let Fact::Created { cwd, .. } = &entries.first()?.fact else { return None };
-    let title = entries.iter().filter_map(title).next_back();
+    // Without its newline a line is torn, or the head ends within it.
+    let mut lines = head.split_inclusive(|it| *it == b'\n').filter_map(|it| it.strip_suffix(b"\n"));
+    let Fact::Created { cwd, .. } = lines.find_map(entry)?.fact else { return None };
+    if only.is_some_and(|it| *it != cwd) {
+        return None;
+    }
     // A first prompt may be larger than the head: then the head ends within it.
-    let has_prompts = head.len() as u64 == HEAD || entries.iter().any(is_prompt);
-    Some(Summary { id, cwd: cwd.clone(), title, updated_ms, has_prompts })
+    let mut has_prompts = head.len() as u64 == HEAD;
+    let mut last = None;
+    // Most lines are neither and need not be parsed: the loop waits for the list.
+    for line in lines {
+        if has(line, b"\"session_update\"") {
+            last = entry(line).as_ref().and_then(title).or(last);
+        }
+        has_prompts = has_prompts || has(line, b"\"user\"") && entry(line).as_ref().is_some_and(is_prompt);
+    }
+    Some(Summary { id, cwd, title: last, updated_ms, has_prompts })
 }
 
-fn whole_lines(bytes: &[u8]) -> &[u8] {
-    let end = memchr::memrchr(b'\n', bytes).map_or(0, |it| it + 1);
-    bytes.get(..end).unwrap_or_default()
+fn entry(line: &[u8]) -> Option<Entry> {
+    serde_json::from_slice(line).ok()
+}
+
+fn has(line: &[u8], text: &[u8]) -> bool {
+    memmem::find(line, text).is_some()
 }
 
 fn title(entry: &Entry) -> Option<String> {

@@ -210,3 +210,33 @@ fn lists_newest_first_and_by_folder() {
     assert_eq!(ids(Some("/w")), ["a", "c"]);
     assert_eq!(ids(Some("/nowhere")), [""; 0]);
 }
+
+#[test]
+fn the_list_says_the_last_title_and_whether_anything_was_asked() {
+    let bed = bed();
+    let title = |text: &str| EventKind::SessionUpdate { title: Some(text.to_owned()), model: None };
+    let said = |role, text: &str| EventKind::Message {
+        role,
+        message_id: MessageId::from("m"),
+        content: vec![Part::text(text)],
+        cuts: Vec::new(),
+    };
+    let logs = [
+        ("a", vec![said(Speaker::User, "x"), title("One"), title("Two")]),
+        ("b", vec![said(Speaker::Agent, "\"user\" \"session_update\"")]),
+        ("c", vec![said(Speaker::User, &"x".repeat(70_000)), title("Too far")]),
+    ];
+    for (id, kinds) in logs {
+        let id = SessionId::from(id);
+        let events: Vec<Entry> = kinds.into_iter().enumerate().map(|(n, kind)| event(n, kind)).collect();
+        let mut log = bed.store.create(&id).unwrap();
+        log.append(&[created(&id, "/w")]).unwrap();
+        log.append(&events).unwrap();
+    }
+    let torn = serde_json::to_string(&created(&SessionId::from("d"), "/w")).unwrap();
+    fs::write(bed.file(&SessionId::from("d")), torn).unwrap();
+    let mut shown: Vec<String> =
+        bed.store.list(None).iter().map(|it| format!("{} {:?} {}", it.id, it.title, it.has_prompts)).collect();
+    shown.sort();
+    assert_eq!(shown, ["a Some(\"Two\") true", "b None false", "c None true"]);
+}
