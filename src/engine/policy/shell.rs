@@ -161,7 +161,9 @@ fn prescan(text: &str) -> Result<(), Unparsed> {
     let bytes = text.as_bytes();
     for (at, pair) in bytes.windows(2).enumerate() {
         let before = at.checked_sub(1).and_then(|it| bytes.get(it));
-        if pair == b"\\\n" && !blank(before) && !blank(bytes.get(at + 2)) {
+        // An escaped blank belongs to its word.
+        let escaped = at.checked_sub(2).and_then(|it| bytes.get(it)) == Some(&b'\\');
+        if pair == b"\\\n" && (!blank(before) || escaped) && !blank(bytes.get(at + 2)) {
             return Err(Unparsed("a line is continued within a word"));
         }
     }

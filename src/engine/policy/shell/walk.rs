@@ -47,6 +47,10 @@ impl Walker<'_> {
             return Err(Unparsed("it is not valid shell"));
         }
         self.check_gap(node)?;
+        // The scanner's `<<` can swallow the word before it.
+        if !node.is_named() && self.slice(node).trim() != node.kind().trim() {
+            return Err(ODD_BLANKS);
+        }
         while self.substitutions.last().is_some_and(|it| *it <= node.start_byte() && node.end_byte() > *it) {
             self.substitutions.pop();
         }
@@ -54,6 +58,13 @@ impl Walker<'_> {
             "command" => self.command(node),
             "declaration_command" | "unset_command" => self.declaration(node),
             "test_command" => self.test(node),
+            "negated_command" | "compound_statement" if !self.opens_apart(node) => Err(ODD_BLANKS),
+            "variable_assignment" if !wrap::names_variable(self.slice(node)) => {
+                Err(Unparsed("it assigns to no variable"))
+            }
+            "variable_assignment" if !self.value_is_word(node) => Err(ODD_BLANKS),
+            "file_descriptor" => self.descriptor(node),
+            "file_redirect" | "herestring_redirect" | "heredoc_redirect" if self.after_digit(node) => Err(ODD_BLANKS),
             "variable_assignment"
             | "function_definition"
             | "for_statement"
@@ -73,7 +84,7 @@ impl Walker<'_> {
             "heredoc_redirect" => self.heredoc(node),
             "herestring_redirect" => {
                 self.out.has_heredoc = true;
-                Ok(())
+                node.named_children(&mut node.walk()).try_for_each(|it| self.word(it).map(|_| ()))
             }
             "``" => Err(ODD_BLANKS),
             _ => Ok(()),
@@ -86,6 +97,34 @@ impl Walker<'_> {
 
     fn slice(&self, node: Node) -> &str {
         self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// In `a=$ b` the grammar takes `$ b` for the value.
+    fn value_is_word(&self, node: Node) -> bool {
+        let value = self.slice(node).split_once('=').map_or("", |it| it.1);
+        value.starts_with('(') || Word::read(value).is_ok()
+    }
+
+    /// `!` and `{` are words of their own only when a blank follows.
+    fn opens_apart(&self, node: Node) -> bool {
+        let text = self.slice(node);
+        text.starts_with("((") || blank_at(text, 1)
+    }
+
+    /// In `a2>f` the `2` belongs to the word before it.
+    fn descriptor(&self, node: Node) -> Result<(), Unparsed> {
+        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
+        let apart = before.is_none_or(|it| b" \t\n;&|()`".contains(it));
+        match apart && self.slice(node).bytes().all(|it| it.is_ascii_digit()) {
+            true => Ok(()),
+            false => Err(ODD_BLANKS),
+        }
+    }
+
+    /// `0<<<x` names a descriptor, whatever the grammar makes of the `0`.
+    fn after_digit(&self, node: Node) -> bool {
+        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
+        before.is_some_and(u8::is_ascii_digit)
     }
 
     /// Nothing may lie between two leaves but blanks: the grammar also skips `\ `, which is part of a word.
@@ -146,7 +185,14 @@ impl Walker<'_> {
 
     fn test(&mut self, node: Node) -> Result<(), Unparsed> {
         let text = self.slice(node).to_owned();
-        let name = if text.starts_with("[[") { "[[" } else { "[" };
+        let (name, close) = if text.starts_with("[[") { ("[[", "]]") } else { ("[", "]") };
+        // `[]`, `[!` and `a[[` are programs' names to bash.
+        let before_close = text.len().saturating_sub(close.len() + 1);
+        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
+        let apart = before.is_none_or(|it| b" \t\n;&|()`".contains(it));
+        if !apart || !blank_at(&text, name.len()) || !blank_at(&text, before_close) {
+            return Err(ODD_BLANKS);
+        }
         let inside = Word::expanded(text.trim_start_matches('['));
         // Subscripts in here are evaluated: `[[ -v a[$(x)] ]]`.
         self.out.has_definitions = true;
@@ -257,6 +303,10 @@ impl Walker<'_> {
         let line = self.text.get(line_start..).and_then(|it| it.lines().next()).unwrap_or_default();
         line.matches("<<").count() == 1
     }
+}
+
+fn blank_at(text: &str, at: usize) -> bool {
+    text.as_bytes().get(at).is_some_and(|it| matches!(it, b' ' | b'\t' | b'\n'))
 }
 
 fn field_of<'tree>(parent: Node<'tree>, child: Node<'tree>) -> Option<&'tree str> {

@@ -43,7 +43,7 @@ const WRAPPERS: &[Wrapper] = &[
         ..wrapper("sudo", "AbEHikKnPSs", "ughpCrtUDRT")
     },
     wrapper("doas", "nLs", "uC"),
-    Wrapper { long: &["--portability", "--verbose"], ..wrapper("time", "pvaq", "of") },
+    Wrapper { assigns: true, long: &["--portability", "--verbose"], ..wrapper("time", "pvaq", "of") },
     wrapper("nohup", "", ""),
     wrapper("nice", "", "n"),
     wrapper("ionice", "t", "cn"),
@@ -53,8 +53,8 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("exec", "cl", "a"),
     wrapper("command", "pvV", ""),
     wrapper("builtin", "", ""),
-    wrapper("coproc", "", ""),
-    wrapper("!", "", ""),
+    Wrapper { assigns: true, ..wrapper("coproc", "", "") },
+    Wrapper { assigns: true, ..wrapper("!", "", "") },
     wrapper("caffeinate", "dimsu", "tw"),
     Wrapper { long: &["--null", "--no-run-if-empty", "--verbose"], ..wrapper("xargs", "0rtxpo", "InPdLsaEJRS") },
 ];
@@ -174,13 +174,15 @@ fn find(args: &[Word]) -> Inner {
 }
 
 fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
+    // To these anything with `=` in it is an assignment, to bash only what begins with a name.
+    let programs = ["env", "sudo"];
     let mut operands = wrapper.operands;
     while let Some((first, rest)) = args.split_first() {
         let Some(text) = first.literal() else { return Inner::Hidden };
         if let Some(skipped) = option(wrapper, text) {
             let Some(skipped) = skipped else { return Inner::Hidden };
             args = rest.get(skipped..).unwrap_or_default();
-        } else if wrapper.assigns && text.split_once('=').is_some_and(|(name, _)| !name.contains('/')) {
+        } else if wrapper.assigns && text.contains('=') && (programs.contains(&wrapper.name) || names_variable(text)) {
             args = rest;
         } else if operands > 0 {
             operands -= 1;
@@ -216,4 +218,13 @@ fn option(wrapper: &Wrapper, text: &str) -> Option<Option<usize>> {
         }
     }
     Some(Some(0))
+}
+
+/// `1A=b` and `*A=b` are programs' names to bash.
+pub(super) fn names_variable(assignment: &str) -> bool {
+    let name = assignment.split(['=', '[']).next().unwrap_or_default();
+    let name = name.strip_suffix('+').unwrap_or(name);
+    !name.starts_with(|it: char| it.is_ascii_digit())
+        && !name.is_empty()
+        && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }

@@ -293,6 +293,17 @@ fn denied_prefixes() {
         yolo  export A=$(rm x) => deny
         yolo  A=$(rm x) => deny
         yolo  coproc rm x => deny
+        yolo  time A=b rm x => deny
+        yolo  1A=b ls => deny
+        yolo  [] ls => deny
+        yolo  A=$ rm x => deny
+        yolo  0<<< a rm x => deny
+        yolo  cat a >f => allow
+        yolo  time rm<<'EOF'⏎x⏎EOF => deny
+        yolo  time -rm<<'EOF'⏎x⏎EOF => deny
+        yolo  make x <<'EOF' && rm x | cat⏎y⏎EOF => deny
+        yolo  git commit -F x <<'EOF' && git log⏎y⏎EOF => allow
+        yolo  a\ \⏎b => deny
         yolo  time ! rm x => deny
         yolo  echo x | sh => deny
         yolo  git push => deny
