@@ -422,10 +422,10 @@ impl Source {
     }
 }
 
-/// Every file of `src`; files named `tests.rs` hold tests only.
+/// Every file of `src` that is no test: files and folders named `tests…` or `testing` hold tests only.
 fn sources() -> Vec<Source> {
     let mut res = sources_in(&src());
-    res.retain(|it| it.name.rsplit('/').next() != Some("tests.rs"));
+    res.retain(|it| !it.name.split('/').any(|part| part.starts_with("tests") || part == "testing.rs"));
     res
 }
 

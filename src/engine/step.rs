@@ -101,6 +101,8 @@ pub struct Out {
 }
 
 #[derive(Debug)]
+// Nearly all acts are facts: boxing them would only cost.
+#[allow(clippy::large_enum_variant)]
 pub enum Act {
     /// A fact: logged, then shown if it is something to show.
     Log(Entry),

@@ -1,10 +1,12 @@
 //! How facts become turns: the part of the record that the model sees.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
-use super::Record;
 use crate::base::{
     content::Part,
     history::{Role, Turn, TurnPart},
@@ -15,19 +17,34 @@ use crate::base::{
 /// What the model is told of a call whose end nobody saw.
 const INTERRUPTED: &str = "The call was interrupted before it ended; whether it took effect is unknown.";
 
-impl Record {
-    pub(super) fn push_user(&mut self, content: &[Part]) {
+/// Turns, and what is open in them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct History {
+    pub turns: Vec<Arc<Turn>>,
+    call_ids: BTreeSet<CallId>,
+    /// Calls without a result, in order.
+    open_calls: VecDeque<(CallId, String)>,
+    /// Where the current answer of the model began in `turns`.
+    answer: Option<usize>,
+}
+
+impl History {
+    pub fn knows_call(&self, id: &CallId) -> bool {
+        self.call_ids.contains(id)
+    }
+
+    pub fn push_user(&mut self, content: &[Part]) {
         self.answer = None;
         let parts = content.iter().cloned().map(TurnPart::Content);
         self.change_turn(Role::User, true, |it| it.extend(parts));
     }
 
-    pub(super) fn begin_answer(&mut self) {
+    pub fn begin_answer(&mut self) {
         self.answer = Some(self.turns.len());
     }
 
     /// What was shown of the answer stays shown, but the model does not see it again.
-    pub(super) fn abandon_answer(&mut self) {
+    pub fn abandon_answer(&mut self) {
         if let Some(start) = self.answer.take() {
             self.turns.truncate(start);
             self.open_calls.clear();
@@ -35,12 +52,12 @@ impl Record {
     }
 
     /// Adds to the model's turn; text that continues text is joined.
-    pub(super) fn push_answer(&mut self, content: &[Part]) {
+    pub fn push_answer(&mut self, content: &[Part]) {
         let fresh = self.answer == Some(self.turns.len());
         self.change_turn(Role::Model, fresh, |parts| content.iter().for_each(|it| join(parts, it)));
     }
 
-    pub(super) fn push_call(&mut self, id: &CallId, name: &str, args: &Value, signature: Option<&str>) {
+    pub fn push_call(&mut self, id: &CallId, name: &str, args: &Value, signature: Option<&str>) {
         let call = ToolCall { id: id.clone(), name: name.to_owned(), args: args.clone() };
         let fresh = self.answer == Some(self.turns.len());
         let signature = signature.map(Into::into);
@@ -49,14 +66,14 @@ impl Record {
         self.open_calls.push_back((id.clone(), name.to_owned()));
     }
 
-    pub(super) fn push_result(&mut self, id: &CallId, name: &str, content: &[Part], is_error: bool) {
+    pub fn push_result(&mut self, id: &CallId, name: &str, content: &[Part], is_error: bool) {
         self.open_calls.retain(|(open, _)| open != id);
         let result = CallResult { id: id.clone(), name: name.to_owned(), content: content.to_vec(), is_error };
         self.change_turn(Role::Tool, false, |it| it.push(TurnPart::Result(result)));
     }
 
     /// A new stream begins: calls that a crash left open have no other end, and every call needs one.
-    pub(super) fn close_open_calls(&mut self) {
+    pub fn close_open_calls(&mut self) {
         while let Some((id, name)) = self.open_calls.front().cloned() {
             self.push_result(&id, &name, &[Part::text(INTERRUPTED)], true);
         }

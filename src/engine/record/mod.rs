@@ -5,10 +5,9 @@ mod writer;
 
 pub use writer::{Serial, Step};
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::Arc,
-};
+use history::History;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -37,18 +36,8 @@ pub struct Record {
     pub plan: Option<Value>,
     /// Of the last model call, with the context window's size.
     pub usage: Option<(Usage, u64)>,
-    pub n_prompts: u64,
-    /// When the last fact was logged, in milliseconds since the Unix epoch.
-    pub updated_ms: u64,
-    turns: Vec<Arc<Turn>>,
-    call_ids: BTreeSet<CallId>,
-    /// Calls without a result, in order.
-    open_calls: VecDeque<(CallId, String)>,
-    /// Where the current answer of the model began in `turns`.
-    answer: Option<usize>,
-    stream: StreamId,
-    /// Events of `stream` so far.
-    n_events: u64,
+    history: History,
+    stream: Stream,
 }
 
 /// What a session starts with.
@@ -71,8 +60,15 @@ impl Origin {
     }
 }
 
+/// The stream that events belong to now.
+#[derive(Clone, Debug, PartialEq)]
+struct Stream {
+    id: StreamId,
+    n_events: u64,
+}
+
 impl Record {
-    pub fn new(origin: Origin, at_ms: u64) -> Self {
+    pub fn new(origin: Origin) -> Self {
         let Origin { session, cwd, roots, mode, model } = origin;
         Self {
             session,
@@ -84,21 +80,15 @@ impl Record {
             grants: Vec::new(),
             plan: None,
             usage: None,
-            n_prompts: 0,
-            updated_ms: at_ms,
-            turns: Vec::new(),
-            call_ids: BTreeSet::new(),
-            open_calls: VecDeque::new(),
-            answer: None,
-            stream: StreamId::from("s"),
-            n_events: 0,
+            history: History::default(),
+            stream: Stream { id: StreamId::from("s"), n_events: 0 },
         }
     }
 
     /// The record that a log's first entry begins; `None` if it is another fact.
     pub fn begin(first: &Entry) -> Option<Self> {
         let Fact::Created { session, cwd, roots, mode, model, .. } = first.fact.clone() else { return None };
-        Some(Self::new(Origin { session, cwd, roots, mode, model }, first.at))
+        Some(Self::new(Origin { session, cwd, roots, mode, model }))
     }
 
     /// The session that a log describes; `None` if it does not begin with `Created`.
@@ -113,21 +103,20 @@ impl Record {
 
     /// What the model may see of the past, oldest first.
     pub fn turns(&self) -> &[Arc<Turn>] {
-        &self.turns
+        &self.history.turns
     }
 
     /// Whether a call of this id was made before: ids from providers may repeat.
     pub fn knows_call(&self, id: &CallId) -> bool {
-        self.call_ids.contains(id)
+        self.history.knows_call(id)
     }
 
     /// Takes one fact in.
     pub fn apply(&mut self, entry: &Entry) {
-        self.updated_ms = entry.at;
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
-            Fact::Attempt { .. } => self.begin_answer(),
-            Fact::AttemptFailed { abandoned: true, .. } => self.abandon_answer(),
+            Fact::Attempt { .. } => self.history.begin_answer(),
+            Fact::AttemptFailed { abandoned: true, .. } => self.history.abandon_answer(),
             Fact::Granted { grant } => self.grants.push(grant.clone()),
             Fact::Mode { mode } => self.mode = *mode,
             Fact::Model { model } => self.model.clone_from(model),
@@ -141,23 +130,20 @@ impl Record {
     }
 
     fn apply_event(&mut self, event: &AgentEvent) {
-        if event.stream_id != self.stream {
-            self.stream = event.stream_id.clone();
-            self.n_events = 0;
+        if event.stream_id != self.stream.id {
+            self.stream = Stream { id: event.stream_id.clone(), n_events: 0 };
         }
-        self.n_events += 1;
+        self.stream.n_events += 1;
+        let history = &mut self.history;
         match &event.kind {
-            EventKind::AgentStart {} => self.close_open_calls(),
-            EventKind::Message { role: Speaker::User, content, .. } => {
-                self.n_prompts += 1;
-                self.push_user(content);
-            }
-            EventKind::Message { role: Speaker::Agent, content, .. } => self.push_answer(content),
+            EventKind::AgentStart {} => history.close_open_calls(),
+            EventKind::Message { role: Speaker::User, content, .. } => history.push_user(content),
+            EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
-                self.push_call(request_id, name, args, signature.as_deref());
+                history.push_call(request_id, name, args, signature.as_deref());
             }
             EventKind::ToolResponse { request_id, name, content, error, .. } => {
-                self.push_result(request_id, name, content, error.is_some());
+                history.push_result(request_id, name, content, error.is_some());
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
             EventKind::Usage { usage, size, .. } => self.usage = Some((*usage, *size)),

@@ -8,7 +8,7 @@ use crate::{
         now::Now,
     },
     engine::{
-        record::Record,
+        record::{Record, Stream},
         step::{Act, Effect, Out},
     },
 };
@@ -46,16 +46,15 @@ impl<'a> Step<'a> {
     }
 
     pub fn event_with(&mut self, kind: EventKind, meta: serde_json::Map<String, serde_json::Value>) {
-        let stream_id = self.record.stream.clone();
-        let id = format!("{stream_id}-{}", self.record.n_events);
+        let stream_id = self.record.stream.id.clone();
+        let id = format!("{stream_id}-{}", self.record.stream.n_events);
         let event = AgentEvent { id, stream_id, timestamp: self.now.unix_ms, kind, meta };
         self.log(Fact::Event { event });
     }
 
     /// Begins a stream: later events belong to it.
     pub fn begin_stream(&mut self, stream: StreamId) {
-        self.record.stream = stream;
-        self.record.n_events = 0;
+        self.record.stream = Stream { id: stream, n_events: 0 };
         self.event(EventKind::AgentStart {});
     }
 

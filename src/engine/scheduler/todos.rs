@@ -34,6 +34,14 @@ enum Status {
 }
 
 pub fn spec() -> ToolSpec {
+    let entry = json!({
+        "type": "object",
+        "properties": {
+            "description": { "type": "string" },
+            "status": { "type": "string", "enum": ["pending", "in_progress", "completed", "cancelled", "blocked"] }
+        },
+        "required": ["description", "status"]
+    });
     ToolSpec {
         name: NAME,
         title: "WriteTodos",
@@ -42,22 +50,7 @@ pub fn spec() -> ToolSpec {
         kind: ToolKind::Think,
         parameters: json!({
             "type": "object",
-            "properties": {
-                "todos": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "description": { "type": "string" },
-                            "status": {
-                                "type": "string",
-                                "enum": ["pending", "in_progress", "completed", "cancelled", "blocked"]
-                            }
-                        },
-                        "required": ["description", "status"]
-                    }
-                }
-            },
+            "properties": { "todos": { "type": "array", "items": entry } },
             "required": ["todos"]
         }),
     }

@@ -9,8 +9,7 @@ const ALONE: &[&str] = &["replace", "write_file"];
 
 /// Indices of the calls that begin next.
 pub fn next(calls: &[Call]) -> Vec<usize> {
-    let mut waiting =
-        calls.iter().enumerate().filter(|(_, it)| matches!(it.state, State::Waiting)).map(|(idx, it)| (idx, it));
+    let mut waiting = calls.iter().enumerate().filter(|(_, it)| matches!(it.state, State::Waiting));
     let Some((first, call)) = waiting.next() else { return Vec::new() };
     let mut res = vec![first];
     if is_parallel(call) {

@@ -33,7 +33,7 @@ pub struct Session {
 impl Session {
     /// A new session; its first facts are in `out`.
     pub fn create(origin: Origin, spec: Arc<Spec>, now: Now, out: &mut Out) -> Self {
-        let record = Record::new(origin.clone(), now.unix_ms);
+        let record = Record::new(origin.clone());
         out.acts.push(Act::Log(Entry { at: now.unix_ms, fact: origin.fact() }));
         let mut res = Self::resume(record, spec);
         let (session_id, workspace) = (res.record.session.clone(), res.record.cwd.clone());

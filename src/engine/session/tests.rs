@@ -280,7 +280,7 @@ fn origin() -> Origin {
 fn spec(seed: u64) -> Spec {
     let tool = |name, kind| ToolSpec { name, title: name, description: "", kind, parameters: json!({}) };
     let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
-    let interactive = seed % 4 != 0;
+    let interactive = !seed.is_multiple_of(4);
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
     Spec {
