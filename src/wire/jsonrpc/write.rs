@@ -135,7 +135,7 @@ mod tests {
         check(|out| assert!(request(out, 1, "m", &bad).is_err()), "");
         check(
             |out| result(out, &RequestId::Number(1), &bad),
-            "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"Internal error\",\
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"key must be a string\",\
              \"data\":{\"details\":\"key must be a string\"}}}\n",
         );
     }
