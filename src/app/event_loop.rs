@@ -47,18 +47,18 @@ pub async fn run(state: &mut State, mut inbox: Inbox, stdout: &Stdout) -> std::i
     let mut unsent = 0;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     loop {
-        let mut event = next_event(state, &mut inbox, unsent, &mut term, &mut int).await;
+        let event = next_event(state, &mut inbox, unsent, &mut term, &mut int).await;
         let (start, name) = (Instant::now(), event.name());
-        let mut ended = false;
-        for _ in 0..BATCH {
+        let (mut next, mut n_handled, mut ended) = (Some(event), 0, false);
+        while let Some(event) = next.take() {
             match event {
                 Event::Written(n) => unsent = usize::saturating_sub(unsent, n),
-                other => ended |= handle(state, &mut framer, other),
+                other => ended = handle(state, &mut framer, other),
             }
-            let Some(more) = ready_event(&mut inbox, unsent) else { break };
-            event = more;
-            if ended {
-                break;
+            n_handled += 1;
+            // What is taken out of a queue is handled in this turn: nothing may fall between two turns.
+            if !ended && n_handled < BATCH {
+                next = ready_event(&mut inbox, unsent);
             }
         }
         let lines = flush::flush(state);
