@@ -19,7 +19,7 @@ use crate::{
         fs::{BoxFuture, Fs},
         ids::{EffectId, SessionId},
         model::{Chunk, Failure, FailureKind, ModelRequest},
-        tool::{BaseHash, ToolCall, ToolError, ToolOutput},
+        tool::{BaseHash, ToolCall, ToolError, ToolOutput, ToolSpec},
     },
     engine::step::{Effect, Input},
     world::{
@@ -34,11 +34,14 @@ use crate::{
 /// Threads for decoding answers and running leaves.
 const WORKERS: usize = 2;
 
+/// Built-in tools with what the model is told of them, which is made once.
+pub type Tools = Arc<[(ToolSpec, Box<dyn Builtin>)]>;
+
 /// The doors to the world, and what is under way behind them.
 pub struct World {
     pub store: Store,
     pub groups: Groups,
-    pub tools: Arc<[Box<dyn Builtin>]>,
+    pub tools: Tools,
     runtime: OnceLock<Runtime>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
@@ -50,7 +53,7 @@ pub struct World {
 impl World {
     pub fn new(store: Store, answers: Sender<Event>, requests: Sender<Event>) -> Self {
         let groups = Groups::default();
-        let tools = tools::builtins(groups.clone()).into();
+        let tools = tools::builtins(groups.clone()).into_iter().map(|it| (it.spec(), it)).collect();
         Self { store, groups, tools, runtime: OnceLock::new(), answers, requests, running: BTreeMap::new() }
     }
 
@@ -139,7 +142,7 @@ struct Hand {
     cancel: CancellationToken,
     answers: Sender<Event>,
     requests: Sender<Event>,
-    tools: Arc<[Box<dyn Builtin>]>,
+    tools: Tools,
 }
 
 impl Hand {
@@ -193,7 +196,7 @@ impl Hand {
     }
 
     fn tool(&self, name: &str) -> Option<&dyn Builtin> {
-        self.tools.iter().find(|it| it.spec().name == name).map(|it| &**it)
+        self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| &**tool)
     }
 }
 

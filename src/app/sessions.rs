@@ -209,7 +209,11 @@ fn furnish(
     let interactive = !client.headless;
     let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
     let spec = Spec {
-        toolbox: Toolbox::new(state.world.tools.iter().map(|it| it.spec()).collect(), Rules::shipped(), interactive),
+        toolbox: Toolbox::new(
+            state.world.tools.iter().map(|(spec, _)| spec.clone()).collect(),
+            Rules::shipped(),
+            interactive,
+        ),
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
     };

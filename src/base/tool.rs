@@ -1,6 +1,6 @@
 //! Tools: what they are called, what a call says, what it touches and what comes back.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,10 +33,10 @@ impl ToolKind {
 /// A tool as the model is told of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The user's name for it.
-    pub title: &'static str,
-    pub description: &'static str,
+    pub title: Cow<'static, str>,
+    pub description: Cow<'static, str>,
     pub kind: ToolKind,
     /// JSON Schema of the arguments; `type` is `object`.
     pub parameters: Value,

@@ -172,7 +172,7 @@ fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> ToolDisplay
         (_, Some(command), ..) => command.to_owned(),
         (Some(it), _, _, Some(pattern)) => format!("{} '{pattern}'", it.title),
         (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.shown_from(cwd)),
-        (Some(it), ..) => it.title.to_owned(),
+        (Some(it), ..) => it.title.to_string(),
     };
     ToolDisplay {
         title: text::head(&title, TITLE).to_owned(),
@@ -208,7 +208,7 @@ impl Toolbox {
     pub fn new(builtins: Vec<ToolSpec>, rules: Rules, interactive: bool) -> Self {
         let mut tools = builtins;
         tools.push(todos::spec());
-        tools.sort_by_key(|it| it.name);
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
         Self { tools: tools.into(), rules, interactive }
     }
 
@@ -231,7 +231,7 @@ impl Toolbox {
     /// For a name that no tool has: says so, with the nearest names.
     pub fn unknown(&self, name: &str) -> String {
         let mut near: Vec<(f32, &str)> =
-            self.tools.iter().map(|it| (similar::TextDiff::from_chars(name, it.name).ratio(), it.name)).collect();
+            self.tools.iter().map(|it| (similar::TextDiff::from_chars(name, &it.name).ratio(), &*it.name)).collect();
         near.sort_by(|a, b| b.0.total_cmp(&a.0));
         let near: Vec<String> = near.iter().take(3).map(|it| format!("\"{}\"", it.1)).collect();
         format!("Tool \"{}\" not found. Did you mean one of: {}?", text::head(name, 100), near.join(", "))

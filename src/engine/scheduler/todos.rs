@@ -43,10 +43,11 @@ pub fn spec() -> ToolSpec {
         "required": ["description", "status"]
     });
     ToolSpec {
-        name: NAME,
-        title: "WriteTodos",
+        name: NAME.into(),
+        title: "WriteTodos".into(),
         description: "Keeps the list of steps for the current task, which the user sees. Each call replaces the whole \
-                      list. At most one entry is in_progress.",
+                      list. At most one entry is in_progress."
+            .into(),
         kind: ToolKind::Think,
         parameters: json!({
             "type": "object",

@@ -278,7 +278,10 @@ fn origin() -> Origin {
 }
 
 fn spec(seed: u64) -> Spec {
-    let tool = |name, kind| ToolSpec { name, title: name, description: "", kind, parameters: json!({}) };
+    let tool = |name: &'static str, kind| {
+        let (name, description) = (name.into(), "".into());
+        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}) }
+    };
     let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
     let interactive = !seed.is_multiple_of(4);
     let cwd = AbsPath::new("/w").unwrap();

@@ -46,7 +46,10 @@ fn check(script: &str, expected: Expect) {
 }
 
 fn spec() -> Spec {
-    let tool = |name, kind| ToolSpec { name, title: name, description: "", kind, parameters: json!({}) };
+    let tool = |name: &'static str, kind| {
+        let (name, description) = (name.into(), "".into());
+        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}) }
+    };
     let tools = vec![
         tool("read_file", ToolKind::Read),
         tool("write_file", ToolKind::Edit),

@@ -95,10 +95,11 @@ fn split(dir: &AbsPath, pattern: &str) -> (AbsPath, String) {
 impl Builtin for Glob {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "glob",
-            title: "FindFiles",
+            name: "glob".into(),
+            title: "FindFiles".into(),
             description: "Finds files by path pattern, such as src/**/*.ts. Files changed in the last 24 hours come \
-                          first, newest first, then the others by path.",
+                          first, newest first, then the others by path."
+                .into(),
             kind: ToolKind::Search,
             parameters: json!({
                 "type": "object",

@@ -111,10 +111,11 @@ impl Builtin for GrepSearch {
         let count = |description: &str| json!({"type": "integer", "minimum": 1, "description": description});
         let lines = |description: &str| json!({"type": "integer", "minimum": 0, "description": description});
         ToolSpec {
-            name: "grep_search",
-            title: "SearchText",
+            name: "grep_search".into(),
+            title: "SearchText".into(),
             description: "Searches file contents by regular expression (Rust syntax), line by line; 100 matches at \
-                          most by default. Ignored and build folders are left out.",
+                          most by default. Ignored and build folders are left out."
+                .into(),
             kind: ToolKind::Search,
             parameters: json!({
                 "type": "object",

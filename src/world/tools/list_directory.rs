@@ -52,9 +52,9 @@ impl Call {
 impl Builtin for ListDirectory {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "list_directory",
-            title: "ReadFolder",
-            description: "Lists the files and folders directly in a folder.",
+            name: "list_directory".into(),
+            title: "ReadFolder".into(),
+            description: "Lists the files and folders directly in a folder.".into(),
             kind: ToolKind::Search,
             parameters: json!({
                 "type": "object",

@@ -90,10 +90,11 @@ impl Call {
 impl Builtin for ReadFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read_file",
-            title: "ReadFile",
+            name: "read_file".into(),
+            title: "ReadFile".into(),
             description: "Reads a text file (2000 lines at most; use start_line and end_line for more), image, PDF, \
-                          audio or video file.",
+                          audio or video file."
+                .into(),
             kind: ToolKind::Read,
             parameters: json!({
                 "type": "object",

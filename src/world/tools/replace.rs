@@ -75,10 +75,11 @@ impl Call {
 impl Builtin for Replace {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "replace",
-            title: "Edit",
+            name: "replace".into(),
+            title: "Edit".into(),
             description: "Replaces text in a file. old_string must name one place: give a few lines of context, \
-                          exactly as in the file. An empty old_string creates a file.",
+                          exactly as in the file. An empty old_string creates a file."
+                .into(),
             kind: ToolKind::Edit,
             parameters: json!({
                 "type": "object",

@@ -41,10 +41,11 @@ impl<'a> Call<'a> {
 impl Builtin for WriteFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write_file",
-            title: "WriteFile",
+            name: "write_file".into(),
+            title: "WriteFile".into(),
             description: "Writes the complete content of a file; creates it and its folders when missing. Use replace \
-                          for small changes.",
+                          for small changes."
+                .into(),
             kind: ToolKind::Edit,
             parameters: json!({
                 "type": "object",

@@ -17,9 +17,9 @@ const LISTING: &str =
 
 fn request(prompt: &str) -> ModelRequest {
     let tools = ["list_directory", "read_file", "write_file", "run_shell_command"].map(|name| ToolSpec {
-        name,
-        title: "",
-        description: "",
+        name: name.into(),
+        title: "".into(),
+        description: "".into(),
         kind: ToolKind::Read,
         parameters: Value::Null,
     });

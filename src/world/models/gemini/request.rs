@@ -310,6 +310,6 @@ struct Declaration<'a> {
 
 impl<'a> From<&'a ToolSpec> for Declaration<'a> {
     fn from(it: &'a ToolSpec) -> Self {
-        Self { name: it.name, description: it.description, parameters_json_schema: &it.parameters }
+        Self { name: &it.name, description: &it.description, parameters_json_schema: &it.parameters }
     }
 }

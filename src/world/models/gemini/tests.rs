@@ -198,9 +198,9 @@ fn what_goes_with_the_contents() {
     let mut request = request("m", "user text a \u{2028}\"\\\u{1}");
     request.system = "be brief".into();
     request.tools = Arc::new([ToolSpec {
-        name: "ls",
-        title: "List",
-        description: "lists",
+        name: "ls".into(),
+        title: "List".into(),
+        description: "lists".into(),
         kind: ToolKind::Read,
         parameters: json!({ "type": "object" }),
     }]);

@@ -120,7 +120,13 @@ impl Builtin for Shell {
             },
             "required": ["command"]
         });
-        ToolSpec { name: Self::NAME, title: "Shell", description: DESCRIPTION, kind: ToolKind::Execute, parameters }
+        ToolSpec {
+            name: Self::NAME.into(),
+            title: "Shell".into(),
+            description: DESCRIPTION.into(),
+            kind: ToolKind::Execute,
+            parameters,
+        }
     }
 
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
