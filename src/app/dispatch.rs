@@ -38,9 +38,15 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("authenticate", requests::authenticate),
     ("session/new", requests::new_session),
     ("session/load", requests::load_session),
+    ("session/resume", requests::resume_session),
     ("session/list", requests::list_sessions),
+    ("session/close", requests::close_session),
+    ("session/delete", requests::delete_session),
     ("session/prompt", requests::prompt),
     ("session/set_mode", requests::set_mode),
+    ("session/set_config_option", requests::set_config_option),
+    // An alias for clients from before config options.
+    ("session/set_model", requests::set_model),
     ("_castor/session/events", requests::events),
 ];
 
@@ -91,6 +97,10 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
         Ok(None) => (),
         Ok(Some(result)) => answer(state, ticket, Ok(&*result)),
         Err(error) => answer::<RawValue>(state, ticket, Err(error)),
+    }
+    let afterwards = std::mem::take(&mut state.afterwards);
+    if !afterwards.is_empty() {
+        state.say_lines(|lines| lines.extend_from_slice(&afterwards));
     }
 }
 

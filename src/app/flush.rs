@@ -31,6 +31,10 @@ pub fn flush(state: &mut State) -> Vec<u8> {
                 Said::Lines(more) => lines.extend_from_slice(&more),
                 // Nothing more is shown of it; what it started is stopped by the refold.
                 Said::Acts(id, _) if broken.contains_key(&id) => (),
+                Said::Close(id) => {
+                    state.world.abort_session(&id);
+                    state.sessions.remove(&id);
+                }
                 Said::Acts(id, acts) => acts.into_iter().for_each(|it| act(state, &id, it, &mut lines)),
             }
         }

@@ -8,16 +8,24 @@ use crate::{
     app::{
         dispatch::{Reply, done},
         events, sessions,
-        state::{Asker, Said, State},
+        state::{Asker, Live, Said, State},
     },
     base::{
         event::AgentEvent,
         ids::{PromptId, SessionId},
-        log::{Fact, Mode},
+        log::Fact,
     },
-    engine::step::Input,
+    engine::{
+        session::commands::COMMANDS,
+        step::{self, Input},
+    },
     wire::{
-        acp::{self, initialize, session},
+        acp::{
+            self, initialize,
+            options::{self, Wish},
+            session,
+            updates::{self, View},
+        },
         jsonrpc::{error, queue::Ticket},
     },
     world::store::StoreError,
@@ -39,19 +47,60 @@ pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 
 pub fn new_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
-    let (id, mode) = sessions::create(state, &place)?;
-    done(&session::new_response(&id, mode))
+    let id = sessions::create(state, &place)?;
+    offer_commands(state, &id);
+    let live = live(state, &id)?;
+    done(&session::new_response(&id, &live.manner.offer, &live.chosen()))
+}
+
+/// Goes out after the response: clients drop updates of sessions that they do not know yet.
+fn offer_commands(state: &mut State, id: &SessionId) {
+    let all = COMMANDS.iter().map(|it| (it.name, it.description, it.hint));
+    updates::commands(id, all, &mut state.afterwards);
 }
 
 /// Replays the conversation, then answers: both leave in this order.
 pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
     let entries = sessions::load(state, &id, &place)?;
+    offer_commands(state, &id);
+    let live = live(state, &id)?;
+    let response = done(&session::load_response(&live.manner.offer, &live.chosen()));
     let mut lines = Vec::new();
-    acp::updates::View::new(id.clone()).replay(&entries, &mut lines);
+    View::new(id.clone(), live.manner.clone(), live.chosen()).replay(&entries, &mut lines);
     state.outbox.push(Said::Lines(lines));
-    let mode = state.sessions.get(&id).map_or(Mode::Default, |it| it.session.record().mode);
-    done(&session::load_response(mode))
+    response
+}
+
+/// As load, for a client that remembers the conversation: nothing of it is said again.
+pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
+    sessions::load(state, &id, &place)?;
+    offer_commands(state, &id);
+    let live = live(state, &id)?;
+    done(&session::resume_response(&live.manner.offer, &live.chosen()))
+}
+
+/// Ends what runs as session/cancel does, then lets the session go.
+pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let id = session::read_close(params).map_err(|it| error::invalid_params(&it))?;
+    known(state, &id)?;
+    state.step(&id, Input::Cancel);
+    state.outbox.push(Said::Close(id));
+    done(&json!({}))
+}
+
+/// Deleting what is not there is done already.
+pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let id = session::read_delete(params).map_err(|it| error::invalid_params(&it))?;
+    if state.sessions.contains_key(&id) {
+        state.step(&id, Input::Cancel);
+        state.outbox.push(Said::Close(id.clone()));
+    }
+    match state.world.store.delete(&id) {
+        Ok(()) | Err(StoreError::NotFound { .. }) => done(&json!({})),
+        Err(it) => Err(store_error(&id, &it)),
+    }
 }
 
 pub fn list_sessions(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
@@ -85,8 +134,40 @@ pub fn set_mode(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Repl
     let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
     known(state, &id)?;
     sessions::check_mode(state, &id, mode)?;
-    state.step(&id, Input::SetMode(mode));
+    state.step(&id, Input::Choose(step::Choice::Mode(mode)));
     done(&json!({}))
+}
+
+pub fn set_config_option(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let wish = options::read_wish(params).map_err(|it| error::invalid_params(&it))?;
+    choose(state, &wish)?;
+    let live = live(state, &wish.session)?;
+    done(&options::response(&live.manner.offer, &live.chosen()))
+}
+
+pub fn set_model(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let wish = options::read_set_model(params).map_err(|it| error::invalid_params(&it))?;
+    choose(state, &wish)?;
+    done(&json!({}))
+}
+
+fn choose(state: &mut State, wish: &Wish) -> Result<(), ErrorObjectOwned> {
+    let live = live(state, &wish.session)?;
+    let choice = wish.choice(&live.manner.offer, &live.chosen()).map_err(|it| error::invalid_params(&it))?;
+    let choice = match choice {
+        options::Choice::Mode(mode) => {
+            sessions::check_mode(state, &wish.session, mode)?;
+            step::Choice::Mode(mode)
+        }
+        options::Choice::Model(model) => step::Choice::Model(model),
+        options::Choice::Tuning(tuning) => step::Choice::Tuning(tuning),
+    };
+    state.step(&wish.session, Input::Choose(choice));
+    Ok(())
+}
+
+fn live<'a>(state: &'a State, id: &SessionId) -> Result<&'a Live, ErrorObjectOwned> {
+    state.sessions.get(id).ok_or_else(|| error::session_not_found(id.as_str()))
 }
 
 /// `_castor/session/events {sessionId, streamId?, eventId?}`: the trajectory, or a window of it.

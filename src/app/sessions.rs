@@ -16,20 +16,25 @@ use crate::{
     },
     base::{
         ids::SessionId,
-        log::{Entry, Mode},
+        log::{Entry, Fact, Mode},
         path::AbsPath,
     },
     engine::{
         context::{Instructions, Surroundings},
         policy::Rules,
         record::{Origin, Record},
+        routing::limits::KNOWN,
         scheduler::Toolbox,
         session::Session,
         step::Out,
         turn::{MAX_SAMPLES, Spec},
     },
     wire::{
-        acp::{session::Place, updates::View},
+        acp::{
+            options::{Chosen, Offer},
+            session::Place,
+            updates::{Manner, View},
+        },
         jsonrpc::error,
     },
     world::{
@@ -59,7 +64,7 @@ struct Ground {
 ///
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
-pub fn create(state: &mut State, place: &Place) -> Result<(SessionId, Mode), ErrorObjectOwned> {
+pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObjectOwned> {
     let ground = survey(state, place)?;
     let model = model_of(state, &ground.settings);
     let mode = ground.settings.approval_mode;
@@ -74,7 +79,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<(SessionId, Mode), Err
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
-    Ok((id, mode))
+    Ok(id)
 }
 
 /// A session from its log, live at once. Returns the log's entries; nothing is written.
@@ -97,8 +102,10 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     if allow_mode(record.mode, &ground.trust, &ground.settings).is_err() {
         record.mode = Mode::Default;
     }
-    if let Some(model) = &state.options.model {
-        record.model.clone_from(model);
+    // A choice made in the session holds; else the model is what is configured today.
+    let chosen = entries.iter().any(|it| matches!(it.fact, Fact::Model { .. }));
+    if !chosen || state.options.needs_no_access() {
+        record.model = model_of(state, &ground.settings);
     }
     let (spec, desk) = furnish(state, id, &ground, &record.model)?;
     let session = Session::resume(record, spec);
@@ -108,7 +115,14 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
 
 fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
     let id = desk.session.clone();
-    state.sessions.insert(id.clone(), Live { session, log, view: View::new(id), desk });
+    let client = state.client.clone().unwrap_or_default();
+    let record = session.record();
+    let chosen = Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning };
+    let models = models_on_offer(&state.options, &record.model);
+    let offer = Offer { models, thinking: !state.options.needs_no_access(), booleans: client.booleans };
+    let manner = Manner { offer, notices: client.notices };
+    let view = View::new(id.clone(), manner.clone(), chosen);
+    state.sessions.insert(id, Live { session, log, view, manner, desk });
 }
 
 /// Whether a mode may be set in a session now.
@@ -171,12 +185,29 @@ pub fn look(options: &Options, env: &Env, cwd: &AbsPath) -> (Trust, Settings) {
     (trust, settings)
 }
 
+/// Ids and names: what is known, and the one in use. A script or the demo answers as itself only.
+fn models_on_offer(options: &Options, current: &str) -> Vec<(String, String)> {
+    let owned = |(id, name): &(&str, &str)| ((*id).to_owned(), (*name).to_owned());
+    let mut res: Vec<(String, String)> = match options.needs_no_access() {
+        true => Vec::new(),
+        false => KNOWN.iter().map(owned).collect(),
+    };
+    if !res.iter().any(|(id, _)| id == current) {
+        res.insert(0, (current.to_owned(), current.to_owned()));
+    }
+    res
+}
+
 fn model_of(state: &State, settings: &Settings) -> String {
     match (&state.options.script, &settings.model_name) {
         (_, Some(model)) => model.clone(),
         (Some(_), None) => "script".to_owned(),
         (None, None) => DEFAULT_MODEL.to_owned(),
     }
+}
+
+fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {
+    Mode::OFFERED.iter().copied().filter(|it| allow_mode(*it, trust, settings).is_ok()).collect()
 }
 
 /// What does everything without asking needs a folder that is trusted.
@@ -216,6 +247,8 @@ fn furnish(
         ),
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
+        models: models_on_offer(&state.options, model),
+        modes: allowed_modes(&ground.trust, settings),
     };
     let desk = Desk {
         session: id.clone(),

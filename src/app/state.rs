@@ -24,7 +24,11 @@ use crate::{
         step::{Act, Input, Out},
     },
     wire::{
-        acp::{initialize::Client, updates::View},
+        acp::{
+            initialize::Client,
+            options::Chosen,
+            updates::{Manner, View},
+        },
         jsonrpc::{
             error,
             message::RpcError,
@@ -47,6 +51,8 @@ pub struct State {
     /// What we asked the client.
     pub asked: Outgoing<Asked>,
     pub timers: Timers,
+    /// What follows the answer to the request at hand.
+    pub afterwards: Vec<u8>,
     /// What is said at the end of the loop turn, in order.
     pub outbox: Vec<Said>,
     pub world: World,
@@ -58,6 +64,7 @@ pub struct Live {
     pub session: Session,
     pub log: Log,
     pub view: View,
+    pub manner: Manner,
     pub desk: Arc<Desk>,
 }
 
@@ -78,6 +85,8 @@ pub enum Asked {
 pub enum Said {
     Lines(Vec<u8>),
     Acts(SessionId, Vec<Act>),
+    /// The session is let go, after what it had to say.
+    Close(SessionId),
 }
 
 impl State {
@@ -91,6 +100,7 @@ impl State {
             requests: Incoming::default(),
             asked: Outgoing::default(),
             timers: Timers::default(),
+            afterwards: Vec::new(),
             outbox: Vec::new(),
             world,
             dice: rand_seed(),
@@ -155,6 +165,14 @@ impl State {
     pub fn prompts_of(&self, id: &SessionId) -> Vec<Ticket> {
         let is_its = |it: &Asker| matches!(it, Asker::Prompt(of) if of == id);
         self.requests.iter().filter(|(_, it)| is_its(it)).map(|(ticket, _)| ticket).collect()
+    }
+}
+
+impl Live {
+    /// What is chosen now, for the client.
+    pub fn chosen(&self) -> Chosen {
+        let record = self.session.record();
+        Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning }
     }
 }
 

@@ -70,6 +70,15 @@ pub enum Fact {
     Model {
         model: String,
     },
+    Tuning {
+        tuning: Tuning,
+    },
+    /// What the model saw of the conversation is gone for it; it stays shown and logged.
+    Cleared,
+    /// A standing yes was taken back.
+    Revoked {
+        grant: Grant,
+    },
     /// Written by a newer castor.
     #[serde(other)]
     Unknown,
@@ -116,6 +125,50 @@ pub enum Decision {
     Allow,
     Ask,
     Deny,
+}
+
+/// How the model is asked, beyond which one it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tuning {
+    pub thinking: ThoughtLevel,
+    /// Whether the model's thoughts are asked for and shown.
+    pub thoughts: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { thinking: ThoughtLevel::default(), thoughts: true }
+    }
+}
+
+/// How much the model thinks before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThoughtLevel {
+    /// The model's own choice.
+    #[default]
+    Auto,
+    Low,
+    Medium,
+    High,
+}
+
+impl ThoughtLevel {
+    pub const ALL: &[ThoughtLevel] = &[Self::Auto, Self::Low, Self::Medium, Self::High];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.as_str() == text)
+    }
 }
 
 /// What came back from the user, or why nothing did.

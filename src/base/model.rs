@@ -25,6 +25,8 @@ pub struct Params {
     pub top_k: Option<u32>,
     pub max_output_tokens: Option<u32>,
     pub thinking: Option<Thinking>,
+    /// Whether thoughts are to be streamed beside the answer.
+    pub include_thoughts: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use crate::base::{
     content::Part,
     event::{Location, Outcome},
     ids::{CallId, EffectId, PromptId, QuestionId},
-    log::{Answer, Entry, Mode},
+    log::{Answer, Entry, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
     tool::{BaseHash, Display, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
 };
@@ -22,7 +22,8 @@ pub enum Input {
     Cancel,
     /// Ends one prompt, running or waiting.
     CancelPrompt(PromptId),
-    SetMode(Mode),
+    /// The user's choice among what is on offer.
+    Choose(Choice),
     Chunks {
         effect: EffectId,
         chunks: Vec<Chunk>,
@@ -54,6 +55,14 @@ pub enum Input {
     Woke {
         effect: EffectId,
     },
+}
+
+/// One of the session's options, with its new value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Choice {
+    Mode(Mode),
+    Model(String),
+    Tuning(Tuning),
 }
 
 /// Something the engine wants done. The answer comes back as an [`Input`] with the same id.

@@ -197,6 +197,10 @@ pub fn open_append(path: &AbsPath) -> io::Result<File> {
     OpenOptions::new().append(true).read(true).open(path)
 }
 
+pub fn remove_file(path: &AbsPath) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
 /// Waits until what was written is on the disk itself.
 pub fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()

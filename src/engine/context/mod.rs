@@ -12,7 +12,7 @@ use crate::{
         model::{ModelRequest, Params},
         tool::ToolSpec,
     },
-    engine::record::Record,
+    engine::{record::Record, routing},
 };
 
 /// What a request is built from, besides the record.
@@ -27,7 +27,7 @@ type Processor = fn(&mut ModelRequest, Materials<'_>);
 
 /// In order; a row is added where its work belongs.
 pub const PROCESSORS: &[(&str, Processor)] =
-    &[("instructions", instructions), ("history", history), ("hardening", hardening)];
+    &[("instructions", instructions), ("parameters", parameters), ("history", history), ("hardening", hardening)];
 
 /// The request for `model`, before routing has its say.
 pub fn build(model: Arc<str>, materials: Materials<'_>) -> ModelRequest {
@@ -46,6 +46,12 @@ pub fn build(model: Arc<str>, materials: Materials<'_>) -> ModelRequest {
 
 fn instructions(draft: &mut ModelRequest, materials: Materials<'_>) {
     draft.system = materials.instructions.text();
+}
+
+fn parameters(draft: &mut ModelRequest, materials: Materials<'_>) {
+    let tuning = materials.record.tuning;
+    draft.params.include_thoughts = tuning.thoughts && routing::limits::thinks(&draft.model);
+    draft.params.thinking = routing::limits::thinking(&draft.model, tuning.thinking);
 }
 
 /// All turns, shared and not copied: each is encoded once in its life.
@@ -76,6 +82,6 @@ mod tests {
     #[test]
     fn the_order_of_processors_is_this() {
         let names: Vec<&str> = PROCESSORS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["instructions", "history", "hardening"]);
+        assert_eq!(names, ["instructions", "parameters", "history", "hardening"]);
     }
 }

@@ -33,6 +33,11 @@ impl History {
         self.call_ids.contains(id)
     }
 
+    /// Forgets everything but the ids of calls, which stay unique.
+    pub fn clear(&mut self) {
+        *self = Self { call_ids: std::mem::take(&mut self.call_ids), ..Self::default() };
+    }
+
     pub fn push_user(&mut self, content: &[Part]) {
         self.answer = None;
         let parts = content.iter().cloned().map(TurnPart::Content);

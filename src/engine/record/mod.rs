@@ -15,7 +15,7 @@ use crate::base::{
     event::{AgentEvent, EventKind, Speaker},
     history::Turn,
     ids::{CallId, SessionId, StreamId},
-    log::{self, Entry, Fact, Grant, Mode},
+    log::{self, Entry, Fact, Grant, Mode, Tuning},
     model::Usage,
     path::AbsPath,
 };
@@ -30,12 +30,12 @@ pub struct Record {
     pub mode: Mode,
     /// As configured; a request may go to another.
     pub model: String,
+    pub tuning: Tuning,
     pub title: Option<String>,
     pub grants: Vec<Grant>,
     /// The plan as last written, for the client.
     pub plan: Option<Value>,
-    /// Of the last model call, with the context window's size.
-    pub usage: Option<(Usage, u64)>,
+    pub spent: Spent,
     history: History,
     stream: Stream,
 }
@@ -76,10 +76,11 @@ impl Record {
             roots,
             mode,
             model,
+            tuning: Tuning::default(),
             title: None,
             grants: Vec::new(),
             plan: None,
-            usage: None,
+            spent: Spent::default(),
             history: History::default(),
             stream: Stream { id: StreamId::from("s"), n_events: 0 },
         }
@@ -120,6 +121,9 @@ impl Record {
             Fact::Granted { grant } => self.grants.push(grant.clone()),
             Fact::Mode { mode } => self.mode = *mode,
             Fact::Model { model } => self.model.clone_from(model),
+            Fact::Tuning { tuning } => self.tuning = *tuning,
+            Fact::Cleared => self.history.clear(),
+            Fact::Revoked { grant } => self.grants.retain(|it| it != grant),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
             | Fact::AttemptFailed { .. }
@@ -137,6 +141,8 @@ impl Record {
         let history = &mut self.history;
         match &event.kind {
             EventKind::AgentStart {} => history.close_open_calls(),
+            // Commands are between the user and castor: the model does not see them.
+            EventKind::Message { .. } if event.meta.contains_key(COMMAND) => (),
             EventKind::Message { role: Speaker::User, content, .. } => history.push_user(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
@@ -146,12 +152,36 @@ impl Record {
                 history.push_result(request_id, name, content, error.is_some());
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
-            EventKind::Usage { usage, size, .. } => self.usage = Some((*usage, *size)),
+            EventKind::Usage { usage, size, .. } => self.spent.add(*usage, *size),
             EventKind::Custom { kind, data } if kind == PLAN => self.plan = Some(data.clone()),
             _ => (),
         }
     }
 }
+
+/// Tokens of the session so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Of the last model call, with the size of the context window.
+    pub last: Option<(Usage, u64)>,
+    pub total: Usage,
+    pub n_calls: u64,
+}
+
+impl Spent {
+    fn add(&mut self, usage: Usage, size: u64) {
+        self.last = Some((usage, size));
+        self.n_calls += 1;
+        self.total.input += usage.input;
+        self.total.output += usage.output;
+        self.total.cached += usage.cached;
+        self.total.thought += usage.thought;
+        self.total.total += usage.total;
+    }
+}
+
+/// In `_meta` of messages that belong to a slash command.
+pub const COMMAND: &str = "command";
 
 /// The kind of the custom event that carries the plan.
 pub const PLAN: &str = "plan";

@@ -1,5 +1,7 @@
 //! A session: one turn at a time, prompts in order, everything else beside it.
 
+pub mod commands;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
@@ -12,7 +14,7 @@ use crate::{
     },
     engine::{
         record::{Origin, Record, Serial, Step},
-        step::{Act, Effect, Input, Out},
+        step::{Act, Choice, Effect, Input, Out},
         turn::{Spec, Turn, endings::Cause},
     },
 };
@@ -90,8 +92,7 @@ impl Session {
                     step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
                 }
             }
-            Input::SetMode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
-            Input::SetMode(_) => (),
+            Input::Choose(choice) => choose(&mut step, choice),
             other => {
                 if let Some(turn) = turn {
                     turn.step(other, &mut step, spec);
@@ -109,8 +110,22 @@ impl Session {
                 return;
             };
             let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
+            if let Some((command, args)) = commands::find(&content) {
+                commands::run(command, args, &mut step, &self.spec, prompt, &content);
+                continue;
+            }
             self.turn = Some(Turn::begin(&mut step, &self.spec, prompt, content));
         }
+    }
+}
+
+/// What the client chose holds from the next request on; choosing what is chosen says nothing.
+fn choose(step: &mut Step<'_>, choice: Choice) {
+    match choice {
+        Choice::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
+        Choice::Model(model) if model != step.record.model => step.log(Fact::Model { model }),
+        Choice::Tuning(tuning) if tuning != step.record.tuning => step.log(Fact::Tuning { tuning }),
+        Choice::Mode(_) | Choice::Model(_) | Choice::Tuning(_) => (),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
         content::Part,
         event::EventKind,
         ids::{CallId, EffectId, PromptId, QuestionId, SessionId},
-        log::{Answer, Entry, Fact, Mode},
+        log::{Answer, Entry, Fact, Mode, ThoughtLevel, Tuning},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -24,7 +24,7 @@ use crate::{
         policy::Rules,
         record::{Origin, Record},
         scheduler::Toolbox,
-        step::{Act, Effect, Input, Out},
+        step::{Act, Choice, Effect, Input, Out},
         turn::Spec,
     },
 };
@@ -101,11 +101,11 @@ impl World {
                 self.n_prompts += 1;
                 let prompt = PromptId(self.n_prompts);
                 self.open_prompts.insert(prompt);
-                Input::Prompt { prompt, content: vec![Part::text(format!("prompt {prompt:?}"))] }
+                Input::Prompt { prompt, content: vec![Part::text(self.prompt_text(prompt))] }
             }
             3 => Input::Cancel,
             4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
-            5 => Input::SetMode([Mode::Default, Mode::AutoEdit, Mode::Yolo][self.dice(3) as usize]),
+            5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;
                 let answers =
@@ -119,6 +119,23 @@ impl World {
             _ => return,
         };
         self.step(input);
+    }
+
+    fn choice(&mut self) -> Input {
+        let tuning = Tuning { thinking: ThoughtLevel::ALL[self.dice(4) as usize], thoughts: self.dice(2) == 0 };
+        Input::Choose(match self.dice(3) {
+            0 => Choice::Mode(Mode::OFFERED[self.dice(3) as usize]),
+            1 => Choice::Model(["a", "b"][self.dice(2) as usize].to_owned()),
+            _ => Choice::Tuning(tuning),
+        })
+    }
+
+    fn prompt_text(&mut self, prompt: PromptId) -> String {
+        let commands = ["/help", "/clear", "/permissions revoke all", "/model nope", "/mode autoEdit", "/usr/bin"];
+        match self.dice(4) {
+            0 => commands[self.dice(6) as usize].to_owned(),
+            _ => format!("prompt {prompt:?}"),
+        }
     }
 
     /// An answer to a pending effect: often good, sometimes not, sometimes only a part of it.
@@ -290,5 +307,7 @@ fn spec(seed: u64) -> Spec {
         toolbox: Toolbox::new(tools, Rules::shipped(), interactive),
         instructions: Instructions::new(&around),
         max_samples: 6,
+        models: vec![("a".to_owned(), "A".to_owned())],
+        modes: Mode::OFFERED.to_vec(),
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         content::Part,
         event::{EventKind, Outcome, Speaker},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
-        log::{Answer, Fact},
+        log::{Answer, Fact, Mode},
         model::Failure,
     },
     engine::{
@@ -39,6 +39,10 @@ pub struct Spec {
     pub instructions: Instructions,
     /// Model calls of one prompt, at most; capped by [`MAX_SAMPLES`].
     pub max_samples: u32,
+    /// Ids and names of the models on offer.
+    pub models: Vec<(String, String)>,
+    /// Modes that trust and settings allow here.
+    pub modes: Vec<Mode>,
 }
 
 /// One prompt under way.
@@ -122,7 +126,7 @@ impl Turn {
                 let standing = self.scheduler.ran(step, &spec.toolbox, effect, *output);
                 self.called(step, spec, standing);
             }
-            Input::Prompt { .. } | Input::Cancel | Input::CancelPrompt(_) | Input::SetMode(_) => (),
+            Input::Prompt { .. } | Input::Cancel | Input::CancelPrompt(_) | Input::Choose(_) => (),
         }
     }
 

@@ -58,7 +58,7 @@ fn spec() -> Spec {
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let toolbox = Toolbox::new(tools, Rules::shipped(), true);
-    Spec { toolbox, instructions: Instructions::new(&around), max_samples: 3 }
+    Spec { toolbox, instructions: Instructions::new(&around), max_samples: 3, models: Vec::new(), modes: Vec::new() }
 }
 
 fn input(line: &str) -> Input {

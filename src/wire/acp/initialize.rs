@@ -4,7 +4,9 @@ use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
         AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId, AuthenticateRequest, Implementation,
-        InitializeRequest, InitializeResponse, PromptCapabilities, SessionCapabilities, SessionListCapabilities,
+        InitializeRequest, InitializeResponse, PromptCapabilities, SessionAdditionalDirectoriesCapabilities,
+        SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities, SessionListCapabilities,
+        SessionResumeCapabilities,
     },
 };
 use serde_json::{Value, value::RawValue};
@@ -17,6 +19,10 @@ pub struct Client {
     pub writes_files: bool,
     /// castor's own companion says when nobody can be asked; every other client is interactive.
     pub headless: bool,
+    /// Knows boolean config options.
+    pub booleans: bool,
+    /// Shows notices.
+    pub notices: bool,
     /// Wants each AgentEvent as `_castor/session/event`.
     pub wants_events: bool,
 }
@@ -28,12 +34,15 @@ pub struct Client {
 pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
     let request: InitializeRequest = super::params(params)?;
     let caps = request.client_capabilities;
+    let session = caps.session.as_ref();
     let ours = caps.meta.as_ref().and_then(|it| it.get("castor"));
     let flag = |name: &str| ours.and_then(|it| it.get(name)).and_then(Value::as_bool);
     Ok(Client {
         name: request.client_info.map(|it| it.name).unwrap_or_default(),
         reads_files: caps.fs.read_text_file,
         writes_files: caps.fs.write_text_file,
+        booleans: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
+        notices: session.is_some_and(|it| it.notices.is_some()),
         headless: flag("interactive") == Some(false),
         wants_events: flag("events") == Some(true),
     })
@@ -41,11 +50,16 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
 
 /// The answer to initialize: version 1 whatever was asked, since it is the only one we speak.
 pub fn response() -> InitializeResponse {
-    let list = SessionCapabilities::new().list(SessionListCapabilities::new());
+    let sessions = SessionCapabilities::new()
+        .list(SessionListCapabilities::new())
+        .resume(SessionResumeCapabilities::new())
+        .close(SessionCloseCapabilities::new())
+        .delete(SessionDeleteCapabilities::new())
+        .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).audio(true).embedded_context(true))
-        .session_capabilities(list);
+        .session_capabilities(sessions);
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .auth_methods(auth_methods())

@@ -2,6 +2,7 @@
 
 pub mod content;
 pub mod initialize;
+pub mod options;
 pub mod permission;
 pub mod session;
 pub mod tool_calls;

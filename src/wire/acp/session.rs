@@ -1,13 +1,17 @@
 //! Params and results of the session methods.
 
 use agent_client_protocol_schema::v1::{
-    CancelNotification, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
-    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, SessionInfo, SessionMode, SessionModeState,
-    SetSessionModeRequest, StopReason,
+    CancelNotification, CloseSessionRequest, DeleteSessionRequest, ListSessionsRequest, ListSessionsResponse,
+    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
+    StopReason,
 };
 use serde_json::value::RawValue;
 
-use crate::base::{content::Part, event::Stop, ids::SessionId, log::Mode, path::AbsPath};
+use crate::{
+    base::{content::Part, event::Stop, ids::SessionId, log::Mode, path::AbsPath},
+    wire::acp::options::{self, Chosen, Offer},
+};
 
 /// Where a session works.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +51,34 @@ fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], n_mcp_servers: usiz
         additional: more.iter().map(|it| absolute(it, "additionalDirectories")).collect::<Result<_, _>>()?,
         n_mcp_servers,
     })
+}
+
+/// Reads session/resume.
+///
+/// # Errors
+/// As [`read_new`].
+pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, Place), String> {
+    let it: ResumeSessionRequest = super::params(params)?;
+    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers.len())?;
+    Ok((session_id(&it.session_id), place))
+}
+
+/// Reads session/close.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_close(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: CloseSessionRequest = super::params(params)?;
+    Ok(session_id(&it.session_id))
+}
+
+/// Reads session/delete.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_delete(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: DeleteSessionRequest = super::params(params)?;
+    Ok(session_id(&it.session_id))
 }
 
 /// Reads session/list: the folder that sessions must belong to, and the cursor.
@@ -115,12 +147,16 @@ pub fn read_set_mode(params: Option<&RawValue>) -> Result<(SessionId, Mode), Str
     Ok((session_id(&it.session_id), mode))
 }
 
-pub fn new_response(session: &SessionId, mode: Mode) -> NewSessionResponse {
-    NewSessionResponse::new(wire_id(session)).modes(modes(mode))
+pub fn new_response(session: &SessionId, offer: &Offer, chosen: &Chosen) -> NewSessionResponse {
+    NewSessionResponse::new(wire_id(session)).modes(modes(chosen.mode)).config_options(options::list(offer, chosen))
 }
 
-pub fn load_response(mode: Mode) -> LoadSessionResponse {
-    LoadSessionResponse::new().modes(modes(mode))
+pub fn load_response(offer: &Offer, chosen: &Chosen) -> LoadSessionResponse {
+    LoadSessionResponse::new().modes(modes(chosen.mode)).config_options(options::list(offer, chosen))
+}
+
+pub fn resume_response(offer: &Offer, chosen: &Chosen) -> ResumeSessionResponse {
+    ResumeSessionResponse::new().modes(modes(chosen.mode)).config_options(options::list(offer, chosen))
 }
 
 pub fn prompt_response(stop: Stop) -> PromptResponse {
@@ -135,15 +171,20 @@ pub fn prompt_response(stop: Stop) -> PromptResponse {
 
 fn modes(current: Mode) -> SessionModeState {
     let mode = |it: &Mode| {
-        let (name, description) = match it {
-            Mode::Plan => ("Plan", "Reads and plans, changes nothing"),
-            Mode::Default => ("Default", "Asks before it changes files or runs commands"),
-            Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
-            Mode::Yolo => ("YOLO", "Does everything without asking"),
-        };
+        let (name, description) = mode_words(*it);
         SessionMode::new(it.as_str(), name).description(description.to_owned())
     };
     SessionModeState::new(current.as_str(), Mode::OFFERED.iter().map(mode).collect())
+}
+
+/// A mode's name and what it does.
+pub fn mode_words(mode: Mode) -> (&'static str, &'static str) {
+    match mode {
+        Mode::Plan => ("Plan", "Reads and plans, changes nothing"),
+        Mode::Default => ("Default", "Asks before it changes files or runs commands"),
+        Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
+        Mode::Yolo => ("YOLO", "Does everything without asking"),
+    }
 }
 
 pub fn wire_id(id: &SessionId) -> agent_client_protocol_schema::v1::SessionId {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
-    ContentChunk, CurrentModeUpdate, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate, ToolCall,
-    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk,
+    CurrentModeUpdate, Notice, NoticeSeverity, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate, ToolCall,
+    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput, UsageUpdate,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +21,7 @@ use crate::{
     },
     wire::acp::{
         content,
+        options::{self, Chosen, Offer},
         session::{iso_time, wire_id},
         tool_calls,
     },
@@ -34,9 +36,19 @@ const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 #[derive(Debug)]
 pub struct View {
     session: SessionId,
+    manner: Manner,
+    chosen: Chosen,
     /// Everything of a text chunk's line before the text, for messages and for thoughts.
     heads: [Vec<u8>; 2],
     calls: BTreeMap<CallId, Shown>,
+}
+
+/// How this client is shown things.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    pub offer: Offer,
+    /// Whether it shows notices.
+    pub notices: bool,
 }
 
 /// A call that the client knows and that has not ended.
@@ -53,9 +65,10 @@ enum Way {
 }
 
 impl View {
-    pub fn new(session: SessionId) -> Self {
+    /// `chosen`: as the client knows it, from the response that this view follows.
+    pub fn new(session: SessionId, manner: Manner, chosen: Chosen) -> Self {
         let heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
-        Self { session, heads, calls: BTreeMap::new() }
+        Self { session, manner, chosen, heads, calls: BTreeMap::new() }
     }
 
     /// Appends what the client should be shown of a fact, a line each.
@@ -69,16 +82,42 @@ impl View {
             self.project(&entry.fact, Way::Replay, lines);
         }
         self.interrupt(lines);
+        // What all the calls cost so far is in the last one's figures.
+        let usage = entries.iter().rev().find_map(|it| match &it.fact {
+            Fact::Event { event } => match event.kind {
+                EventKind::Usage { usage, size, .. } => Some((usage, size)),
+                _ => None,
+            },
+            _ => None,
+        });
+        if let Some((usage, size)) = usage {
+            self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, size)), lines);
+        }
     }
 
     fn project(&mut self, fact: &Fact, way: Way, lines: &mut Vec<u8>) {
         match fact {
             Fact::Event { event } => self.event(event, way, lines),
             Fact::Mode { mode } if way == Way::Live => {
+                self.chosen.mode = *mode;
                 self.update(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.as_str())), lines);
+                self.options(lines);
+            }
+            Fact::Model { model } if way == Way::Live => {
+                self.chosen.model.clone_from(model);
+                self.options(lines);
+            }
+            Fact::Tuning { tuning } if way == Way::Live => {
+                self.chosen.tuning = *tuning;
+                self.options(lines);
             }
             _ => (),
         }
+    }
+
+    fn options(&self, lines: &mut Vec<u8>) {
+        let list = options::list(&self.manner.offer, &self.chosen);
+        self.update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(list)), lines);
     }
 
     fn event(&mut self, event: &AgentEvent, way: Way, lines: &mut Vec<u8>) {
@@ -100,13 +139,11 @@ impl View {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
                 self.update(SessionUpdate::SessionInfoUpdate(info), lines);
             }
-            EventKind::Usage { usage, size, .. } => {
+            EventKind::Usage { usage, size, .. } if way == Way::Live => {
                 self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, *size)), lines);
             }
-            // A wait for the model: live only, and as a thought, which no client takes for the answer.
             EventKind::Error { message, fatal: false, .. } if way == Way::Live => {
-                let chunk = ContentChunk::new(content::text_block(message)).message_id(event.id.as_str());
-                self.update(SessionUpdate::AgentThoughtChunk(chunk), lines);
+                self.notice(&event.id, message, lines)
             }
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
@@ -115,6 +152,15 @@ impl View {
             }
             _ => (),
         }
+    }
+
+    /// Live only. Without notices as a thought: no client takes that for the answer.
+    fn notice(&self, id: &str, text: &str, lines: &mut Vec<u8>) {
+        let update = match self.manner.notices {
+            true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text)),
+            false => SessionUpdate::AgentThoughtChunk(ContentChunk::new(content::text_block(text)).message_id(id)),
+        };
+        self.update(update, lines);
     }
 
     fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], way: Way, lines: &mut Vec<u8>) {
@@ -228,6 +274,22 @@ impl View {
     }
 }
 
+/// Appends the complete list of commands: name, description, hint of what may follow.
+pub fn commands<'a>(
+    session: &SessionId,
+    commands: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
+    lines: &mut Vec<u8>,
+) {
+    let command = |(name, description, hint): (&str, &str, &str)| {
+        let input = UnstructuredCommandInput::new(hint);
+        let input = (!hint.is_empty()).then_some(AvailableCommandInput::Unstructured(input));
+        AvailableCommand::new(name, description).input(input)
+    };
+    let update = AvailableCommandsUpdate::new(commands.map(command).collect());
+    let update = SessionNotification::new(wire_id(session), SessionUpdate::AvailableCommandsUpdate(update));
+    notification("session/update", &update, lines);
+}
+
 /// Appends a notification as one line.
 pub fn notification<T: Serialize>(method: &str, params: &T, lines: &mut Vec<u8>) {
     #[derive(Serialize)]
@@ -269,8 +331,11 @@ fn result_content(
     let mut res = Vec::new();
     if let Some(error) = error {
         res.push(tool_calls::text_content(&error.message));
-        // What was proposed stays visible when it was refused.
+        // What was proposed or printed stays visible when the call was refused or cancelled.
         res.extend(display.or(shown.proposed.as_ref()).map(tool_calls::display));
+        if display.is_none() && !shown.printed.is_empty() {
+            res.push(tool_calls::printed(&shown.printed));
+        }
         return res;
     }
     match (display, summary) {
@@ -290,12 +355,12 @@ fn result_content(
 mod tests {
     use agent_client_protocol_schema::v1::{ContentChunk, SessionNotification, SessionUpdate};
 
-    use super::{View, notification};
+    use super::{Chosen, Manner, View, notification};
     use crate::base::{
         content::Part,
         event::{AgentEvent, EventKind, Speaker},
         ids::{MessageId, SessionId, StreamId},
-        log::Fact,
+        log::{Fact, Mode, Tuning},
     };
 
     /// The shortcut for text chunks writes what the official types would.
@@ -315,7 +380,8 @@ mod tests {
             let meta = serde_json::Map::new();
             let event = AgentEvent { id: "s-0".to_owned(), stream_id: StreamId::from("s"), timestamp: 0, kind, meta };
             let mut actual = Vec::new();
-            View::new(SessionId::from("id1")).show(&Fact::Event { event }, &mut actual);
+            let chosen = Chosen { mode: Mode::Default, model: String::new(), tuning: Tuning::default() };
+            View::new(SessionId::from("id1"), Manner::default(), chosen).show(&Fact::Event { event }, &mut actual);
 
             let chunk = ContentChunk::new(super::content::text_block(text)).message_id("m1");
             let update = match thought {

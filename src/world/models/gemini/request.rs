@@ -65,9 +65,11 @@ fn head(request: &ModelRequest) -> Vec<u8> {
 }
 
 fn config(params: &Params) -> Value {
-    let thinking = params.thinking.as_ref().map(|it| match it {
-        Thinking::Budget(tokens) => json!({ "includeThoughts": true, "thinkingBudget": tokens }),
-        Thinking::Level(level) => json!({ "includeThoughts": true, "thinkingLevel": level }),
+    let shown = params.include_thoughts;
+    let unset = || shown.then(|| json!({ "includeThoughts": true }));
+    let thinking = params.thinking.as_ref().map_or_else(unset, |it| match it {
+        Thinking::Budget(tokens) => Some(json!({ "includeThoughts": shown, "thinkingBudget": tokens })),
+        Thinking::Level(level) => Some(json!({ "includeThoughts": shown, "thinkingLevel": level })),
     });
     let fields = [
         ("temperature", params.temperature.map(Value::from)),

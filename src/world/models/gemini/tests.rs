@@ -205,6 +205,7 @@ fn what_goes_with_the_contents() {
         parameters: json!({ "type": "object" }),
     }]);
     request.params = Params {
+        include_thoughts: true,
         temperature: Some(0.5),
         top_p: Some(1.0),
         top_k: Some(64),
@@ -226,7 +227,8 @@ fn what_goes_with_the_contents() {
             },
         })
     );
-    request.params = Params { thinking: Some(Thinking::Level("HIGH".to_owned())), ..Params::default() };
+    request.params =
+        Params { thinking: Some(Thinking::Level("HIGH".to_owned())), include_thoughts: true, ..Params::default() };
     let got: Value = serde_json::from_slice(&body(&request)).unwrap();
     assert_eq!(
         got["generationConfig"],

@@ -1,0 +1,180 @@
+//! Slash commands: answered by castor itself, shown as messages, never seen by the model.
+
+use crate::{
+    base::{
+        content::Part,
+        event::{EndReason, EventKind, Outcome, Speaker, Stop},
+        ids::{MessageId, PromptId, StreamId},
+        log::{Fact, Grant, Mode},
+    },
+    engine::{
+        record::{COMMAND, Step},
+        step::Effect,
+        turn::Spec,
+    },
+};
+
+type Run = fn(&mut Step<'_>, &Spec, &str) -> String;
+
+/// A command that is typed as `/name args`.
+pub struct Command {
+    pub name: &'static str,
+    pub description: &'static str,
+    /// What may follow the name; empty: nothing.
+    pub hint: &'static str,
+    run: Run,
+}
+
+const fn command(name: &'static str, hint: &'static str, description: &'static str, run: Run) -> Command {
+    Command { name, description, hint, run }
+}
+
+/// In the order of `/help`.
+pub const COMMANDS: &[Command] = &[
+    command("help", "", "What can be typed here", help),
+    command("clear", "", "Lets the model forget this conversation; it stays in view", clear),
+    command("model", "[name]", "Shows or chooses the model", model),
+    command("mode", "[name]", "Shows or chooses what is done without asking", mode),
+    command("tools", "", "The tools that the model has", tools),
+    command("stats", "", "Tokens and calls of this session", stats),
+    command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
+    command("about", "", "Which castor this is", about),
+];
+
+/// The command that a prompt calls, with its arguments. A path such as `/usr/bin` is no command.
+pub fn find(content: &[Part]) -> Option<(&'static Command, &str)> {
+    let text = content.first()?.as_text()?.trim_start();
+    let line = text.strip_prefix('/')?;
+    let (name, args) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let command = COMMANDS.iter().find(|it| it.name == name)?;
+    Some((command, args.trim()))
+}
+
+/// Answers a command as a turn of its own.
+pub fn run(command: &Command, args: &str, step: &mut Step<'_>, spec: &Spec, prompt: PromptId, content: &[Part]) {
+    let stream = StreamId::from(step.fresh("s"));
+    step.begin_stream(stream);
+    say(step, Speaker::User, content.to_vec());
+    let answer = (command.run)(step, spec, args);
+    say(step, Speaker::Agent, vec![Part::text(answer)]);
+    step.event(EventKind::AgentEnd { reason: EndReason::Completed });
+    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::EndTurn) });
+}
+
+fn say(step: &mut Step<'_>, role: Speaker, content: Vec<Part>) {
+    let message_id = MessageId::from(step.fresh("m"));
+    let meta = serde_json::Map::from_iter([(COMMAND.to_owned(), true.into())]);
+    step.event_with(EventKind::Message { role, message_id, content, cuts: Vec::new() }, meta);
+}
+
+fn help(_: &mut Step<'_>, _: &Spec, _: &str) -> String {
+    let line = |it: &Command| match it.hint {
+        "" => format!("- `/{}`: {}\n", it.name, it.description),
+        hint => format!("- `/{} {hint}`: {}\n", it.name, it.description),
+    };
+    COMMANDS.iter().map(line).collect()
+}
+
+fn clear(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
+    step.log(Fact::Cleared);
+    "The model has forgotten the conversation so far. Files and permissions are as they were.".to_owned()
+}
+
+fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
+    let known = || spec.models.iter().map(|(id, _)| format!("- `{id}`\n")).collect::<String>();
+    if name.is_empty() {
+        return format!("The model is `{}`. There are:\n{}", step.record.model, known());
+    }
+    if !spec.models.iter().any(|(id, _)| id == name) {
+        return format!("There is no model `{name}` here. There are:\n{}", known());
+    }
+    step.log(Fact::Model { model: name.to_owned() });
+    format!("From the next request on the model is `{name}`.")
+}
+
+fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
+    let known: Vec<String> = spec.modes.iter().map(|it| format!("`{}`", it.as_str())).collect();
+    if name.is_empty() {
+        return format!("The mode is `{}`. There are {}.", step.record.mode.as_str(), known.join(", "));
+    }
+    match Mode::parse(name) {
+        Some(mode) if spec.modes.contains(&mode) => {
+            step.log(Fact::Mode { mode });
+            format!("The mode is `{}` now.", mode.as_str())
+        }
+        Some(mode) if Mode::OFFERED.contains(&mode) => {
+            format!(
+                "The mode `{}` is not allowed here: the folder is not trusted, or settings forbid it.",
+                mode.as_str()
+            )
+        }
+        _ => format!("There is no mode `{name}`. There are {}.", known.join(", ")),
+    }
+}
+
+fn tools(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
+    let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
+    spec.toolbox.tools.iter().map(|it| format!("- `{}`: {}\n", it.name, first(&it.description))).collect()
+}
+
+fn stats(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
+    let spent = step.record.spent;
+    let total = spent.total;
+    let mut text = format!(
+        "- Model calls: {}\n- Tokens in: {} (of these from a cache: {})\n- Tokens out: {}, thoughts: {}\n",
+        spent.n_calls, total.input, total.cached, total.output, total.thought
+    );
+    if let Some((last, size)) = spent.last {
+        text += &format!("- Context: {} of {size} tokens\n", last.total);
+    }
+    text
+}
+
+fn permissions(step: &mut Step<'_>, _: &Spec, args: &str) -> String {
+    let grants = step.record.grants.clone();
+    let mut words = args.split_whitespace();
+    match (words.next(), words.next()) {
+        (None, _) if grants.is_empty() => "Nothing is allowed beyond the rules.".to_owned(),
+        (None, _) => {
+            let lines: String =
+                grants.iter().enumerate().map(|(n, it)| format!("{}. {}\n", n + 1, in_words(it))).collect();
+            format!("Allowed for this session:\n{lines}\n`/permissions revoke NUMBER` takes one back.")
+        }
+        (Some("revoke"), Some("all")) => {
+            let n = grants.len();
+            grants.into_iter().for_each(|grant| step.log(Fact::Revoked { grant }));
+            format!("{n} taken back.")
+        }
+        (Some("revoke"), Some(number)) => {
+            let at = number.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+            match at.and_then(|it| grants.get(it)) {
+                Some(grant) => {
+                    step.log(Fact::Revoked { grant: grant.clone() });
+                    format!("Taken back: {}.", in_words(grant))
+                }
+                None => format!("There is no permission {number}; `/permissions` lists them."),
+            }
+        }
+        _ => "`/permissions` lists, `/permissions revoke NUMBER` or `revoke all` takes back.".to_owned(),
+    }
+}
+
+fn about(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let record = &step.record;
+    format!(
+        "castor {version}\n- Session: `{}`\n- Folder: `{}`\n- Model: `{}`\n- Mode: `{}`\n",
+        record.session,
+        record.cwd,
+        record.model,
+        record.mode.as_str()
+    )
+}
+
+fn in_words(grant: &Grant) -> String {
+    match grant {
+        Grant::Tool { tool } => format!("the tool `{tool}`"),
+        Grant::Commands { prefixes } => format!("commands `{}`", prefixes.join("`, `")),
+        Grant::Edits => "edits of files in the workspace".to_owned(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Session config options: mode, model and how the model is asked, as the client shows and sets them.
+
+use agent_client_protocol_schema::v1::{
+    SessionConfigOption, SessionConfigOptionCategory as Category, SessionConfigOptionValue, SessionConfigSelectOption,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    base::{
+        ids::SessionId,
+        log::{Mode, ThoughtLevel, Tuning},
+    },
+    wire::acp::session,
+};
+
+/// What a session's client may choose from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Ids and names.
+    pub models: Vec<(String, String)>,
+    /// Whether the models on offer think; a scripted one does not.
+    pub thinking: bool,
+    /// Whether the client knows boolean options.
+    pub booleans: bool,
+}
+
+/// What is chosen now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    pub mode: Mode,
+    pub model: String,
+    pub tuning: Tuning,
+}
+
+/// One choice of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    Mode(Mode),
+    Model(String),
+    Tuning(Tuning),
+}
+
+const MODE: &str = "mode";
+const MODEL: &str = "model";
+const THOUGHT_LEVEL: &str = "thought_level";
+const SHOW_THOUGHTS: &str = "show_thoughts";
+
+/// The complete list, as every answer and update carries it.
+pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
+    let modes = Mode::OFFERED.iter().map(|it| {
+        let (name, description) = session::mode_words(*it);
+        SessionConfigSelectOption::new(it.as_str(), name).description(description.to_owned())
+    });
+    let models = offer.models.iter().map(|(id, name)| SessionConfigSelectOption::new(id.clone(), name.clone()));
+    let mut res = vec![
+        SessionConfigOption::select(MODE, "Mode", chosen.mode.as_str(), modes.collect::<Vec<_>>())
+            .description("What castor does without asking".to_owned())
+            .category(Category::Mode),
+        SessionConfigOption::select(MODEL, "Model", chosen.model.clone(), models.collect::<Vec<_>>())
+            .category(Category::Model),
+    ];
+    if offer.thinking {
+        let levels = ThoughtLevel::ALL.iter().map(|it| SessionConfigSelectOption::new(it.as_str(), level_name(*it)));
+        res.push(
+            SessionConfigOption::select(
+                THOUGHT_LEVEL,
+                "Thinking",
+                chosen.tuning.thinking.as_str(),
+                levels.collect::<Vec<_>>(),
+            )
+            .description("How much the model thinks before it answers".to_owned())
+            .category(Category::ThoughtLevel),
+        );
+    }
+    if offer.thinking && offer.booleans {
+        res.push(
+            SessionConfigOption::boolean(SHOW_THOUGHTS, "Show thoughts", chosen.tuning.thoughts)
+                .description("Whether the model's thoughts are shown as it answers".to_owned())
+                .category(Category::ModelConfig),
+        );
+    }
+    res
+}
+
+pub fn response(offer: &Offer, chosen: &Chosen) -> SetSessionConfigOptionResponse {
+    SetSessionConfigOptionResponse::new(list(offer, chosen))
+}
+
+/// A request of session/set_config_option, not yet held against what is on offer.
+pub struct Wish {
+    pub session: SessionId,
+    option: String,
+    value: SessionConfigOptionValue,
+}
+
+/// Reads session/set_config_option.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_wish(params: Option<&RawValue>) -> Result<Wish, String> {
+    let it: SetSessionConfigOptionRequest = super::params(params)?;
+    Ok(Wish { session: SessionId::from(&*it.session_id.0), option: it.config_id.to_string(), value: it.value })
+}
+
+/// Reads session/set_model, which older clients send.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_set_model(params: Option<&RawValue>) -> Result<Wish, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct SetModel {
+        session_id: String,
+        model_id: String,
+    }
+    let it: SetModel = super::params(params)?;
+    let value = SessionConfigOptionValue::ValueId { value: it.model_id.into() };
+    Ok(Wish { session: it.session_id.into(), option: MODEL.to_owned(), value })
+}
+
+impl Wish {
+    /// What it asks for, if that is on offer.
+    ///
+    /// # Errors
+    /// Names what there is instead.
+    pub fn choice(&self, offer: &Offer, chosen: &Chosen) -> Result<Choice, String> {
+        let id = match &self.value {
+            SessionConfigOptionValue::ValueId { value } => Some(value.to_string()),
+            _ => None,
+        };
+        match (self.option.as_str(), id, &self.value) {
+            (MODE, Some(id), _) => match Mode::parse(&id).filter(|it| Mode::OFFERED.contains(it)) {
+                Some(mode) => Ok(Choice::Mode(mode)),
+                None => Err(unknown(MODE, &id, Mode::OFFERED.iter().map(|it| it.as_str()))),
+            },
+            (MODEL, Some(id), _) => match offer.models.iter().any(|(it, _)| *it == id) {
+                true => Ok(Choice::Model(id)),
+                false => Err(unknown(MODEL, &id, offer.models.iter().map(|(it, _)| it.as_str()))),
+            },
+            (THOUGHT_LEVEL, Some(id), _) if offer.thinking => match ThoughtLevel::parse(&id) {
+                Some(thinking) => Ok(Choice::Tuning(Tuning { thinking, ..chosen.tuning })),
+                None => Err(unknown(THOUGHT_LEVEL, &id, ThoughtLevel::ALL.iter().map(|it| it.as_str()))),
+            },
+            (SHOW_THOUGHTS, _, SessionConfigOptionValue::Boolean { value }) if offer.thinking => {
+                Ok(Choice::Tuning(Tuning { thoughts: *value, ..chosen.tuning }))
+            }
+            (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS), ..) => {
+                Err(format!("the option {option:?} does not take this value"))
+            }
+            (option, ..) => Err(unknown("option", option, [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS].into_iter())),
+        }
+    }
+}
+
+fn unknown<'a>(what: &str, id: &str, known: impl Iterator<Item = &'a str>) -> String {
+    format!("unknown {what} {id:?}; known: {}", known.collect::<Vec<_>>().join(", "))
+}
+
+fn level_name(level: ThoughtLevel) -> &'static str {
+    match level {
+        ThoughtLevel::Auto => "Automatic",
+        ThoughtLevel::Low => "Low",
+        ThoughtLevel::Medium => "Medium",
+        ThoughtLevel::High => "High",
+    }
+}
