@@ -7,12 +7,9 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    base::{
-        ids::SessionId,
-        log::{Mode, ThoughtLevel, Tuning},
-    },
-    wire::acp::session,
+use crate::base::{
+    ids::SessionId,
+    log::{Mode, ThoughtLevel, Tuning},
 };
 
 /// What a session's client may choose from.
@@ -50,7 +47,7 @@ const SHOW_THOUGHTS: &str = "show_thoughts";
 /// The complete list, as every answer and update carries it.
 pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
     let modes = Mode::OFFERED.iter().map(|it| {
-        let (name, description) = session::mode_words(*it);
+        let (name, description) = mode_words(*it);
         SessionConfigSelectOption::new(it.as_str(), name).description(description.to_owned())
     });
     let models = offer.models.iter().map(|(id, name)| SessionConfigSelectOption::new(id.clone(), name.clone()));
@@ -156,6 +153,16 @@ impl Wish {
 
 fn unknown<'a>(what: &str, id: &str, known: impl Iterator<Item = &'a str>) -> String {
     format!("unknown {what} {id:?}; known: {}", known.collect::<Vec<_>>().join(", "))
+}
+
+/// A mode's name and what it does.
+pub fn mode_words(mode: Mode) -> (&'static str, &'static str) {
+    match mode {
+        Mode::Plan => ("Plan", "Reads and plans, changes nothing"),
+        Mode::Default => ("Default", "Asks before it changes files or runs commands"),
+        Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
+        Mode::Yolo => ("YOLO", "Does everything without asking"),
+    }
 }
 
 fn level_name(level: ThoughtLevel) -> &'static str {

@@ -171,20 +171,10 @@ pub fn prompt_response(stop: Stop) -> PromptResponse {
 
 fn modes(current: Mode) -> SessionModeState {
     let mode = |it: &Mode| {
-        let (name, description) = mode_words(*it);
+        let (name, description) = options::mode_words(*it);
         SessionMode::new(it.as_str(), name).description(description.to_owned())
     };
     SessionModeState::new(current.as_str(), Mode::OFFERED.iter().map(mode).collect())
-}
-
-/// A mode's name and what it does.
-pub fn mode_words(mode: Mode) -> (&'static str, &'static str) {
-    match mode {
-        Mode::Plan => ("Plan", "Reads and plans, changes nothing"),
-        Mode::Default => ("Default", "Asks before it changes files or runs commands"),
-        Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
-        Mode::Yolo => ("YOLO", "Does everything without asking"),
-    }
 }
 
 pub fn wire_id(id: &SessionId) -> agent_client_protocol_schema::v1::SessionId {
