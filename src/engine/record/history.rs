@@ -71,10 +71,27 @@ impl History {
         self.open_calls.push_back((id.clone(), name.to_owned()));
     }
 
+    /// Adds to the turn of results, in the order of the calls: which of them ended first is chance.
     pub fn push_result(&mut self, id: &CallId, name: &str, content: &[Part], is_error: bool) {
         self.open_calls.retain(|(open, _)| open != id);
         let result = CallResult { id: id.clone(), name: name.to_owned(), content: content.to_vec(), is_error };
-        self.change_turn(Role::Tool, false, |it| it.push(TurnPart::Result(result)));
+        let later = self.calls_after(id);
+        self.change_turn(Role::Tool, false, |parts| {
+            let is_later = |it: &TurnPart| matches!(it, TurnPart::Result(other) if later.contains(&other.id));
+            let at = parts.iter().position(is_later).unwrap_or(parts.len());
+            parts.insert(at, TurnPart::Result(result));
+        });
+    }
+
+    /// The calls that the model made after `id`, in the same turn.
+    fn calls_after(&self, id: &CallId) -> Vec<CallId> {
+        let asked = self.turns.iter().rev().find(|it| it.role() == Role::Model);
+        let parts = asked.into_iter().flat_map(|it| it.parts());
+        let calls = parts.filter_map(|it| match it {
+            TurnPart::Call { call, .. } => Some(call.id.clone()),
+            _ => None,
+        });
+        calls.skip_while(|it| it != id).skip(1).collect()
     }
 
     /// A new stream begins: calls that a crash left open have no other end, and every call needs one.
@@ -103,5 +120,31 @@ fn join(parts: &mut Vec<TurnPart>, part: &Part) {
             Part::Thought { thought: more, signature: None },
         ) => text.push_str(more),
         _ => parts.push(TurnPart::Content(part.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::History;
+    use crate::base::{content::Part, history::TurnPart, ids::CallId};
+
+    #[test]
+    fn results_are_in_the_order_of_their_calls() {
+        let mut history = History::default();
+        let ids = ["a", "b", "c"].map(CallId::from);
+        history.begin_answer();
+        for id in &ids {
+            history.push_call(id, "read_file", &Value::Null, None);
+        }
+        for at in [1, 2, 0] {
+            history.push_result(&ids[at], "read_file", &[Part::text("")], false);
+        }
+        let order = history.turns[1].parts().iter().map(|it| match it {
+            TurnPart::Result(it) => it.id.clone(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(order.collect::<Vec<_>>(), ids);
     }
 }
