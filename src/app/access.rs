@@ -82,6 +82,11 @@ pub fn model_access(env: &Env, settings: &Settings) -> Result<ModelAccess, Acces
     })
 }
 
+/// Whether something is configured. What cannot work counts as well: its error says more than a demo would.
+pub fn is_configured(env: &Env, settings: &Settings) -> bool {
+    model_access(env, settings).map_or(true, |it| it.kind != AccessKind::None)
+}
+
 /// Trimmed, as keys come from files and clipboards; `None`: nothing is left.
 fn check_key((variable, key): (&'static str, &str)) -> Result<Option<SecretString>, AccessError> {
     let key = key.trim();
@@ -168,7 +173,7 @@ fn is_token(byte: u8) -> bool {
 mod tests {
     use secrecy::ExposeSecret;
 
-    use super::{AccessKind, custom_headers, model_access};
+    use super::{AccessKind, custom_headers, is_configured, model_access};
     use crate::{
         app::settings::{Settings, Sources},
         world::{
@@ -201,6 +206,22 @@ mod tests {
                 .to_owned()
             }
             Err(it) => it.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_counts_as_configured() {
+        let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
+        for (pairs, want) in [
+            (&[][..], false),
+            (&[("GEMINI_API_KEY", " ")], false),
+            (&[("GEMINI_API_KEY", "k")], true),
+            (&[("GEMINI_API_KEY", "k\u{1}")], true),
+            (&[("GOOGLE_GEMINI_BASE_URL", "nonsense")], true),
+        ] {
+            let env = Env::from_pairs(pairs.iter().copied());
+            let (settings, _) = Settings::merge(Sources { layers: &layers, env: &env, flags: &[] });
+            assert_eq!(is_configured(&env, &settings), want, "{env:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use crate::{
     app::{
-        access::{self, AccessKind},
+        access,
         cli::{
             args::{AgentArgs, EXIT_INPUT, Verb},
             run::RunContext,
@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
             let env = Env::from_process();
             let has_access = move |folder: &AbsPath| {
                 let (_, settings) = sessions::look(&Options::default(), &env, folder);
-                access::model_access(&env, &settings).is_ok_and(|it| it.kind != AccessKind::None)
+                access::is_configured(&env, &settings)
             };
             run::run(args, RunContext::detect(cwd.into(), has_access))
         }),
