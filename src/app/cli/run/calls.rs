@@ -7,12 +7,14 @@ use serde_json::{Map, Value, json};
 use super::clean::clean_line;
 
 const MAX_TITLE: usize = 200;
+const MAX_REASON: usize = 200;
 
 /// Something about a call that is worth a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mark {
     Started(String),
     Completed(String),
+    /// With the reason, where there is one.
     Failed(String),
 }
 
@@ -34,11 +36,12 @@ impl Calls {
         call.extend(fields.map(|(key, it)| (key.clone(), it.clone())));
         let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or(id), MAX_TITLE);
         if is_over(call) && !was_over {
+            let failed = call.get("status").and_then(Value::as_str) == Some("failed");
+            let why = if failed { reason(call) } else { String::new() };
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
-            let failed = call.get("status").and_then(Value::as_str) == Some("failed");
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
-            return Some(if failed { Mark::Failed(title) } else { Mark::Completed(title) });
+            return Some(if failed { Mark::Failed(title + &why) } else { Mark::Completed(title) });
         }
         is_new.then_some(Mark::Started(title))
     }
@@ -55,6 +58,13 @@ impl Calls {
     pub fn stats(&self) -> Value {
         json!({"total": self.known.len(), "completed": self.completed, "failed": self.failed})
     }
+}
+
+/// Why a call failed, as far as its contents tell: what comes after the title.
+fn reason(call: &Map<String, Value>) -> String {
+    let contents = call.get("content").and_then(Value::as_array).into_iter().flatten();
+    let text = contents.filter_map(|it| it.pointer("/content/text")?.as_str()).find(|it| !it.trim().is_empty());
+    text.map(|it| format!(": {}", clean_line(it, MAX_REASON))).unwrap_or_default()
 }
 
 fn is_over(call: &Map<String, Value>) -> bool {
@@ -75,10 +85,13 @@ mod tests {
         assert_eq!(update(json!({"toolCallId": "a", "title": null, "status": "in_progress"})), None);
         assert_eq!(update(json!({"toolCallId": "a", "status": "failed"})), Some(Mark::Failed("ls -l".into())));
         assert_eq!(update(json!({"toolCallId": "a", "status": "failed"})), None);
+        let why = json!([{"type": "diff"}, {"type": "content", "content": {"type": "text", "text": "not\nallowed"}}]);
+        let refused = json!({"toolCallId": "c", "title": "rm", "status": "failed", "content": why});
+        assert_eq!(update(refused), Some(Mark::Failed("rm: not allowed".into())));
         let at_once = json!({"toolCallId": "b", "title": "x", "status": "completed"});
         assert_eq!(update(at_once), Some(Mark::Completed("x".into())));
         assert_eq!(update(json!({"title": "no id"})), None);
-        assert_eq!(calls.stats(), json!({"total": 2, "completed": 1, "failed": 1}));
+        assert_eq!(calls.stats(), json!({"total": 3, "completed": 1, "failed": 2}));
     }
 
     #[test]
