@@ -8,3 +8,4 @@ mod conversation;
 mod kill9;
 mod ledger;
 mod schema;
+mod stderr;

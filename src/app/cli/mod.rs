@@ -4,7 +4,7 @@ pub mod args;
 pub mod config;
 pub mod run;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode};
 
 use crate::{
     app::{
@@ -73,5 +73,12 @@ fn options(args: AgentArgs) -> Options {
 fn trace() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CASTOR_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    // Editors and `run` read lines from a pipe: no colours there.
+    let ansi = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi)
+        .without_time()
+        .init();
 }

@@ -1,0 +1,18 @@
+//! What goes to stderr is for pipes as well as for people.
+
+use serde_json::json;
+
+use crate::client::{Client, Sandbox};
+
+#[test]
+fn warnings_have_no_colours_in_a_pipe() -> Result<(), String> {
+    let mut sandbox = Sandbox::new();
+    sandbox.args = ["acp", "--model", "demo"].map(Into::into).into();
+    sandbox.write("home/.castor/settings.json", "{");
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({}))?;
+    client.new_session(&sandbox.workspace())?;
+    let (_, said) = (client.end()?, client.transcript());
+    assert!(said.contains("WARN") && !said.contains('\u{1b}'), "{said}");
+    Ok(())
+}
