@@ -16,6 +16,9 @@ use crate::base::{
 
 /// What the model is told of a call whose end nobody saw.
 const INTERRUPTED: &str = "The call was interrupted before it ended; whether it took effect is unknown.";
+/// What stands for the model's words between results that it never answered and the next prompt: without it prompt and
+/// results would be one content, which the model reads as results alone.
+const BROKEN_OFF: &str = "[The previous response was interrupted before it completed.]";
 
 /// Turns, and what is open in them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +43,9 @@ impl History {
 
     pub fn push_user(&mut self, content: &[Part]) {
         self.answer = None;
+        if self.turns.last().is_some_and(|it| it.role() == Role::Tool) {
+            self.change_turn(Role::Model, true, |it| it.push(TurnPart::Content(Part::text(BROKEN_OFF))));
+        }
         let parts = content.iter().cloned().map(TurnPart::Content);
         self.change_turn(Role::User, true, |it| it.extend(parts));
     }
@@ -125,10 +131,14 @@ fn join(parts: &mut Vec<TurnPart>, part: &Part) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::History;
-    use crate::base::{content::Part, history::TurnPart, ids::CallId};
+    use crate::base::{
+        content::Part,
+        history::{Role, TurnPart},
+        ids::CallId,
+    };
 
     #[test]
     fn results_are_in_the_order_of_their_calls() {
@@ -146,5 +156,18 @@ mod tests {
             other => panic!("{other:?}"),
         });
         assert_eq!(order.collect::<Vec<_>>(), ids);
+    }
+
+    #[test]
+    fn a_prompt_never_joins_the_results_before_it() {
+        let (mut history, call) = (History::default(), CallId::from("a"));
+        history.push_user(&[Part::text("one")]);
+        history.push_user(&[Part::text("two")]);
+        history.begin_answer();
+        history.push_call(&call, "a", &json!({}), None);
+        history.push_result(&call, "a", &[Part::text("cancelled")], true);
+        history.push_user(&[Part::text("three")]);
+        let roles: Vec<Role> = history.turns.iter().map(|it| it.role()).collect();
+        assert_eq!(roles, [Role::User, Role::User, Role::Model, Role::Tool, Role::Model, Role::User]);
     }
 }
