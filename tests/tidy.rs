@@ -435,6 +435,7 @@ fn sources_in(folder: &Path) -> Vec<Source> {
         for entry in fs::read_dir(dir).into_iter().flatten() {
             let path = entry.unwrap().path();
             match path.is_dir() {
+                true if path.ends_with("target") => (),
                 true => open.push(path),
                 false => paths.push(path),
             }
