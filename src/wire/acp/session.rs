@@ -6,7 +6,8 @@ use agent_client_protocol_schema::v1::{
     ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
     StopReason,
 };
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     base::{content::Part, event::Stop, ids::SessionId, log::Mode, path::AbsPath},
@@ -28,7 +29,7 @@ pub struct Place {
 /// # Errors
 /// See [`super::params`]; also for paths that are not absolute.
 pub fn read_new(params: Option<&RawValue>) -> Result<Place, String> {
-    let it: NewSessionRequest = super::params(params)?;
+    let it: NewSessionRequest = with_servers(params)?;
     place(&it.cwd, &it.additional_directories, it.mcp_servers.len())
 }
 
@@ -37,9 +38,19 @@ pub fn read_new(params: Option<&RawValue>) -> Result<Place, String> {
 /// # Errors
 /// As [`read_new`].
 pub fn read_load(params: Option<&RawValue>) -> Result<(SessionId, Place), String> {
-    let it: LoadSessionRequest = super::params(params)?;
+    let it: LoadSessionRequest = with_servers(params)?;
     let place = place(&it.cwd, &it.additional_directories, it.mcp_servers.len())?;
     Ok((session_id(&it.session_id), place))
+}
+
+/// Some clients leave `mcpServers` out where they have none, though it is required.
+fn with_servers<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, String> {
+    let mut fields: Map<String, Value> = super::params(given)?;
+    if fields.contains_key("mcpServers") {
+        return super::params(given);
+    }
+    fields.insert("mcpServers".to_owned(), Value::Array(Vec::new()));
+    serde_json::from_value(Value::Object(fields)).map_err(|it| it.to_string())
 }
 
 fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], n_mcp_servers: usize) -> Result<Place, String> {
