@@ -216,6 +216,12 @@ impl Client {
         Ok((status, rest))
     }
 
+    /// The last line on stderr.
+    pub fn last_error(&self) -> String {
+        let errors = fs::read_to_string(&self.stderr).unwrap_or_default();
+        errors.lines().last().unwrap_or_default().to_owned()
+    }
+
     /// What was said on all three channels.
     pub fn transcript(&self) -> String {
         let errors = fs::read(&self.stderr).unwrap_or_default();

@@ -157,6 +157,10 @@ impl Ledger {
         if IN_TURN.contains(&kind.as_str()) && !self.in_turn(&session) {
             self.problem(format!("{kind} outside any turn"));
         }
+        // Some clients take a call without a status for completed.
+        if kind == "tool_call_update" && !update["status"].is_string() {
+            self.problem(format!("an update without a status: {update}"));
+        }
         let key = (session, text(&update["toolCallId"]));
         let ended = ["completed", "failed"].contains(&text(&update["status"]).as_str());
         match (kind.as_str(), self.calls.get_mut(&key)) {

@@ -116,9 +116,18 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
         _ = error.print();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-            _ => ExitCode::from(EXIT_INPUT),
+            _ => {
+                eprintln!("{}", last_words(&error.to_string()));
+                ExitCode::from(EXIT_INPUT)
+            }
         }
     })
+}
+
+/// Editors show the end of stderr of an agent that does not start: what is wrong is said there once more.
+fn last_words(error: &str) -> String {
+    let first = error.lines().next().unwrap_or_default();
+    format!("castor did not start: {}; see castor --help", first.trim_start_matches("error: "))
 }
 
 impl ApprovalMode {

@@ -445,7 +445,7 @@ fn cancel_stops_everything_and_late_answers_meet_nobody() {
                 start
                 User: again []
                 attempt 1 of m
-                #10 Generate from 4 turns
+                #10 Generate from 5 turns
         "#]],
     );
 }

@@ -38,7 +38,7 @@ const REJECT: &str = "reject_once";
 pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
     let content: Vec<_> = asked.display.map(tool_calls::display).into_iter().collect();
     let fields = ToolCallUpdateFields::new()
-        .title(asked.title.to_owned())
+        .title(tool_calls::title(asked.kind, asked.title))
         .kind(tool_calls::kind(asked.kind))
         .status(ToolCallStatus::Pending)
         .content((!content.is_empty()).then_some(content))

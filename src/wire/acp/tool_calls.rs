@@ -73,6 +73,41 @@ pub fn locations(locations: &[Location]) -> Vec<ToolCallLocation> {
     locations.iter().map(|it| ToolCallLocation::new(it.path.as_path()).line(it.line)).collect()
 }
 
+/// A title as clients render it: a command as it is, an edit as plain text, everything else as Markdown. Only a command
+/// may have lines, since all of it is what the user says yes to.
+pub fn title(kind: ToolKind, title: &str) -> String {
+    if kind == ToolKind::Execute {
+        return title.to_owned();
+    }
+    let line = title.lines().next().unwrap_or_default();
+    if kind == ToolKind::Edit {
+        return line.to_owned();
+    }
+    let words = line.split(' ').map(|word| if is_markup(word) { code_span(word) } else { word.to_owned() });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Whether Markdown would take something of `word` for its own. An underscore within a word is only that.
+fn is_markup(word: &str) -> bool {
+    let inner = |at: usize| {
+        let before = word.get(..at).unwrap_or_default().chars().next_back();
+        let after = word.get(at + 1..).unwrap_or_default().chars().next();
+        before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric)
+    };
+    word.char_indices().any(|(at, it)| match it {
+        '*' | '`' | '[' | '<' | '~' | '\\' | '&' => true,
+        '_' => !inner(at),
+        _ => false,
+    })
+}
+
+fn code_span(word: &str) -> String {
+    match word.contains('`') {
+        true => format!("`` {word} ``"),
+        false => format!("`{word}`"),
+    }
+}
+
 /// `value`, unless it is null or too large to send along.
 pub fn raw(value: &Value) -> Option<Value> {
     let fits = match value {
@@ -81,4 +116,26 @@ pub fn raw(value: &Value) -> Option<Value> {
         _ => true,
     };
     fits.then(|| value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title;
+    use crate::base::tool::ToolKind::{Edit, Execute, Read, Search};
+
+    #[test]
+    fn titles() {
+        for (kind, text, shown) in [
+            (Execute, "a *b*\nc", "a *b*\nc"),
+            (Edit, "Writing to __a__.py\nb", "Writing to __a__.py"),
+            (Read, "ReadFile a_b.rs (lines 1-2)", "ReadFile a_b.rs (lines 1-2)"),
+            (Read, "ReadFile src/__init__.py (lines 1-2)", "ReadFile `src/__init__.py` (lines 1-2)"),
+            (Search, "SearchText 'a|b' within .", "SearchText 'a|b' within ."),
+            (Search, "SearchText '[x](y)' within .", "SearchText `'[x](y)'` within ."),
+            (Search, "SearchText '`'\n", "SearchText `` '`' ``"),
+            (Search, "", ""),
+        ] {
+            assert_eq!(title(kind, text), shown);
+        }
+    }
 }

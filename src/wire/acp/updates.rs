@@ -8,7 +8,7 @@ use agent_client_protocol_schema::v1::{
     ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput, UsageUpdate,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     base::{
@@ -208,8 +208,9 @@ impl View {
 
     fn tool_call(&mut self, id: &CallId, name: &str, args: &Value, display: &ToolDisplay, lines: &mut Vec<u8>) {
         self.calls.insert(id.clone(), Shown::default());
-        let call = ToolCall::new(id.as_str().to_owned(), display.title.clone())
+        let call = ToolCall::new(id.as_str().to_owned(), tool_calls::title(display.kind, &display.title))
             .name(name.to_owned())
+            .meta(named(name))
             .kind(tool_calls::kind(display.kind))
             .status(ToolCallStatus::Pending)
             .locations(tool_calls::locations(&display.locations))
@@ -314,9 +315,14 @@ fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
     .into_bytes()
 }
 
+/// The name once more, where clients look that are older than the field for it.
+fn named(tool: &str) -> Map<String, Value> {
+    Map::from_iter([("tool_name".to_owned(), Value::from(tool))])
+}
+
 fn described(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCallUpdateFields {
     fields
-        .title(display.title.clone())
+        .title(tool_calls::title(display.kind, &display.title))
         .kind(tool_calls::kind(display.kind))
         .locations(tool_calls::locations(&display.locations))
 }
@@ -341,12 +347,11 @@ fn result_content(
     match (display, summary) {
         (Some(display), _) => res.push(tool_calls::display(display)),
         (None, Some(summary)) => res.push(tool_calls::text_content(summary)),
-        (None, None) => {
-            let text = joined_text(content);
-            if !text.is_empty() {
-                res.push(tool_calls::text_content(&text));
-            }
-        }
+        (None, None) => match joined_text(content) {
+            // Without any content some clients show the raw output.
+            text if text.is_empty() => res.push(tool_calls::text_content("(no output)")),
+            text => res.push(tool_calls::text_content(&text)),
+        },
     }
     res
 }

@@ -56,6 +56,8 @@ pub enum Step {
         content: Option<String>,
     },
     Exit(i32),
+    /// The last line on stderr, `$*` for any text.
+    LastError(String),
 }
 
 pub enum Answer {
@@ -93,6 +95,7 @@ impl File {
                 Step::FileIs { path: path.to_owned(), content: Some(parse_json(content)?) }
             }
             "nofile?" => Step::FileIs { path: rest.trim().to_owned(), content: None },
+            "stderr?" => Step::LastError(parse_json(rest)?),
             "exit" => Step::Exit(rest.trim().parse().map_err(|_| "exit wants a number")?),
             "model" => {
                 let script = self.scripts.last_mut().ok_or("no run")?;

@@ -88,7 +88,8 @@ fn matches(pattern: &Value, value: &Value) -> bool {
     }
 }
 
-fn matches_text(pattern: &str, text: &str) -> bool {
+/// Whether `text` is `pattern`, in which `$*` stands for any text.
+pub fn matches_text(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once(SOME) else { return pattern == text };
     let Some(mut left) = text.strip_prefix(first) else { return false };
     let mut parts: Vec<&str> = rest.split(SOME).collect();

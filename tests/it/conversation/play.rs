@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     alias::Aliases,
     file::{self, Answer, File, Step},
-    pattern::{Expected, Line, Mark},
+    pattern::{self, Expected, Line, Mark},
 };
 use crate::client::{Client, Next, Sandbox};
 
@@ -120,6 +120,7 @@ impl Player {
             Step::Expect(_, expected) => self.expect(expected)?,
             Step::FileIs { path, content } => self.check_file(path, content.as_deref())?,
             Step::Exit(code) => self.check_exit(*code)?,
+            Step::LastError(pattern) => self.check_last_error(pattern)?,
         }
         Ok(())
     }
@@ -250,6 +251,13 @@ impl Player {
     fn shown(&self, mut update: Value) -> Value {
         if let (false, Some(fields)) = (self.show_all, update.as_object_mut()) {
             fields.shift_remove("messageId");
+            // It says the same as `name`.
+            if let Some(meta) = fields.get_mut("_meta").and_then(Value::as_object_mut)
+                && meta.shift_remove("tool_name").is_some()
+                && meta.is_empty()
+            {
+                fields.shift_remove("_meta");
+            }
         }
         update
     }
@@ -269,6 +277,12 @@ impl Player {
         let found = fs::read_to_string(self.sandbox.workspace().join(path)).ok();
         let content = content.map(|it| self.aliases.expand(it));
         if found == content { Ok(()) } else { Err(format!("{path} is {found:?}, expected {content:?}")) }
+    }
+
+    /// What a client shows of an agent that did not start.
+    fn check_last_error(&self, pattern: &str) -> Result<(), String> {
+        let last = self.client.last_error();
+        if pattern::matches_text(pattern, &last) { Ok(()) } else { Err(format!("stderr ends with {last:?}")) }
     }
 
     fn check_exit(&mut self, code: i32) -> Result<(), String> {
