@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::ledger::Ledger;
 
 /// A guard against hanging, not a measurement.
-pub const WATCHDOG: Duration = Duration::from_secs(10);
+pub const WATCHDOG: Duration = Duration::from_secs(30);
 
 /// A home, a workspace, and what the binary is started with.
 pub struct Sandbox {
