@@ -1,11 +1,26 @@
 //! Which model endpoint is configured, and with what key and headers.
+//!
+//! A key comes from `authenticate`, which is the user's word for this process; else from the environment; else from
+//! where `castor auth login` stored it.
 
-use std::{fmt, net::IpAddr};
+mod given;
+#[cfg(test)]
+mod tests;
 
-use secrecy::SecretString;
+use std::{borrow::Cow, fmt, net::IpAddr};
+
+use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-use crate::{app::settings::Settings, world::secrets::Env};
+pub use given::{Gateway, Given};
+
+use crate::{
+    app::settings::Settings,
+    world::{
+        secrets::{Env, credentials},
+        workspace,
+    },
+};
 
 /// How the models are reached.
 #[derive(Clone, Debug)]
@@ -16,6 +31,8 @@ pub struct ModelAccess {
     /// `None`: the provider's usual one.
     pub api_version: Option<String>,
     pub key: Option<SecretString>,
+    /// Where the key comes from; `None` without one.
+    pub key_from: Option<Origin>,
     /// The key goes into `Authorization: Bearer`, not `x-goog-api-key`.
     pub bearer: bool,
     /// Added to each request; values may be secrets.
@@ -31,68 +48,153 @@ pub enum AccessKind {
     Gateway,
 }
 
+/// Where a key or an endpoint comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `authenticate`, for this process only.
+    Client,
+    /// The environment variable of this name.
+    Variable(&'static str),
+    /// `castor auth login`.
+    Stored,
+}
+
+impl ModelAccess {
+    /// Whether this reaches the same models in the same way, with the same secrets.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same = |(a, b): (&(String, SecretString), &(String, SecretString))| {
+            a.0 == b.0 && a.1.expose_secret() == b.1.expose_secret()
+        };
+        self.kind == other.kind
+            && (&self.base_url, &self.api_version, self.bearer) == (&other.base_url, &other.api_version, other.bearer)
+            && self.key.as_ref().map(SecretString::expose_secret) == other.key.as_ref().map(SecretString::expose_secret)
+            && self.headers.len() == other.headers.len()
+            && self.headers.iter().zip(&other.headers).all(same)
+    }
+}
+
 impl AccessKind {
     /// What to do when this kind of access is wanted and not there.
     pub fn missing(self) -> &'static str {
         match self {
             Self::None | Self::ApiKey => {
-                "No API key: set GEMINI_API_KEY where castor is started, or use --model demo to try it without one."
+                "No API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started. \
+                 `castor acp --model demo` works without one."
             }
             Self::Gateway => "No gateway: set GOOGLE_GEMINI_BASE_URL where castor is started.",
         }
     }
 }
 
-/// A configuration that cannot work: which variable, and what is wrong. Never holds the value of a key.
+/// A configuration that cannot work: where, and what is wrong. Never holds the value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessError {
-    pub variable: &'static str,
+    /// A variable, or where the key is stored.
+    pub place: Cow<'static, str>,
     pub message: String,
+}
+
+impl AccessError {
+    fn new(place: &'static str, message: String) -> Self {
+        Self { place: place.into(), message }
+    }
 }
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.variable, self.message)
+        write!(f, "{}: {}", self.place, self.message)
     }
 }
 
 impl std::error::Error for AccessError {}
 
-/// What the environment configures. The user's chosen way of authentication decides between key and gateway where both
-/// are there; a choice that castor does not offer (`oauth-personal` stands in many files) is passed over.
-pub fn model_access(env: &Env, settings: &Settings) -> Result<ModelAccess, AccessError> {
-    const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
-    let base_url = env.get(BASE_URL).map(check_url).transpose();
-    let base_url = base_url.map_err(|message| AccessError { variable: BASE_URL, message })?;
-    let key = env.first(&["GEMINI_API_KEY", "GOOGLE_API_KEY"]).map(check_key).transpose()?.flatten();
-    let wants_key = matches!(settings.auth_type.as_deref(), Some("gemini-api-key" | "api-key"));
+pub const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
+
+/// What is configured. The way of authentication that the client chose, else the one in the settings, decides between
+/// key and gateway where both are there; a choice that castor does not offer (`oauth-personal` stands in many files) is
+/// passed over.
+///
+/// # Errors
+/// A variable or a stored key that cannot work.
+pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<ModelAccess, AccessError> {
+    let gateway = given.gateway.as_ref().filter(|_| given.method == Some(AccessKind::Gateway));
+    let named = gateway.and_then(|it| it.base_url.clone());
+    let is_named = named.is_some();
+    let base_url = match named {
+        Some(it) => Some(it),
+        None => env_url(env)?,
+    };
+    let wants_key = match given.method {
+        Some(it) => it == AccessKind::ApiKey,
+        None => matches!(settings.auth_type.as_deref(), Some("gemini-api-key" | "api-key")),
+    };
+    let given_key = match gateway {
+        Some(it) => it.key.clone(),
+        None => given.key.clone().filter(|_| wants_key),
+    };
+    // The environment's key and headers are for the environment's endpoint, a stored key is for the provider's own:
+    // a gateway gets neither by accident.
+    let may_read_store = base_url.is_none() || wants_key;
+    let (key, key_from) = match given_key {
+        Some(it) => (Some(it), Some(Origin::Client)),
+        None if is_named => (None, None),
+        None => env_or_stored_key(env, may_read_store)?,
+    };
     let kind = match (&base_url, &key) {
         (Some(_), Some(_)) if wants_key => AccessKind::ApiKey,
         (Some(_), _) => AccessKind::Gateway,
         (None, Some(_)) => AccessKind::ApiKey,
         (None, None) => AccessKind::None,
     };
+    let env_headers = || env.get("GEMINI_CLI_CUSTOM_HEADERS").filter(|_| !is_named).map(custom_headers);
+    let headers = gateway.and_then(|it| it.headers.clone()).or_else(env_headers).unwrap_or_default();
     Ok(ModelAccess {
         kind,
         base_url,
         api_version: env.get("GOOGLE_GENAI_API_VERSION").map(check_version).transpose()?,
         key,
+        key_from,
         bearer: env.get("GEMINI_API_KEY_AUTH_MECHANISM").is_some_and(|it| it.trim().eq_ignore_ascii_case("bearer")),
-        headers: env.get("GEMINI_CLI_CUSTOM_HEADERS").map(custom_headers).unwrap_or_default(),
+        headers,
     })
 }
 
 /// Whether something is configured. What cannot work counts as well: its error says more than a demo would.
 pub fn is_configured(env: &Env, settings: &Settings) -> bool {
-    model_access(env, settings).map_or(true, |it| it.kind != AccessKind::None)
+    model_access(env, settings, &Given::default()).map_or(true, |it| it.kind != AccessKind::None)
+}
+
+fn env_url(env: &Env) -> Result<Option<String>, AccessError> {
+    let url = env.get(BASE_URL).map(check_url).transpose();
+    url.map_err(|message| AccessError::new(BASE_URL, message))
+}
+
+type Found = (Option<SecretString>, Option<Origin>);
+
+fn env_or_stored_key(env: &Env, may_read_store: bool) -> Result<Found, AccessError> {
+    if let Some((name, key)) = env.first(&["GEMINI_API_KEY", "GOOGLE_API_KEY"]) {
+        let key = check_key(key).map_err(|message| AccessError::new(name, message))?;
+        if key.is_some() {
+            return Ok((key, Some(Origin::Variable(name))));
+        }
+    }
+    let Some(home) = workspace::castor_home(env).filter(|_| may_read_store) else { return Ok((None, None)) };
+    let failed = |it: credentials::CredentialsError| AccessError { place: it.place.into(), message: it.message };
+    let Some(key) = credentials::read(&home).map_err(failed)? else { return Ok((None, None)) };
+    let key = check_key(key.expose_secret());
+    let key = key.map_err(|message| AccessError { place: credentials::place(&home).into(), message })?;
+    let from = key.is_some().then_some(Origin::Stored);
+    Ok((key, from))
 }
 
 /// Trimmed, as keys come from files and clipboards; `None`: nothing is left.
-fn check_key((variable, key): (&'static str, &str)) -> Result<Option<SecretString>, AccessError> {
+///
+/// # Errors
+/// What is wrong with it, without a part of it.
+pub fn check_key(key: &str) -> Result<Option<SecretString>, String> {
     let key = key.trim();
     if !key.bytes().all(|it| it.is_ascii_graphic()) {
-        let message = "the key has a character in it that no key has; copy it again".to_owned();
-        return Err(AccessError { variable, message });
+        return Err("the key has a character in it that no key has; copy it again".to_owned());
     }
     Ok((!key.is_empty()).then(|| key.into()))
 }
@@ -104,7 +206,7 @@ fn check_version(version: &str) -> Result<String, AccessError> {
         return Ok(version.to_owned());
     }
     let message = format!("{version:?} is not a version such as v1beta");
-    Err(AccessError { variable: "GOOGLE_GENAI_API_VERSION", message })
+    Err(AccessError::new("GOOGLE_GENAI_API_VERSION", message))
 }
 
 /// Keys travel over this connection: plain http is for this machine only. The text is not repeated in messages where
@@ -157,140 +259,18 @@ fn custom_headers(text: &str) -> Vec<(String, SecretString)> {
     let header = |entry: &String| {
         let (name, value) = entry.split_once(':')?;
         let (name, value) = (name.trim(), value.trim());
-        let good_name = !name.is_empty() && name.bytes().all(is_token);
-        let good_value = value.bytes().all(|it| it == b'\t' || it == b' ' || it.is_ascii_graphic());
-        (good_name && good_value).then(|| (name.to_owned(), SecretString::from(value)))
+        is_header(name, value).then(|| (name.to_owned(), SecretString::from(value)))
     };
     entries.iter().filter_map(header).collect()
+}
+
+/// Whether HTTP can carry this.
+fn is_header(name: &str, value: &str) -> bool {
+    let good_name = !name.is_empty() && name.bytes().all(is_token);
+    good_name && value.bytes().all(|it| it == b'\t' || it == b' ' || it.is_ascii_graphic())
 }
 
 /// What HTTP allows in a header's name.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-#[cfg(test)]
-mod tests {
-    use secrecy::ExposeSecret;
-
-    use super::{AccessKind, custom_headers, is_configured, model_access};
-    use crate::{
-        app::settings::{Settings, Sources},
-        world::{
-            secrets::Env,
-            workspace::settings::{Layers, WorkspaceFiles},
-        },
-    };
-
-    fn check(pairs: &[(&str, &str)], auth: Option<&str>) -> String {
-        let env = Env::from_pairs(pairs.iter().copied());
-        let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
-        let (mut settings, _) = Settings::merge(Sources { layers: &layers, env: &env, flags: &[] });
-        settings.auth_type = auth.map(str::to_owned);
-        match model_access(&env, &settings) {
-            Ok(it) => {
-                assert!(!format!("{it:?}").contains("canary"));
-                let kind = match it.kind {
-                    AccessKind::None => "none",
-                    AccessKind::ApiKey => "key",
-                    AccessKind::Gateway => "gateway",
-                };
-                let key = it.key.as_ref().map_or("-", |it| it.expose_secret());
-                let url = it.base_url.unwrap_or("-".to_owned());
-                format!(
-                    "{kind} {key} {url} {}{}",
-                    it.api_version.unwrap_or("-".to_owned()),
-                    [" ", " bearer"][usize::from(it.bearer)]
-                )
-                .trim()
-                .to_owned()
-            }
-            Err(it) => it.to_string(),
-        }
-    }
-
-    #[test]
-    fn what_cannot_work_counts_as_configured() {
-        let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
-        for (pairs, want) in [
-            (&[][..], false),
-            (&[("GEMINI_API_KEY", " ")], false),
-            (&[("GEMINI_API_KEY", "k")], true),
-            (&[("GEMINI_API_KEY", "k\u{1}")], true),
-            (&[("GOOGLE_GEMINI_BASE_URL", "nonsense")], true),
-        ] {
-            let env = Env::from_pairs(pairs.iter().copied());
-            let (settings, _) = Settings::merge(Sources { layers: &layers, env: &env, flags: &[] });
-            assert_eq!(is_configured(&env, &settings), want, "{env:?}");
-        }
-    }
-
-    #[test]
-    fn tells_what_is_configured() {
-        let url = "GOOGLE_GEMINI_BASE_URL";
-        for (env, auth, want) in [
-            (&[][..], None, "none - - -"),
-            (&[], Some("gemini-api-key"), "none - - -"),
-            (&[("GEMINI_API_KEY", " canary\n")], None, "key canary - -"),
-            (&[("GEMINI_API_KEY", " ")], None, "none - - -"),
-            (&[("GOOGLE_API_KEY", "g"), ("GEMINI_API_KEY", "k")], Some("oauth-personal"), "key k - -"),
-            (&[("GOOGLE_API_KEY", "g"), ("GEMINI_API_KEY", "")], None, "key g - -"),
-            (&[(url, "https://gw.example/a/")], None, "gateway - https://gw.example/a -"),
-            (&[(url, "http://localhost:80"), ("GEMINI_API_KEY", "k")], None, "gateway k http://localhost -"),
-            (&[(url, "http://[::1]:8/"), ("GEMINI_API_KEY", "k")], Some("api-key"), "key k http://[::1]:8 -"),
-            (&[("GEMINI_API_KEY", "k"), ("GEMINI_API_KEY_AUTH_MECHANISM", "bearer")], None, "key k - - bearer"),
-            (&[("GEMINI_API_KEY", "k"), ("GOOGLE_GENAI_API_VERSION", "v1")], None, "key k - v1"),
-        ] {
-            assert_eq!(check(env, auth), want, "{env:?}");
-        }
-    }
-
-    #[test]
-    fn says_what_is_wrong_without_the_secret() {
-        for (name, value, want) in [
-            (
-                "GOOGLE_GEMINI_BASE_URL",
-                "gw.example",
-                "invalid custom base URL: relative URL without a base; write https://host/path",
-            ),
-            (
-                "GOOGLE_GEMINI_BASE_URL",
-                "http://gw.example",
-                "http://gw.example: http is allowed for this machine only; use https",
-            ),
-            (
-                "GOOGLE_GEMINI_BASE_URL",
-                "http://127.0.0.1.evil.example",
-                "http://127.0.0.1.evil.example: http is allowed for this machine only; use https",
-            ),
-            (
-                "GOOGLE_GEMINI_BASE_URL",
-                "https://u:canary@gw.example",
-                "a base URL may not hold a user or password; use GEMINI_CLI_CUSTOM_HEADERS",
-            ),
-            ("GOOGLE_GEMINI_BASE_URL", "https://gw.example/?key=canary", "a base URL may not have a ? or # part"),
-            ("GOOGLE_GEMINI_BASE_URL", "file:///etc/passwd", "file: is not a scheme castor can use; use https"),
-            ("GEMINI_API_KEY", "can\nary", "the key has a character in it that no key has; copy it again"),
-            ("GOOGLE_GENAI_API_VERSION", "../v1", "\"../v1\" is not a version such as v1beta"),
-        ] {
-            assert_eq!(check(&[(name, value)], None), format!("{name}: {want}"));
-        }
-    }
-
-    #[test]
-    fn reads_custom_headers() {
-        for (text, want) in [
-            ("", ""),
-            ("A: b, C: d", "A=b|C=d"),
-            ("Accept: a, b,c ,X-Y:z:1", "Accept=a, b,c|X-Y=z:1"),
-            ("nothing, A: b", "A=b"),
-            ("A b: c, D:", "D="),
-            ("A: b\r\nEvil: x, C: d", "C=d"),
-            (": x, A: b", "A=b"),
-        ] {
-            let got: Vec<_> =
-                custom_headers(text).iter().map(|(name, it)| format!("{name}={}", it.expose_secret())).collect();
-            assert_eq!(got.join("|"), want, "{text:?}");
-        }
-    }
 }

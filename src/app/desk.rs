@@ -7,6 +7,7 @@ use crate::{
     world::{models::Generator, tools::ToolSettings},
 };
 
+#[derive(Clone)]
 pub struct Desk {
     pub session: SessionId,
     pub cwd: AbsPath,

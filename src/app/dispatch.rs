@@ -11,13 +11,13 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     app::{
-        requests,
+        auth, requests,
         state::{Asked, Asker, State},
     },
     base::{ids::PromptId, log::Answer},
     engine::step::Input,
     wire::{
-        acp::{self, permission},
+        acp::{self, permission, trace},
         jsonrpc::{
             error,
             frame::Frame,
@@ -35,7 +35,8 @@ pub type Handler = fn(&mut State, Ticket, Option<&RawValue>) -> Reply;
 /// Every method that a client may call.
 pub const METHODS: &[(&str, Handler)] = &[
     ("initialize", requests::initialize),
-    ("authenticate", requests::authenticate),
+    ("authenticate", auth::authenticate),
+    ("logout", auth::logout),
     ("session/new", requests::new_session),
     ("session/load", requests::load_session),
     ("session/resume", requests::resume_session),
@@ -84,6 +85,8 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
     };
     let about = Asker::Other;
     let ticket = state.requests.register(id, about);
+    let span = trace::read(params).map(|it| state.world.traces.begin(ticket, method, &it));
+    let _in_span = span.as_ref().map(tracing::Span::enter);
     let reply = match method {
         "initialize" => handler(state, ticket, params),
         _ if state.client.is_none() => {
@@ -106,6 +109,7 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
 
 /// The one answer to a request; a second one is dropped here.
 pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome: Result<&T, ErrorObjectOwned>) {
+    state.world.traces.end(ticket);
     let Some((id, _)) = state.requests.complete(ticket) else { return };
     state.say_lines(|lines| match outcome {
         Ok(result) => write::result(lines, &id, result),

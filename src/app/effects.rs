@@ -11,9 +11,10 @@ use std::{
 use futures_util::FutureExt;
 use tokio::{runtime::Runtime, sync::mpsc::Sender};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
-    app::{client::EditorFs, desk::Desk, event::Event},
+    app::{client::EditorFs, desk::Desk, event::Event, traces::Traces},
     base::{
         content::Part,
         fs::{BoxFuture, Fs},
@@ -42,6 +43,8 @@ pub struct World {
     pub store: Store,
     pub groups: Groups,
     pub tools: Tools,
+    /// Spans of the client's requests; tasks run in the one that is entered when they start.
+    pub traces: Traces,
     runtime: OnceLock<Runtime>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
@@ -54,7 +57,8 @@ impl World {
     pub fn new(store: Store, answers: Sender<Event>, requests: Sender<Event>) -> Self {
         let groups = Groups::default();
         let tools = tools::builtins(groups.clone()).into_iter().map(|it| (it.spec(), it)).collect();
-        Self { store, groups, tools, runtime: OnceLock::new(), answers, requests, running: BTreeMap::new() }
+        let (traces, runtime, running) = (Traces::default(), OnceLock::new(), BTreeMap::new());
+        Self { store, groups, tools, traces, runtime, answers, requests, running }
     }
 
     /// Starts what a session's engine wants done by the world.
@@ -131,7 +135,7 @@ impl World {
                 std::process::exit(1)
             })
         });
-        runtime.spawn(task);
+        runtime.spawn(task.in_current_span());
     }
 }
 
@@ -212,6 +216,7 @@ impl Sink for LoopSink<'_> {
 async fn generate(hand: Hand, request: ModelRequest) {
     let generator = hand.desk.generator.clone();
     let mut sink = LoopSink(&hand);
+    tracing::debug!("asks {}", request.model);
     // Cancelling drops the future, and with it the connection.
     let answer = hand.cancel.run_until_cancelled(hand.guard(generator.generate(request, &mut sink))).await;
     let Some(result) = answer else { return };

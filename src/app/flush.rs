@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     app::{
-        dispatch,
+        dispatch, sessions,
         state::{Asked, Live, Said, State},
     },
     base::{
@@ -112,6 +112,10 @@ fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect)
     let durable = matches!(effect, Effect::Run { durable: true, .. });
     let log = durable.then(|| log.sync_handle().ok()).flatten();
     let desk = Arc::clone(desk);
+    // Prompts of a session wait for each other: what starts now is of its oldest.
+    let span =
+        state.world.traces.any().then(|| state.prompts_of(id)).and_then(|it| state.world.traces.of(*it.first()?));
+    let _in_span = span.as_ref().map(tracing::Span::enter);
     state.world.start(&desk, effect_id, effect, log);
 }
 
@@ -120,11 +124,16 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
     if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
         state.world.sync(log);
     }
+    state.world.traces.end(ticket);
     let Some((request, _)) = state.requests.complete(ticket) else { return };
     match outcome {
         Outcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop)),
         Outcome::Failed { kind, why } => write::error(lines, &request, &error::failed(kind, &why)),
-        Outcome::AuthRequired(why) => write::error(lines, &request, &auth_required(&why)),
+        Outcome::AuthRequired(why) => {
+            write::error(lines, &request, &auth_required(&why));
+            // The user may log in elsewhere before the next prompt.
+            sessions::refit(state, id);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! app joins: the one loop that owns all state, and the command line.
 
 pub mod access;
+mod auth;
 pub mod cli;
 mod client;
 mod desk;
@@ -18,3 +19,4 @@ mod sessions;
 pub mod settings;
 mod state;
 mod stdio;
+mod traces;

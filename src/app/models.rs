@@ -1,13 +1,10 @@
 //! Which model a session talks to: scripted, demo or real, recorded or not. Shared by the sessions of the process.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use jsonrpsee::types::ErrorObjectOwned;
-use secrecy::ExposeSecret;
+use std::sync::Arc;
 
 use crate::{
     app::{
-        access::{self, AccessKind, ModelAccess},
+        access::{self, AccessKind, Given, ModelAccess},
         flush,
         options::{DEMO, Options},
         settings::Settings,
@@ -27,14 +24,17 @@ use crate::{
         secrets::Env,
     },
 };
+use jsonrpsee::types::ErrorObjectOwned;
 
 #[derive(Default)]
 pub struct Models {
+    /// Credentials of the client; they are gone with the process.
+    pub given: Given,
     http: Arc<Http>,
     /// One script for all sessions: it is read in the order of requests.
     script: Option<Arc<dyn Generator>>,
-    /// By how they are reached: connections are shared.
-    real: BTreeMap<String, Arc<dyn Generator>>,
+    /// The last one, for sessions that reach it in the same way.
+    real: Option<(ModelAccess, Arc<dyn Generator>)>,
 }
 
 impl Models {
@@ -53,19 +53,25 @@ impl Models {
         if model == DEMO {
             return recorded(options, Arc::new(Demo));
         }
-        let access = access::model_access(env, settings).map_err(|it| flush::auth_required(&it.to_string()))?;
+        let access =
+            access::model_access(env, settings, &self.given).map_err(|it| flush::auth_required(&it.to_string()))?;
         if access.kind == AccessKind::None {
             return Err(flush::auth_required(access.kind.missing()));
         }
-        // The environment does not change, so one way of access serves the whole process.
-        let key = format!("{:?} {:?} {:?}", access.kind, access.base_url, access.api_version);
-        if let Some(known) = self.real.get(&key) {
+        if let Some((_, known)) = self.real.as_ref().filter(|(it, _)| it.is_same(&access)) {
             return Ok(known.clone());
         }
-        let config = gemini_config(access);
+        let config = gemini_config(access.clone());
         let real = recorded(options, Arc::new(Gemini::new(config, self.http.clone())))?;
-        self.real.insert(key, real.clone());
+        self.real = Some((access, real.clone()));
         Ok(real)
+    }
+
+    /// Forgets what the client brought, and every model that is reached with credentials. Sessions that hold one go on
+    /// until they are refitted.
+    pub fn forget(&mut self) {
+        self.given = Given::default();
+        self.real = None;
     }
 
     fn scripted(&mut self, options: &Options) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {
@@ -88,12 +94,11 @@ impl Models {
 const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 
 fn gemini_config(access: ModelAccess) -> Config {
-    let headers = access.headers.iter().map(|(name, value)| (name.clone(), value.expose_secret().to_owned()));
     Config {
         base_url: access.base_url.unwrap_or_else(|| GEMINI_URL.to_owned()),
         api_version: access.api_version.unwrap_or_else(|| "v1beta".to_owned()),
         bearer: access.bearer,
-        headers: headers.collect(),
+        headers: access.headers,
         key: access.key.unwrap_or_default(),
     }
 }

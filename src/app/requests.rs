@@ -35,14 +35,13 @@ use crate::{
 const PAGE: usize = 100;
 
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
-    state.client = Some(initialize::read(params).map_err(|it| error::invalid_params(&it))?);
-    done(&initialize::response())
-}
-
-pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
-    let method = initialize::read_authenticate(params).map_err(|it| error::invalid_params(&it))?;
-    sessions::check_access(state, &method)?;
-    done(&json!({}))
+    let client = initialize::read(params).map_err(|it| error::invalid_params(&it))?;
+    // What the client starts in a terminal has its own environment: it must find the same home.
+    let command = std::env::current_exe().map_or("castor".to_owned(), |it| it.display().to_string());
+    let login = initialize::Login { command, home: state.env.get("CASTOR_HOME").map(str::to_owned) };
+    let response = initialize::response(&client, &login);
+    state.client = Some(client);
+    done(&response)
 }
 
 pub fn new_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {

@@ -6,7 +6,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        access::{self, AccessKind},
+        access::{self, AccessKind, Given},
         desk::Desk,
         flush,
         options::Options,
@@ -39,6 +39,7 @@ use crate::{
     },
     world::{
         disk,
+        models::refused::Refused,
         secrets::Env,
         store::{Log, StoreError},
         workspace::{
@@ -135,21 +136,39 @@ pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), Error
     allow_mode(mode, &trust, &settings)
 }
 
-/// Whether an auth method would let a session begin.
+/// Whether sessions would begin with what the client brought.
 ///
 /// # Errors
 /// -32000 with what is missing.
-pub fn check_access(state: &State, method: &str) -> Result<(), ErrorObjectOwned> {
+pub fn check_access(state: &State, given: &Given) -> Result<(), ErrorObjectOwned> {
     let cwd = AbsPath::new("/").unwrap_or_else(|| state.world.store.home().clone());
     let (_, settings) = look(&state.options, &state.env, &cwd);
-    let wanted = match method {
-        "gateway" => AccessKind::Gateway,
-        _ => AccessKind::ApiKey,
-    };
-    let access = access::model_access(&state.env, &settings).map_err(|it| flush::auth_required(&it.to_string()))?;
+    let wanted = given.method.unwrap_or(AccessKind::ApiKey);
+    let access = access::model_access(&state.env, &settings, given);
+    let access = access.map_err(|it| flush::auth_required(&it.to_string()))?;
     match access.kind == wanted || state.options.needs_no_access() {
         true => Ok(()),
         false => Err(flush::auth_required(wanted.missing())),
+    }
+}
+
+/// Credentials changed: from its next request on, each session reaches its model with the new ones.
+pub fn refit_all(state: &mut State) {
+    let ids: Vec<SessionId> = state.sessions.keys().cloned().collect();
+    for id in &ids {
+        refit(state, id);
+    }
+}
+
+/// Looks again how a session's model is reached. Without access each of its requests fails, with what is missing.
+pub fn refit(state: &mut State, id: &SessionId) {
+    let Some(live) = state.sessions.get(id) else { return };
+    let (_, settings) = look(&state.options, &state.env, &live.desk.cwd);
+    let model = live.session.record().model.clone();
+    let generator = state.models.generator(&state.options, &state.env, &settings, &model);
+    let generator = generator.unwrap_or_else(|it| Arc::new(Refused { why: it.message().to_owned() }));
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.desk = Arc::new(Desk { generator, ..Desk::clone(&live.desk) });
     }
 }
 

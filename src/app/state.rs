@@ -149,6 +149,7 @@ impl State {
         self.outbox.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
+            self.world.traces.end(ticket);
             if let Some((request, _)) = self.requests.complete(ticket) {
                 self.say_lines(|lines| write::error(lines, &request, &error::failed("log", why)));
             }

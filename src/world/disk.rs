@@ -16,6 +16,8 @@ use crate::base::{
 
 /// How many links a path may have on its way before it counts as a loop.
 const MAX_LINKS: usize = 40;
+/// Longest file of secrets that is read, in bytes.
+const MAX_PRIVATE: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
@@ -189,6 +191,55 @@ fn open_private(path: &AbsPath, options: &mut OpenOptions) -> io::Result<File> {
             options.open(path)
         }
         other => other,
+    }
+}
+
+/// A file that holds secrets, bounded: refused where others than its owner can read it.
+pub fn read_private(path: &AbsPath) -> io::Result<Vec<u8>> {
+    // Opening a pipe would block; what is looked at after that is what was opened.
+    must_be_file(fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    let meta = must_be_file(file.metadata()?)?;
+    if mode_of(&meta) & 0o077 != 0 {
+        let why = format!("others can read it; run: chmod 600 '{path}'");
+        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+    }
+    let mut res = Vec::new();
+    file.take(MAX_PRIVATE).read_to_end(&mut res)?;
+    Ok(res)
+}
+
+/// Replaces or creates a file for its owner alone, in one step and for good; a folder that is missing is made private.
+/// A link is replaced, not followed: what it points to may be anybody's.
+pub fn write_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+    let parent = path.parent().ok_or(ErrorKind::IsADirectory)?;
+    create_private_dir(&parent)?;
+    if mode_of(&fs::metadata(&parent)?) & 0o022 != 0 {
+        let why = format!("others can put their own files into this folder; run: chmod 700 '{parent}'");
+        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+    }
+    // 0600 from the start, by tempfile's own default.
+    let mut file = tempfile::Builder::new().prefix(".castor-").tempfile_in(parent.as_path() as &Path)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Permission bits; elsewhere than on Unix files are private by their folder.
+fn mode_of(_meta: &Metadata) -> u32 {
+    #[cfg(unix)]
+    return std::os::unix::fs::PermissionsExt::mode(&_meta.permissions());
+    #[cfg(not(unix))]
+    0o600
+}
+
+/// Removes a file; whether it was there.
+pub fn remove(path: &AbsPath) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(it) if it.kind() == ErrorKind::NotFound => Ok(false),
+        Err(it) => Err(it),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The hand that reads secrets: the process environment, taken once, and what of it children may see.
 #![allow(clippy::disallowed_methods)]
 
+pub mod credentials;
+
 use std::{collections::BTreeMap, fmt};
 
 /// What a child may see by name alone. A trailing `*` stands for any rest.

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
-use crate::app::cli::config::ConfigArgs;
+use crate::app::cli::{auth::AuthArgs, config::ConfigArgs};
 
 /// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
 pub const EXIT_INPUT: u8 = 42;
@@ -16,6 +16,7 @@ Examples:
   castor run \"what does this crate do?\"   one prompt, answer on stdout
   git diff | castor run \"review this\"     stdin goes before the prompt
   castor run --resume latest \"and now?\"   go on with the last session of this folder
+  castor auth login                      store an API key
   castor config explain model.name       who sets a key, and to what";
 const RUN_EXIT_CODES: &str = "\
 Exit codes:
@@ -32,11 +33,28 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Serve an editor: JSON-RPC on stdin and stdout, until stdin closes
-    Acp(AgentArgs),
+    Acp(AcpArgs),
     /// Send one prompt to an agent and print the answer
     Run(RunArgs),
+    /// Store, remove or look at the API key
+    Auth(AuthArgs),
     /// Look at the configuration
     Config(ConfigArgs),
+}
+
+/// Clients that log in by a terminal append `auth login` to the command line that they know.
+#[derive(Args, Clone, Debug, Default)]
+pub struct AcpArgs {
+    #[command(flatten)]
+    pub agent_args: AgentArgs,
+    #[command(subcommand)]
+    pub instead: Option<AcpVerb>,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum AcpVerb {
+    /// Store, remove or look at the API key, and do not serve
+    Auth(AuthArgs),
 }
 
 /// What the agent itself takes; `run` passes it through.
@@ -185,6 +203,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     use super::{ApprovalMode, Cli, OutputFormat, Verb};
+    use crate::app::cli::auth::AuthVerb;
 
     fn run(line: &str) -> Result<super::RunArgs, clap::Error> {
         match Cli::try_parse_from(["castor", "run"].into_iter().chain(line.split_whitespace()))?.verb {
@@ -220,11 +239,26 @@ mod tests {
     }
 
     #[test]
+    fn auth_verbs_stand_alone_and_behind_the_agents_flags() {
+        for line in ["auth login --key-stdin", "acp auth login --key-stdin", "acp -m x --fake-responses f auth login"] {
+            let verb = Cli::try_parse_from(["castor"].into_iter().chain(line.split(' '))).unwrap().verb;
+            let auth = match verb {
+                Verb::Auth(it) => it,
+                Verb::Acp(super::AcpArgs { instead: Some(super::AcpVerb::Auth(it)), .. }) => it,
+                other => panic!("{other:?}"),
+            };
+            let key_stdin = line.ends_with("stdin");
+            assert!(matches!(auth.verb, AuthVerb::Login { key_stdin: it } if it == key_stdin), "{line}");
+        }
+        assert!(Cli::try_parse_from(["castor", "auth", "login", "a-key"]).is_err(), "never from argv");
+    }
+
+    #[test]
     fn flags_survive_the_way_to_the_child() {
         let args = run("x -m=-odd --approval-mode yolo --fake-responses-non-strict f").unwrap().agent_args;
         let argv = ["castor".into(), "acp".into()].into_iter().chain(args.to_flags());
         match Cli::try_parse_from(argv).unwrap().verb {
-            Verb::Acp(parsed) => assert_eq!(parsed, args),
+            Verb::Acp(parsed) => assert_eq!(parsed.agent_args, args),
             other => panic!("{other:?}"),
         }
     }

@@ -1,6 +1,7 @@
 //! The command line: one table of verbs over the agent and its companion.
 
 pub mod args;
+pub mod auth;
 pub mod config;
 pub mod run;
 
@@ -10,7 +11,7 @@ use crate::{
     app::{
         access,
         cli::{
-            args::{AgentArgs, EXIT_INPUT, Verb},
+            args::{AcpArgs, AcpVerb, AgentArgs, EXIT_INPUT, Verb},
             run::RunContext,
         },
         options::{Options, Script},
@@ -27,9 +28,13 @@ pub fn main() -> ExitCode {
         Err(code) => return code,
     };
     match cli.verb {
+        Verb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(args)), .. }) | Verb::Auth(args) => with_cwd(|cwd| {
+            let streams = &mut auth::Streams::of_process();
+            ExitCode::from(auth::run(&args, &Env::from_process(), &cwd, streams))
+        }),
         Verb::Acp(args) => {
             trace();
-            serve::serve(options(args), Env::from_process())
+            serve::serve(options(args.agent_args), Env::from_process())
         }
         Verb::Run(args) => with_cwd(|cwd| {
             let env = Env::from_process();

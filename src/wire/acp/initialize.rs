@@ -3,13 +3,13 @@
 use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
-        AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId, AuthenticateRequest, Implementation,
-        InitializeRequest, InitializeResponse, PromptCapabilities, SessionAdditionalDirectoriesCapabilities,
-        SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities, SessionListCapabilities,
-        SessionResumeCapabilities,
+        AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId, AuthMethodTerminal,
+        AuthenticateRequest, Implementation, InitializeRequest, InitializeResponse, LogoutCapabilities,
+        PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
+        SessionDeleteCapabilities, SessionListCapabilities, SessionResumeCapabilities,
     },
 };
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 /// What the client told us of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,10 @@ pub struct Client {
     pub notices: bool,
     /// Wants each AgentEvent as `_castor/session/event`.
     pub wants_events: bool,
+    /// Can start castor again in a terminal, for a login.
+    pub terminal_auth: bool,
+    /// The same, told in the way from before it was standard.
+    pub old_terminal_auth: bool,
 }
 
 /// Reads the params of initialize.
@@ -45,11 +49,22 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         notices: session.is_some_and(|it| it.notices.is_some()),
         headless: flag("interactive") == Some(false),
         wants_events: flag("events") == Some(true),
+        terminal_auth: caps.auth.terminal,
+        old_terminal_auth: caps.meta.as_ref().and_then(|it| it.get(OLD_TERMINAL_AUTH)) == Some(&Value::Bool(true)),
     })
 }
 
+/// How a client logs its user in by a command.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// castor's own binary.
+    pub command: String,
+    /// `CASTOR_HOME`, where that is set.
+    pub home: Option<String>,
+}
+
 /// The answer to initialize: version 1 whatever was asked, since it is the only one we speak.
-pub fn response() -> InitializeResponse {
+pub fn response(client: &Client, login: &Login) -> InitializeResponse {
     let sessions = SessionCapabilities::new()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
@@ -59,42 +74,103 @@ pub fn response() -> InitializeResponse {
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).audio(true).embedded_context(true))
-        .session_capabilities(sessions);
+        .session_capabilities(sessions)
+        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()));
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
-        .auth_methods(auth_methods())
+        .auth_methods(offered(client, login))
         .agent_info(Implementation::new("castor", env!("CARGO_PKG_VERSION")).title("castor".to_owned()))
 }
 
-/// The ways to authenticate, as plain agent methods, in the order clients should offer them.
-pub const AUTH_METHODS: &[(&str, &str, &str)] = &[
-    ("gemini-api-key", "Gemini API key", "Uses GEMINI_API_KEY from the environment castor is started with"),
-    ("gateway", "AI API gateway", "Uses GOOGLE_GEMINI_BASE_URL and GEMINI_CLI_CUSTOM_HEADERS from the environment"),
-];
+pub const API_KEY: &str = "gemini-api-key";
+pub const GATEWAY: &str = "gateway";
+const TERMINAL: &str = "terminal-login";
+/// Where clients and agents spoke of terminal logins before there was `auth.terminal`.
+const OLD_TERMINAL_AUTH: &str = "terminal-auth";
+/// What is appended to castor's command line, or is the whole of it.
+const LOGIN_ARGS: [&str; 2] = ["auth", "login"];
 
-/// As advertised; also the data of an auth_required error.
-pub fn auth_methods() -> Vec<AuthMethod> {
-    let method = |(id, name, description): &(&'static str, &'static str, &'static str)| {
-        let it = AuthMethodAgent::new(AuthMethodId::new(*id), (*name).to_owned());
-        AuthMethod::Agent(it.description((*description).to_owned()))
-    };
-    AUTH_METHODS.iter().map(method).collect()
+/// A way to authenticate that needs nothing but a request.
+struct Plain {
+    id: &'static str,
+    name: &'static str,
+    description: &'static str,
+    /// What `_meta` may bring, in the words of Gemini CLI: by these clients know that they may ask for it.
+    meta: fn() -> Value,
 }
 
-/// Reads the method id of authenticate.
+/// In the order clients should offer them.
+const PLAIN: &[Plain] = &[
+    Plain {
+        id: API_KEY,
+        name: "Gemini API key",
+        description: "Uses GEMINI_API_KEY from the environment castor is started with, or the key of `castor auth login`",
+        meta: || json!({ "api-key": { "provider": "google" } }),
+    },
+    Plain {
+        id: GATEWAY,
+        name: "AI API gateway",
+        description: "Uses GOOGLE_GEMINI_BASE_URL and GEMINI_CLI_CUSTOM_HEADERS from the environment",
+        meta: || json!({ "gateway": { "protocol": "google", "restartRequired": "false" } }),
+    },
+];
+
+/// The plain agent methods: always there, and the data of an auth_required error.
+pub fn auth_methods() -> Vec<AuthMethod> {
+    PLAIN.iter().map(|it| plain(it, None)).collect()
+}
+
+fn plain(it: &Plain, login: Option<&Login>) -> AuthMethod {
+    let mut meta = (it.meta)();
+    if let (Some(fields), Some(login)) = (meta.as_object_mut(), login) {
+        fields.insert(OLD_TERMINAL_AUTH.to_owned(), old_login(login));
+    }
+    let res = AuthMethodAgent::new(AuthMethodId::new(it.id), it.name.to_owned());
+    AuthMethod::Agent(res.description(it.description.to_owned()).meta(meta.as_object().cloned()))
+}
+
+/// The whole command, for the client knows only this; not its environment either.
+fn old_login(login: &Login) -> Value {
+    let env: Map<String, Value> = login.home.iter().map(|it| ("CASTOR_HOME".to_owned(), json!(it))).collect();
+    json!({ "label": "castor auth login", "command": login.command, "args": LOGIN_ARGS, "env": env })
+}
+
+/// As advertised. A terminal login stands last: clients that take the first method can always do that one.
+fn offered(client: &Client, login: &Login) -> Vec<AuthMethod> {
+    let old = |it: &Plain| Some(login).filter(|_| client.old_terminal_auth && it.id == API_KEY);
+    let mut res: Vec<AuthMethod> = PLAIN.iter().map(|it| plain(it, old(it))).collect();
+    if client.terminal_auth {
+        let it = AuthMethodTerminal::new(AuthMethodId::new(TERMINAL), "Log in in a terminal".to_owned());
+        let it = it.description("Asks for a Gemini API key and stores it".to_owned());
+        res.push(AuthMethod::Terminal(it.args(LOGIN_ARGS.map(str::to_owned).to_vec())));
+    }
+    res
+}
+
+/// What a client asks for with authenticate.
+pub struct Authenticate {
+    /// [`API_KEY`] or [`GATEWAY`].
+    pub method: &'static str,
+    /// May hold secrets.
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// Reads the params of authenticate.
 ///
 /// # Errors
 /// See [`super::params`]; also for a method that was not advertised.
-pub fn read_authenticate(params: Option<&RawValue>) -> Result<String, String> {
+pub fn read_authenticate(params: Option<&RawValue>) -> Result<Authenticate, String> {
     let request: AuthenticateRequest = super::params(params)?;
     let id = request.method_id.to_string();
-    // An older name of the same method, which some clients still send.
-    let id = if id == "api-key" { "gemini-api-key".to_owned() } else { id };
-    match AUTH_METHODS.iter().any(|(it, ..)| *it == id) {
-        true => Ok(id),
-        false => {
-            let known: Vec<&str> = AUTH_METHODS.iter().map(|(it, ..)| *it).collect();
-            Err(format!("unknown auth method {id:?}; known: {}", known.join(", ")))
+    let method = match id.as_str() {
+        // An older name of the same method, which some clients still send; and clients should not ask for a terminal
+        // method, but what one stored is a key.
+        API_KEY | "api-key" | TERMINAL => API_KEY,
+        GATEWAY => GATEWAY,
+        _ => {
+            let known: Vec<&str> = PLAIN.iter().map(|it| it.id).collect();
+            return Err(format!("unknown auth method {id:?}; known: {}", known.join(", ")));
         }
-    }
+    };
+    Ok(Authenticate { method, meta: request.meta })
 }

@@ -6,6 +6,7 @@ pub mod options;
 pub mod permission;
 pub mod session;
 pub mod tool_calls;
+pub mod trace;
 pub mod updates;
 
 use serde::de::DeserializeOwned;

@@ -63,7 +63,7 @@ pub struct Config {
     /// Sends the key as `Authorization: Bearer` instead of `x-goog-api-key`.
     pub bearer: bool,
     /// Sent with each request; they replace ours of the same name.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, SecretString)>,
 }
 
 #[derive(Debug)]
@@ -137,7 +137,8 @@ impl Gemini {
             res.insert(name, value);
         }
         for (name, value) in &self.config.headers {
-            let pair = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
+            let pair =
+                HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value.expose_secret()).ok());
             let (name, mut value) = pair.ok_or_else(|| {
                 Failure::new(FailureKind::Auth, format!("The custom header {name:?} or its value cannot be sent."))
             })?;
@@ -150,7 +151,7 @@ impl Gemini {
     /// Makes a failure fit to be shown: one line, of bounded length, without what servers like to repeat of us.
     fn shown(&self, failure: Failure) -> Failure {
         let mut message = failure.message;
-        let values = self.config.headers.iter().map(|(_, value)| value.as_str());
+        let values = self.config.headers.iter().map(|(_, value)| value.expose_secret());
         for secret in values.chain([self.config.key.expose_secret()]) {
             if secret.len() >= MIN_SECRET {
                 message = message.replace(secret, "[hidden]");

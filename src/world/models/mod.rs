@@ -3,6 +3,7 @@
 pub mod demo;
 pub mod gemini;
 pub mod recording;
+pub mod refused;
 pub mod script;
 
 use crate::base::{

@@ -167,8 +167,7 @@ async fn bearer_and_headers() {
     let server = Server::new().await;
     let mut model = server.model();
     model.config.bearer = true;
-    model.config.headers =
-        vec![("X-Team".to_owned(), "ducks".to_owned()), ("user-agent".to_owned(), "duck/1".to_owned())];
+    model.config.headers = vec![("X-Team".to_owned(), "ducks".into()), ("user-agent".to_owned(), "duck/1".into())];
     let mut got = Got::default();
     let serve = async {
         let (mut it, request) = server.accept().await;
@@ -418,7 +417,7 @@ async fn nobody_there_and_bad_settings() {
     broken.config.key = format!("{KEY}\n").into();
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
     let mut broken = model(&base, Http::IDLE);
-    broken.config.headers = vec![("a b".to_owned(), KEY.to_owned())];
+    broken.config.headers = vec![("a b".to_owned(), KEY.into())];
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
 }
 

@@ -1,0 +1,42 @@
+//! The handlers of authenticate and logout.
+
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    app::{
+        access::AccessKind,
+        dispatch::{Reply, done},
+        sessions,
+        state::State,
+    },
+    wire::{
+        acp::initialize,
+        jsonrpc::{error, queue::Ticket},
+    },
+    world::secrets::credentials,
+};
+
+/// Takes what the client brings, if sessions can begin with it; what is stored is read again, for a login in a terminal
+/// may have come before.
+pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let asked = initialize::read_authenticate(params).map_err(|it| error::invalid_params(&it))?;
+    let method = match asked.method {
+        initialize::GATEWAY => AccessKind::Gateway,
+        _ => AccessKind::ApiKey,
+    };
+    let given = state.models.given.after(method, asked.meta.as_ref()).map_err(|it| error::invalid_params(&it))?;
+    sessions::check_access(state, &given)?;
+    state.models.given = given;
+    sessions::refit_all(state);
+    done(&json!({}))
+}
+
+/// Forgets every credential but the environment's, which is not ours to forget. Model calls that are under way end as
+/// they would; the next one of a session that has no access any more fails with -32000.
+pub fn logout(state: &mut State, _: Ticket, _: Option<&RawValue>) -> Reply {
+    state.models.forget();
+    let forgotten = credentials::forget(state.world.store.home());
+    sessions::refit_all(state);
+    forgotten.map_err(|it| error::internal(&format!("the stored key could not be removed: {it}")))?;
+    done(&json!({}))
+}

@@ -1,0 +1,150 @@
+//! `castor auth`: stores, forgets and looks at the API key. Keys come from a terminal or a pipe, never from argv.
+
+mod hidden;
+mod status;
+
+use std::io::{self, IsTerminal, Read, Write};
+
+use clap::{Args, Subcommand};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{
+    app::access::check_key,
+    base::path::AbsPath,
+    world::{
+        secrets::{Env, credentials},
+        workspace,
+    },
+};
+
+/// Gemini CLI's exit code for whatever keeps a user from being signed in.
+const EXIT_AUTH: u8 = 41;
+/// More than any key has, in bytes.
+const MAX_KEY: u64 = 16 << 10;
+/// Of shorter keys not even the end is shown.
+const MIN_SHOWN: usize = 16;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0 done; for status: a model can be reached   41 not signed in   42 bad input";
+
+/// Acts on the stored key.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXIT_CODES)]
+pub struct AuthArgs {
+    #[command(subcommand)]
+    pub verb: AuthVerb,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum AuthVerb {
+    /// Asks for a Gemini API key, without showing it, and stores it for you alone
+    Login {
+        /// Read the key from stdin: `pass show gemini | castor auth login --key-stdin`
+        #[arg(long)]
+        key_stdin: bool,
+    },
+    /// Removes the stored key
+    Logout,
+    /// Says for each way to sign in what is configured, and where
+    Status {
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What the verbs read and write.
+pub struct Streams<'a> {
+    pub stdin: Box<dyn Read + 'a>,
+    /// Whether somebody can be asked.
+    pub is_terminal: bool,
+    pub out: Box<dyn Write + 'a>,
+    pub err: Box<dyn Write + 'a>,
+}
+
+impl Streams<'static> {
+    pub fn of_process() -> Self {
+        let is_terminal = io::stdin().is_terminal();
+        Self { stdin: Box::new(io::stdin()), is_terminal, out: Box::new(io::stdout()), err: Box::new(io::stderr()) }
+    }
+}
+
+/// Returns the exit code.
+pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> u8 {
+    let Some(home) = workspace::castor_home(env) else {
+        _ = writeln!(streams.err, "castor: neither CASTOR_HOME nor HOME is set to an absolute path");
+        return EXIT_AUTH;
+    };
+    let done = match args.verb {
+        AuthVerb::Login { key_stdin } => login(key_stdin, env, &home, streams),
+        AuthVerb::Logout => logout(env, &home, streams),
+        AuthVerb::Status { json } => status::status(json, env, cwd, streams),
+    };
+    match done {
+        Ok(code) => code,
+        Err(why) => {
+            _ = writeln!(streams.err, "castor: {why}");
+            EXIT_AUTH
+        }
+    }
+}
+
+fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
+    let key = match (key_stdin, streams.is_terminal) {
+        (true, _) => piped(streams)?,
+        (false, true) => asked(streams)?,
+        (false, false) => return Err("stdin is no terminal; pipe the key and add --key-stdin".to_owned()),
+    };
+    let key =
+        check_key(key.expose_secret())?.ok_or("no key was given; get one at https://aistudio.google.com/apikey")?;
+    credentials::save(home, &key).map_err(|it| it.to_string())?;
+    // A closed stdout is no reason to complain.
+    _ = writeln!(streams.out, "Stored the key{} in {}.", end_of(&key), credentials::place(home));
+    if let Some((name, _)) = env.first(VARIABLES) {
+        _ = writeln!(streams.out, "Note: {name} is set in this environment and goes before it.");
+    }
+    Ok(0)
+}
+
+const VARIABLES: &[&str] = &["GEMINI_API_KEY", "GOOGLE_API_KEY"];
+
+fn piped(streams: &mut Streams<'_>) -> Result<SecretString, String> {
+    let mut text = String::new();
+    let read = (&mut streams.stdin).take(MAX_KEY).read_to_string(&mut text);
+    read.map_err(|it| format!("the key could not be read from stdin: {it}"))?;
+    Ok(text.into())
+}
+
+fn asked(streams: &mut Streams<'_>) -> Result<SecretString, String> {
+    let Streams { stdin, err, .. } = streams;
+    let line = hidden::read_line(stdin, err, "Gemini API key (it is not shown): ");
+    let line = line.map_err(|it| format!("the key could not be read: {it}"))?;
+    line.ok_or_else(|| "cancelled; nothing was stored".to_owned())
+}
+
+fn logout(env: &Env, home: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
+    let place = credentials::place(home);
+    let text = match credentials::forget(home).map_err(|it| it.to_string())? {
+        true => format!("Removed the key from {place}."),
+        false => format!("No key was stored in {place}."),
+    };
+    _ = writeln!(streams.out, "{text}");
+    if let Some((name, _)) = env.first(VARIABLES) {
+        _ = writeln!(streams.out, "Note: {name} is still set in this environment.");
+    }
+    Ok(0)
+}
+
+/// ` that ends in 1234`, for people who have several.
+fn end_of(key: &SecretString) -> String {
+    last_four(key).map_or(String::new(), |it| format!(" that ends in {it}"))
+}
+
+fn last_four(key: &SecretString) -> Option<&str> {
+    let key = key.expose_secret();
+    key.get(key.len().checked_sub(4)?..).filter(|_| key.len() >= MIN_SHOWN)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! `castor auth status`: each way to sign in, whether it is configured, and by what.
+
+use serde_json::{Value, json};
+
+use super::{EXIT_AUTH, Streams, last_four};
+use crate::{
+    app::{
+        access::{self, AccessError, AccessKind, Given, ModelAccess, Origin},
+        options::Options,
+        sessions,
+        settings::Settings,
+    },
+    base::path::AbsPath,
+    world::{
+        secrets::{Env, credentials},
+        workspace,
+    },
+};
+
+/// The ways, by the ids that clients know them by.
+const METHODS: &[(&str, AccessKind)] = &[("gemini-api-key", AccessKind::ApiKey), ("gateway", AccessKind::Gateway)];
+
+/// One way to sign in, ready to be said.
+struct Row {
+    id: &'static str,
+    configured: bool,
+    /// The one that sessions in this folder use.
+    active: bool,
+    /// `environment`, `stored` or `none`.
+    source: &'static str,
+    /// The variable or the place.
+    place: Option<String>,
+    /// The end of the key.
+    ends: Option<String>,
+}
+
+pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
+    let (_, settings) = sessions::look(&Options::default(), env, cwd);
+    let rows = rows(env, &settings).map_err(|it| it.to_string())?;
+    let text = if as_json { format!("{}\n", as_value(&rows)) } else { as_text(&rows) };
+    // A closed stdout is no reason to complain.
+    _ = streams.out.write_all(text.as_bytes());
+    Ok(if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH })
+}
+
+fn rows(env: &Env, settings: &Settings) -> Result<Vec<Row>, AccessError> {
+    let active = access::model_access(env, settings, &Given::default())?.kind;
+    let row = |(id, kind): &(&'static str, AccessKind)| {
+        let chosen = Given { method: Some(*kind), ..Given::default() };
+        let it = access::model_access(env, settings, &chosen)?;
+        Ok(row(id, *kind, active == *kind, &it, env))
+    };
+    METHODS.iter().map(row).collect()
+}
+
+fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: &Env) -> Row {
+    let configured = it.kind == kind;
+    let home = workspace::castor_home(env);
+    let (source, place) = match (configured, kind, it.key_from) {
+        (false, ..) => ("none", None),
+        (_, AccessKind::Gateway, _) => ("environment", Some(access::BASE_URL.to_owned())),
+        (_, _, Some(Origin::Variable(name))) => ("environment", Some(name.to_owned())),
+        _ => ("stored", home.map(|it| credentials::place(&it))),
+    };
+    let ends = it.key.as_ref().filter(|_| configured).and_then(last_four).map(str::to_owned);
+    Row { id, configured, active, source, place, ends }
+}
+
+fn as_text(rows: &[Row]) -> String {
+    let line = |it: &Row| {
+        let mut res = format!("{:<16}", it.id);
+        match (&it.place, it.source) {
+            (Some(name), "environment") => res += &format!("{name} in the environment"),
+            (Some(place), _) => res += place,
+            (None, _) => res += "not configured",
+        }
+        if let Some(ends) = &it.ends {
+            res += &format!(", the key ends in {ends}");
+        }
+        res + if it.active { " (in use)\n" } else { "\n" }
+    };
+    let mut res: String = rows.iter().map(line).collect();
+    if !rows.iter().any(|it| it.active) {
+        res += &format!("\n{}\n", AccessKind::None.missing());
+    }
+    res
+}
+
+fn as_value(rows: &[Row]) -> Value {
+    let active = rows.iter().find(|it| it.active).map(|it| it.id);
+    let method = |it: &Row| json!({ "id": it.id, "configured": it.configured, "source": it.source, "place": it.place, "keyEndsIn": it.ends });
+    json!({ "active": active, "methods": rows.iter().map(method).collect::<Vec<_>>() })
+}

@@ -1,0 +1,108 @@
+//! The verbs in an empty home, with pipes.
+
+use clap::Parser;
+
+use super::{AuthArgs, Streams, run};
+use crate::{
+    base::path::AbsPath,
+    world::{disk, secrets::Env},
+};
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: AuthArgs,
+}
+
+struct Home {
+    _dir: tempfile::TempDir,
+    path: AbsPath,
+    vars: Vec<(&'static str, &'static str)>,
+}
+
+impl Home {
+    fn new(vars: &[(&'static str, &'static str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = disk::real_path(&AbsPath::new(dir.path()).unwrap()).unwrap();
+        Self { _dir: dir, path, vars: vars.to_vec() }
+    }
+
+    /// Exit code, stdout and stderr, with `$HOME` for the folder.
+    fn auth(&self, line: &str, stdin: &str) -> String {
+        let args =
+            Line::try_parse_from(["auth"].into_iter().chain(line.split(' '))).unwrap_or_else(|it| panic!("{it}"));
+        let home = self.path.to_string();
+        let env = Env::from_pairs(self.vars.iter().copied().chain([("HOME", home.as_str())]));
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut streams = Streams {
+            stdin: Box::new(stdin.as_bytes()),
+            is_terminal: false,
+            out: Box::new(&mut out),
+            err: Box::new(&mut err),
+        };
+        let code = run(&args.args, &env, &self.path, &mut streams);
+        drop(streams);
+        let all = format!("{code} {}{}", String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());
+        assert!(!all.contains("canary"), "{all}");
+        all.replace(&home, "$HOME").trim_end().to_owned()
+    }
+}
+
+const NOTHING: &str = "41 gemini-api-key  not configured\ngateway         not configured\n\nNo API key: run `castor auth \
+                       login`, or set GEMINI_API_KEY where castor is started. `castor acp --model demo` works without one.";
+
+#[test]
+fn login_status_logout() {
+    let home = Home::new(&[]);
+    assert_eq!(home.auth("status", ""), NOTHING);
+    let stored = home.auth("login --key-stdin", " canary-canary-1234\n");
+    assert_eq!(stored, "0 Stored the key that ends in 1234 in $HOME/.castor/credentials.json.");
+    let status = "0 gemini-api-key  $HOME/.castor/credentials.json, the key ends in 1234 (in use)\n\
+                  gateway         not configured";
+    assert_eq!(home.auth("status", ""), status);
+    let json = r#"0 {"active":"gemini-api-key","methods":[{"id":"gemini-api-key","configured":true,"source":"stored","place":"$HOME/.castor/credentials.json","keyEndsIn":"1234"},{"id":"gateway","configured":false,"source":"none","place":null,"keyEndsIn":null}]}"#;
+    assert_eq!(home.auth("status --json", ""), json);
+    assert_eq!(home.auth("logout", ""), "0 Removed the key from $HOME/.castor/credentials.json.");
+    assert_eq!(home.auth("logout", ""), "0 No key was stored in $HOME/.castor/credentials.json.");
+    assert_eq!(home.auth("status", ""), NOTHING);
+}
+
+#[test]
+fn says_which_variable_is_in_the_way() {
+    let home =
+        Home::new(&[("GOOGLE_API_KEY", "canary-from-env-9876"), ("GOOGLE_GEMINI_BASE_URL", "https://gw.example")]);
+    let stored = "0 Stored the key in $HOME/.castor/credentials.json.\n\
+                  Note: GOOGLE_API_KEY is set in this environment and goes before it.";
+    assert_eq!(home.auth("login --key-stdin", "canary"), stored, "nothing of a short key is shown");
+    let status = "0 gemini-api-key  GOOGLE_API_KEY in the environment, the key ends in 9876\n\
+                  gateway         GOOGLE_GEMINI_BASE_URL in the environment, the key ends in 9876 (in use)";
+    assert_eq!(home.auth("status", ""), status);
+    let out = "0 Removed the key from $HOME/.castor/credentials.json.\n\
+               Note: GOOGLE_API_KEY is still set in this environment.";
+    assert_eq!(home.auth("logout", ""), out);
+}
+
+#[test]
+fn refuses_what_is_no_key() {
+    let home = Home::new(&[]);
+    let none = "41 castor: no key was given; get one at https://aistudio.google.com/apikey";
+    assert_eq!(home.auth("login --key-stdin", " \n"), none);
+    let odd = "41 castor: the key has a character in it that no key has; copy it again";
+    assert_eq!(home.auth("login --key-stdin", "canary\ncanary\n"), odd);
+    assert_eq!(home.auth("login", "canary"), "41 castor: stdin is no terminal; pipe the key and add --key-stdin");
+    assert_eq!(home.auth("status", ""), NOTHING);
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new(&[]);
+    home.auth("login --key-stdin", "canary-canary-1234");
+    let file = home.path.join(".castor/credentials.json");
+    std::fs::set_permissions(file.as_path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let why = "41 castor: $HOME/.castor/credentials.json: others can read it; run: chmod 600 \
+               '$HOME/.castor/credentials.json'";
+    assert_eq!(home.auth("status", ""), why);
+    assert!(home.auth("login --key-stdin", "canary-canary-1234").starts_with("0 "));
+    assert!(home.auth("status", "").starts_with("0 "));
+}
