@@ -55,7 +55,7 @@ impl Sandbox {
         self.dir.path().join("stderr")
     }
 
-    fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         let mut res = Command::new(env!("CARGO_BIN_EXE_castor"));
         res.args(&self.args).current_dir(self.workspace());
         res.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

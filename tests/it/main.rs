@@ -2,10 +2,12 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod auth;
 mod client;
 mod conversation;
 
 mod kill9;
 mod ledger;
+mod model_server;
 mod schema;
 mod stderr;

@@ -1,0 +1,88 @@
+//! A Gemini API on this machine: answers in order, and keeps what it was asked.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Request line and headers, as they came.
+    pub head: String,
+    pub body: String,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let is_it = |line: &&str| line.split(':').next().is_some_and(|it| it.eq_ignore_ascii_case(name));
+        self.head.lines().find(is_it)?.split_once(':').map(|(_, it)| it.trim())
+    }
+}
+
+pub struct ModelServer {
+    pub url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl ModelServer {
+    /// Gives each request the next of `answers`; ends with the process.
+    pub fn start(answers: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked.clone();
+        thread::spawn(move || {
+            for (stream, answer) in listener.incoming().zip(answers) {
+                let mut stream = stream.unwrap();
+                seen.lock().unwrap().push(read(&stream));
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        Self { url, asked }
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn read(stream: &TcpStream) -> Asked {
+    let mut reader = BufReader::new(stream);
+    let mut asked = Asked { head: String::new(), body: String::new() };
+    while !asked.head.ends_with("\r\n\r\n") {
+        assert!(reader.read_line(&mut asked.head).unwrap() > 0, "half a request");
+    }
+    let length = asked.header("content-length").map_or(0, |it| it.parse().unwrap());
+    reader.take(length).read_to_string(&mut asked.body).unwrap();
+    asked
+}
+
+/// An answer of the model, complete.
+pub fn says(text: &str) -> String {
+    parts(&json!([{ "text": text }]))
+}
+
+pub fn calls(name: &str, args: &Value) -> String {
+    parts(&json!([{ "functionCall": { "name": name, "args": args } }]))
+}
+
+fn parts(parts: &Value) -> String {
+    let chunk = json!({ "candidates": [{ "content": { "role": "model", "parts": parts }, "finishReason": "STOP" }] });
+    http("200 OK", "text/event-stream", &format!("data: {chunk}\r\n\r\n"))
+}
+
+/// The key is refused; servers like to repeat it.
+pub fn refuses(key: &str) -> String {
+    let error =
+        json!({ "error": { "code": 401, "message": format!("no such key: {key}"), "status": "UNAUTHENTICATED" } });
+    http("401 Unauthorized", "application/json", &error.to_string())
+}
+
+fn http(status: &str, kind: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+}
