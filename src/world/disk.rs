@@ -248,8 +248,41 @@ pub fn open_append(path: &AbsPath) -> io::Result<File> {
     OpenOptions::new().append(true).read(true).open(path)
 }
 
+/// Opens an existing file to read only: for what may not be ours to write.
+pub fn open_read(path: &AbsPath) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Writes a file that only its owner may read, over what was there.
+pub fn write_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+    open_private(path, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(bytes)
+}
+
+/// As [`write_private`], for a file that must not be there yet; on the disk itself when this returns.
+pub fn create_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+    let mut file = open_private(path, OpenOptions::new().write(true).create_new(true))?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
 pub fn remove_file(path: &AbsPath) -> io::Result<()> {
     fs::remove_file(path)
+}
+
+/// Removes a folder with all that is in it; links in it go, what they point to stays.
+pub fn remove_tree(path: &AbsPath) -> io::Result<()> {
+    fs::remove_dir_all(path)
+}
+
+/// Whether an open file still has a name: somebody may have removed or replaced it since it was opened.
+pub fn has_name(_file: &File) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        _file.metadata().is_ok_and(|it| it.nlink() > 0)
+    }
+    #[cfg(not(unix))]
+    true
 }
 
 /// Waits until what was written is on the disk itself.

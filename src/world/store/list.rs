@@ -1,5 +1,7 @@
 //! Which sessions there are: the head of each log says enough.
 
+use std::collections::HashMap;
+
 use memchr::memmem;
 
 use crate::{
@@ -26,24 +28,42 @@ pub struct Summary {
     pub has_prompts: bool,
 }
 
-pub fn all(folder: &AbsPath, cwd: Option<&AbsPath>) -> Vec<Summary> {
+/// What a listing found, for the next one: by the time of change and the length of each log.
+#[derive(Debug, Default)]
+pub struct Cache(HashMap<SessionId, (u64, u64, Option<Summary>)>);
+
+/// Newest first.
+pub fn all(folder: &AbsPath, cwd: Option<&AbsPath>, cache: &mut Cache) -> Vec<Summary> {
     let files = disk::read_dir(folder).unwrap_or_default();
     let ids = files.iter().filter_map(|it| it.name.strip_suffix(".jsonl")).map(SessionId::from);
-    let mut res: Vec<Summary> = ids.filter(SessionId::is_safe).filter_map(|it| summary(folder, it, cwd)).collect();
-    res.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
+    let mut fresh = HashMap::new();
+    let mut res = Vec::new();
+    for id in ids.filter(SessionId::is_safe) {
+        let Some((key, found)) = known_or_read(folder, &id, cache) else { continue };
+        res.extend(found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd)));
+        fresh.insert(id, (key.0, key.1, found));
+    }
+    // Deleted ones go with the old table.
+    cache.0 = fresh;
+    res.sort_by(|a: &Summary, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
     res
 }
 
-fn summary(folder: &AbsPath, id: SessionId, only: Option<&AbsPath>) -> Option<Summary> {
+fn known_or_read(folder: &AbsPath, id: &SessionId, cache: &mut Cache) -> Option<((u64, u64), Option<Summary>)> {
     let path = folder.join(format!("{id}.jsonl"));
-    let updated_ms = disk::metadata(&path).ok()?.modified_ms;
-    let head = disk::read_head(&path, HEAD).ok()?;
+    let meta = disk::metadata(&path).ok()?;
+    let key = (meta.modified_ms, meta.len);
+    match cache.0.remove(id) {
+        Some((ms, len, found)) if (ms, len) == key => Some((key, found)),
+        _ => Some((key, summary(&path, id.clone(), meta.modified_ms))),
+    }
+}
+
+fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<Summary> {
+    let head = disk::read_head(path, HEAD).ok()?;
     // Without its newline a line is torn, or the head ends within it.
     let mut lines = head.split_inclusive(|it| *it == b'\n').filter_map(|it| it.strip_suffix(b"\n"));
     let Fact::Created { cwd, .. } = lines.find_map(entry)?.fact else { return None };
-    if only.is_some_and(|it| *it != cwd) {
-        return None;
-    }
     // A first prompt may be larger than the head: then the head ends within it.
     let mut has_prompts = head.len() as u64 == HEAD;
     let mut last = None;

@@ -1,12 +1,19 @@
 //! Session logs: one file of JSON lines each, appended to by one process at a time.
 
+mod hold;
+pub mod import;
 mod list;
 mod read;
+mod remove;
+mod repair;
 
-pub use list::Summary;
+pub use hold::Holder;
+pub use list::{Cache, Summary};
+pub use remove::{Retention, Swept};
+pub use repair::{Dropped, Repair};
 
 use std::{
-    fs::{File, TryLockError},
+    fs::File,
     io::{self, Seek, SeekFrom, Write},
 };
 
@@ -14,19 +21,24 @@ use crate::{
     base::{ids::SessionId, log::Entry, path::AbsPath},
     world::disk,
 };
+use hold::Note;
 
 /// The folder of all sessions. Making one touches nothing.
 #[derive(Clone, Debug)]
 pub struct Store {
     home: AbsPath,
+    /// Whom this process serves, for others that want one of its sessions.
+    client: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("session {id} was not found")]
     NotFound { id: SessionId },
-    #[error("session {id} is open in another castor process; close it there first")]
-    Locked { id: SessionId },
+    #[error("session {id} is open in another castor process{}; close it there first", in_brackets(.holder))]
+    Locked { id: SessionId, holder: Option<Holder> },
+    #[error("the log of session {id} cannot be repaired: {why}")]
+    Beyond { id: SessionId, why: String },
     #[error("the log of session {id}: {source}")]
     Io { id: SessionId, source: io::Error },
 }
@@ -39,12 +51,18 @@ pub struct Log {
     len: u64,
     torn: bool,
     buffer: Vec<u8>,
+    note: Note,
 }
 
 impl Store {
     /// `home` is castor's own folder.
     pub fn new(home: AbsPath) -> Self {
-        Self { home }
+        Self { home, client: None }
+    }
+
+    /// Says whom this process serves; for the sessions that it opens from now on.
+    pub fn serve(&mut self, client: &str) {
+        self.client = Some(client.to_owned()).filter(|it| !it.is_empty());
     }
 
     pub fn home(&self) -> &AbsPath {
@@ -58,39 +76,60 @@ impl Store {
     pub fn create(&self, id: &SessionId) -> Result<Log, StoreError> {
         let path = self.path(id)?;
         let file = disk::create_append_private(&path).map_err(|it| io_error(id, it))?;
-        lock(id, &file)?;
-        Ok(Log { file, len: 0, torn: false, buffer: Vec::new() })
+        let note = self.hold(id, &file)?;
+        Ok(Log { file, len: 0, torn: false, buffer: Vec::new(), note })
     }
 
-    /// The facts of a log, and the log itself, held by us. Writes nothing.
+    /// The facts of a log, and the log itself, held by us. Writes nothing to it.
     ///
     /// # Errors
     /// When there is no such session, or another process holds it.
     pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, Log), StoreError> {
         let path = self.path(id)?;
-        let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
-        lock(id, &file)?;
-        let read = read::all(&mut file).map_err(|it| io_error(id, it))?;
+        let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        let note = self.hold(id, &file)?;
+        let mut log = Log { file, len: 0, torn: false, buffer: Vec::new(), note };
+        let read = read::all(&mut log.file).map_err(|it| io_error(id, it))?;
         if read.entries.is_empty() {
             return Err(StoreError::NotFound { id: id.clone() });
         }
-        let log = Log { file, len: read.whole, torn: read.torn, buffer: Vec::new() };
+        (log.len, log.torn) = (read.whole, read.torn);
         Ok((read.entries, log))
     }
 
-    /// The facts of a log, whoever holds it.
+    /// The facts of a log, whoever holds it. Needs no right to write.
     ///
     /// # Errors
     /// When there is no such session.
     pub fn read(&self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
         let path = self.path(id)?;
-        let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
         Ok(read::all(&mut file).map_err(|it| io_error(id, it))?.entries)
     }
 
     /// All sessions of a folder (of all folders without one), newest first. What cannot be read is left out.
     pub fn list(&self, cwd: Option<&AbsPath>) -> Vec<Summary> {
-        list::all(&self.folder(), cwd)
+        list::all(&self.folder(), cwd, &mut Cache::default())
+    }
+
+    /// As [`Store::list`]; logs that did not change since `cache` was filled are not read again.
+    pub fn list_again(&self, cwd: Option<&AbsPath>, cache: &mut Cache) -> Vec<Summary> {
+        list::all(&self.folder(), cwd, cache)
+    }
+
+    /// Where the log of a session lies; `None` for what can be no session's id.
+    pub fn log_file(&self, id: &SessionId) -> Option<AbsPath> {
+        self.path(id).ok()
+    }
+
+    fn hold(&self, id: &SessionId, file: &File) -> Result<Note, StoreError> {
+        let note = self.note(id);
+        hold::lock(id, file, &note)?;
+        Ok(Note::write(note, &Holder { pid: std::process::id(), client: self.client.clone() }))
+    }
+
+    fn note(&self, id: &SessionId) -> AbsPath {
+        self.folder().join(format!("{id}.lock"))
     }
 
     /// Removes a log.
@@ -150,14 +189,16 @@ impl Log {
     }
 }
 
-fn lock(id: &SessionId, file: &File) -> Result<(), StoreError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { id: id.clone() }),
-        // Some network folders know no locks: the session is worth more than the lock.
-        Err(TryLockError::Error(it)) if it.kind() == io::ErrorKind::Unsupported => Ok(()),
-        Err(TryLockError::Error(source)) => Err(StoreError::Io { id: id.clone(), source }),
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.note.remove();
+        // Handles for syncing share the lock and may live longer.
+        _ = self.file.unlock();
     }
+}
+
+fn in_brackets(holder: &Option<Holder>) -> String {
+    holder.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
 }
 
 fn io_error(id: &SessionId, source: io::Error) -> StoreError {

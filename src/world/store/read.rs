@@ -30,7 +30,7 @@ pub fn all(file: &mut File) -> io::Result<Facts> {
 pub fn facts(lines: &[u8]) -> Vec<Entry> {
     let mut res: Vec<Entry> = Vec::new();
     let mut n_bad = 0;
-    for line in lines.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
+    for line in lines.split(|it| *it == b'\n').map(without_nul).filter(|it| !it.is_empty()) {
         match serde_json::from_slice(line) {
             Ok(entry) => res.push(entry),
             Err(_) => n_bad += 1,
@@ -43,4 +43,10 @@ pub fn facts(lines: &[u8]) -> Vec<Entry> {
         Some(Entry { fact: Fact::Created { .. }, .. }) => res,
         _ => Vec::new(),
     }
+}
+
+/// A power cut may leave zeros where a line was to be; the next line then follows them.
+pub fn without_nul(line: &[u8]) -> &[u8] {
+    let start = line.iter().position(|it| *it != 0).unwrap_or(line.len());
+    line.get(start..).unwrap_or_default()
 }

@@ -1,0 +1,116 @@
+//! Import: conversations that other programs wrote, and exported ones, become logs under ids that stay the same.
+
+mod convert;
+mod transcript;
+
+use serde_json::Value;
+
+use crate::{
+    base::{
+        ids::SessionId,
+        log::{Entry, Fact},
+        path::AbsPath,
+    },
+    world::{
+        disk,
+        store::{Store, StoreError, io_error, read},
+    },
+};
+
+/// The word by which an export of castor's own is known.
+pub const EXPORT_FORMAT: &str = "castor-session";
+
+/// A conversation that can become a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    pub id: SessionId,
+    pub entries: Vec<Entry>,
+    /// Lines of the file that could not be read.
+    pub n_bad: usize,
+    /// The folder could not be told from the file: it is the one that was suggested.
+    pub is_folder_guessed: bool,
+}
+
+/// Where a conversation belongs that does not say it, and which model it goes on with.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults<'a> {
+    pub cwd: &'a AbsPath,
+    pub model: &'a str,
+}
+
+/// What became of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    New,
+    /// The log is there already, with these facts and perhaps more.
+    There,
+    /// A log of this id is there that does not begin with these facts.
+    Differs,
+}
+
+/// Reads a file of one of the kinds that can be imported.
+///
+/// # Errors
+/// One line that says why it is none of them.
+pub fn parse(bytes: &[u8], defaults: Defaults<'_>) -> Result<Imported, String> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let whole: Option<Value> = serde_json::from_slice(bytes).ok();
+    if whole.as_ref().and_then(|it| it.get("format")).is_some_and(|it| it == EXPORT_FORMAT) {
+        return exported(whole.unwrap_or_default());
+    }
+    let facts = read::facts(bytes);
+    if !facts.is_empty() {
+        return own(facts);
+    }
+    let transcript = match whole {
+        Some(it) if it.get("messages").is_some() => transcript::legacy(it)?,
+        _ => transcript::lines(bytes)?,
+    };
+    Ok(convert::convert(&transcript, defaults))
+}
+
+fn exported(mut value: Value) -> Result<Imported, String> {
+    let entries = value.get_mut("entries").map(Value::take).unwrap_or_default();
+    own(serde_json::from_value(entries).map_err(|it| format!("an export of castor, but damaged: {it}"))?)
+}
+
+fn own(entries: Vec<Entry>) -> Result<Imported, String> {
+    let id = match entries.first().map(|it| &it.fact) {
+        Some(Fact::Created { session, .. }) if session.is_safe() => session.clone(),
+        _ => return Err("an export of castor, but its first entry does not say what session it is".to_owned()),
+    };
+    Ok(Imported { id, entries, n_bad: 0, is_folder_guessed: false })
+}
+
+impl Store {
+    /// Makes a log of facts, unless it is there.
+    ///
+    /// # Errors
+    /// When the disk does not take it: then nothing of it stays.
+    pub fn admit(&self, it: &Imported) -> Result<Admission, StoreError> {
+        match self.read(&it.id) {
+            Ok(known) => return Ok(compare(&known, &it.entries)),
+            Err(StoreError::NotFound { .. }) => (),
+            Err(other) => return Err(other),
+        }
+        let path = self.path(&it.id)?;
+        let mut log = self.create(&it.id)?;
+        let written = log.append(&it.entries).and_then(|()| disk::sync_data(&log.file));
+        if let Err(why) = written {
+            // Half of a conversation would pass for all of it.
+            _ = disk::remove_file(&path);
+            return Err(io_error(&it.id, why));
+        }
+        Ok(Admission::New)
+    }
+}
+
+fn compare(known: &[Entry], imported: &[Entry]) -> Admission {
+    // The first fact also says which castor wrote it, which may have been another one.
+    let is_same = |(n, (a, b)): (usize, (&Entry, &Entry))| n == 0 || a == b;
+    let same = known.len() >= imported.len() && known.iter().zip(imported).enumerate().all(is_same);
+    if same { Admission::There } else { Admission::Differs }
+}
+
+#[cfg(test)]
+mod tests;

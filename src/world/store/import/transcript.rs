@@ -1,0 +1,95 @@
+//! Gemini CLI's transcripts as values: records of a JSONL file applied in order, or one JSON object of older days.
+
+use serde_json::{Map, Value};
+
+/// What the file says in the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript {
+    /// sessionId, projectHash, startTime, directories, summary, …
+    pub about: Map<String, Value>,
+    pub messages: Vec<Value>,
+    /// Lines that are no JSON.
+    pub n_bad: usize,
+}
+
+const NEITHER: &str = "neither a transcript of Gemini CLI nor a session of castor";
+
+/// One object with all messages.
+pub fn legacy(value: Value) -> Result<Transcript, String> {
+    let Value::Object(mut about) = value else { return Err(NEITHER.to_owned()) };
+    let Some(Value::Array(messages)) = about.remove("messages") else {
+        return Err(format!("{NEITHER}: `messages` is no list"));
+    };
+    let messages = messages.into_iter().filter(|it| id_of(it).is_some()).collect();
+    check(Transcript { about, messages, n_bad: 0 })
+}
+
+/// One record a line. A record of the same id replaces; `$set` changes what is said of the session; `$rewindTo` takes
+/// messages back.
+pub fn lines(bytes: &[u8]) -> Result<Transcript, String> {
+    let mut res = Transcript::default();
+    let mut n_records = 0;
+    for line in bytes.split(|it| *it == b'\n').map(<[u8]>::trim_ascii).filter(|it| !it.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(Value::Object(record)) => {
+                n_records += 1;
+                res.apply(record);
+            }
+            _ => res.n_bad += 1,
+        }
+    }
+    if n_records == 0 {
+        return Err(format!("{NEITHER}: no line of it is a JSON object"));
+    }
+    check(res)
+}
+
+fn check(it: Transcript) -> Result<Transcript, String> {
+    let text = |name: &str| it.about.get(name).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
+    for name in ["sessionId", "projectHash"] {
+        if !text(name) {
+            return Err(format!("{NEITHER}: no record says its `{name}`"));
+        }
+    }
+    if it.about.get("kind").is_some_and(|it| it == "subagent") {
+        return Err("the transcript of a sub-agent, which is no conversation; import the session it worked for".into());
+    }
+    match it.messages.is_empty() {
+        true => Err("a transcript of Gemini CLI without messages: there is nothing to import".to_owned()),
+        false => Ok(it),
+    }
+}
+
+impl Transcript {
+    fn apply(&mut self, mut record: Map<String, Value>) {
+        if let Some(id) = record.get("$rewindTo") {
+            // An id that is not there takes back everything, as Gemini CLI reads it.
+            let at = self.messages.iter().position(|it| it.get("id") == Some(id)).unwrap_or_default();
+            return self.messages.truncate(at);
+        }
+        if let Some(Value::Object(mut changes)) = record.remove("$set") {
+            if let Some(Value::Array(all)) = changes.remove("messages") {
+                self.messages = all.into_iter().filter(|it| id_of(it).is_some()).collect();
+            }
+            return self.about.append(&mut changes);
+        }
+        let message = Value::Object(record);
+        match id_of(&message) {
+            Some(id) => match self.messages.iter().rposition(|it| id_of(it) == Some(id)) {
+                Some(at) => self.messages.splice(at..=at, [message]).for_each(drop),
+                None => self.messages.push(message),
+            },
+            None => {
+                if let Value::Object(mut about) = message {
+                    self.about.append(&mut about);
+                }
+            }
+        }
+    }
+}
+
+/// The id of what is a message: other records have none.
+pub fn id_of(message: &Value) -> Option<&str> {
+    message.get("type").and_then(Value::as_str)?;
+    message.get("id").and_then(Value::as_str)
+}

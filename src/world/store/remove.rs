@@ -1,0 +1,118 @@
+//! The end of sessions: on the user's word, or because they are older or more than the user keeps.
+
+use std::io::ErrorKind;
+
+use crate::{
+    base::{ids::SessionId, path::AbsPath},
+    world::{
+        disk,
+        store::{Store, StoreError, hold, io_error},
+    },
+};
+
+/// How long sessions are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Since the last change, in milliseconds.
+    pub max_age_ms: Option<u64>,
+    /// The newest so many.
+    pub max_count: Option<usize>,
+    /// What is younger than this is never swept as a leftover, in milliseconds.
+    pub min_age_ms: u64,
+}
+
+/// What a sweep removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub sessions: Vec<SessionId>,
+    /// Folders with long outputs, and notes, of sessions that are gone.
+    pub n_leftovers: usize,
+}
+
+impl Store {
+    /// Removes a session for good: log, copies of it, and what its tools put aside.
+    ///
+    /// # Errors
+    /// When there is none, when a process has it open, this one included, or when the disk refuses.
+    pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        let path = self.path(id)?;
+        let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        hold::lock(id, &file, &self.note(id))?;
+        disk::remove_file(&path).map_err(|it| io_error(id, it))?;
+        // Without its log the session is gone: what of it cannot be removed now, a sweep will.
+        self.remove_rest(id);
+        Ok(())
+    }
+
+    /// Where a session's tools keep what is too long for the model.
+    pub fn scratch(&self, id: &SessionId) -> AbsPath {
+        self.scratches().join(id.as_str())
+    }
+
+    /// Removes what is older or more than `keep` says. Logs that any process has open stay, whatever their age.
+    pub fn sweep(&self, keep: &Retention, now_ms: u64) -> Swept {
+        let mut logs: Vec<(u64, SessionId)> = self.logs();
+        logs.sort_by(|a, b| b.cmp(a));
+        let mut res = Swept::default();
+        for (rank, (changed_ms, id)) in logs.into_iter().enumerate() {
+            let too_old = keep.max_age_ms.is_some_and(|it| now_ms.saturating_sub(changed_ms) > it);
+            let too_many = keep.max_count.is_some_and(|it| rank >= it);
+            if !too_old && !too_many {
+                continue;
+            }
+            match self.delete(&id) {
+                Ok(()) => res.sessions.push(id),
+                Err(StoreError::Locked { .. } | StoreError::NotFound { .. }) => (),
+                Err(it) => tracing::warn!("{it}"),
+            }
+        }
+        res.n_leftovers = self.sweep_leftovers(keep.min_age_ms, now_ms);
+        res
+    }
+
+    fn logs(&self) -> Vec<(u64, SessionId)> {
+        let folder = self.folder();
+        let files = disk::read_dir(&folder).unwrap_or_default();
+        let dated = files.into_iter().filter_map(|it| {
+            let id = SessionId::from(it.name.strip_suffix(".jsonl")?);
+            let changed = disk::metadata(&folder.join(&it.name)).ok()?.modified_ms;
+            id.is_safe().then_some((changed, id))
+        });
+        dated.collect()
+    }
+
+    /// Folders in `tmp` that bear the name of a session that is not there. A session's log is made before its folder.
+    fn sweep_leftovers(&self, min_age_ms: u64, now_ms: u64) -> usize {
+        let folder = self.scratches();
+        let mut n = 0;
+        for entry in disk::read_dir(&folder).unwrap_or_default().into_iter().filter(|it| it.is_dir) {
+            let id = SessionId::from(entry.name);
+            let Ok(log) = self.path(&id) else { continue };
+            let gone = disk::metadata(&log).is_err_and(|it| it.kind() == ErrorKind::NotFound);
+            let changed_ms = disk::metadata(&folder.join(id.as_str())).map_or(now_ms, |it| it.modified_ms);
+            if gone && now_ms.saturating_sub(changed_ms) > min_age_ms {
+                self.remove_rest(&id);
+                n += 1;
+            }
+        }
+        n
+    }
+
+    fn remove_rest(&self, id: &SessionId) {
+        let prefix = format!("{id}.jsonl.bak-");
+        let folder = self.folder();
+        let files = disk::read_dir(&folder).unwrap_or_default();
+        let copies = files.iter().filter(|it| it.name.starts_with(&prefix)).map(|it| folder.join(&it.name));
+        let results = copies.chain([self.note(id)]).map(|it| disk::remove_file(&it));
+        for it in results.chain([disk::remove_tree(&self.scratch(id))]) {
+            match it {
+                Err(it) if it.kind() != ErrorKind::NotFound => tracing::warn!("a rest of session {id}: {it}"),
+                _ => (),
+            }
+        }
+    }
+
+    fn scratches(&self) -> AbsPath {
+        self.home().join("tmp")
+    }
+}

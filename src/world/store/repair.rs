@@ -1,0 +1,158 @@
+//! Repair: the lines of a log that can be read stay, the rest goes, and a copy of everything is kept aside.
+
+use std::io::Read;
+
+use serde_json::Value;
+
+use crate::{
+    base::{
+        event::EventKind,
+        ids::SessionId,
+        log::{Entry, Fact, Mode, VERSION},
+        path::AbsPath,
+    },
+    world::{
+        disk,
+        store::{Store, StoreError, hold, io_error, read},
+    },
+};
+
+/// What a repair found, and did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Repair {
+    pub n_kept: usize,
+    /// Of the kept lines, those that only a newer castor understands.
+    pub n_unknown: usize,
+    pub dropped: Vec<Dropped>,
+    /// Whether the first line was lost and made anew from what follows.
+    pub rebuilt: bool,
+    /// The log as it was; `None`: there was nothing to repair.
+    pub backup: Option<AbsPath>,
+}
+
+/// A line that is in the copy only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dropped {
+    /// From 1.
+    pub line: usize,
+    pub len: usize,
+    pub why: String,
+}
+
+impl Store {
+    /// Rewrites a damaged log with the lines that can be read. A sound log is not touched.
+    ///
+    /// # Errors
+    /// When there is no such log, another process holds it, nothing in it says what session it is, or the disk fails:
+    /// then the log is as it was.
+    pub fn repair(&self, id: &SessionId) -> Result<Repair, StoreError> {
+        let path = self.path(id)?;
+        let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        hold::lock(id, &file, &self.note(id))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|it| io_error(id, it))?;
+        let (mut report, lines) = sort(id, &bytes)?;
+        if report.dropped.is_empty() && !report.rebuilt && bytes.ends_with(b"\n") {
+            return Ok(report);
+        }
+        let backup = self.set_aside(id, &bytes).map_err(|it| io_error(id, it))?;
+        disk::write_atomic(&path, &lines).map_err(|it| io_error(id, it))?;
+        report.backup = Some(backup);
+        Ok(report)
+    }
+
+    /// Under the first number that is free.
+    fn set_aside(&self, id: &SessionId, bytes: &[u8]) -> std::io::Result<AbsPath> {
+        let mut n = 1;
+        loop {
+            let path = self.folder().join(format!("{id}.jsonl.bak-{n}"));
+            match disk::create_private(&path, bytes) {
+                Err(it) if it.kind() == std::io::ErrorKind::AlreadyExists => n += 1,
+                other => return other.map(|()| path),
+            }
+        }
+    }
+}
+
+/// What there is, and the log as it should be.
+fn sort(id: &SessionId, bytes: &[u8]) -> Result<(Repair, Vec<u8>), StoreError> {
+    let mut report = Repair::default();
+    let mut kept: Vec<(&[u8], Option<Entry>)> = Vec::new();
+    for (at, whole) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
+        let line = whole.strip_suffix(b"\n").unwrap_or(whole);
+        let text = read::without_nul(line);
+        let cut = text.len() < line.len();
+        match fact(text) {
+            Ok(entry) => kept.push((text, entry)),
+            Err(_) if line.trim_ascii().is_empty() => (),
+            Err(why) => report.dropped.push(Dropped { line: at + 1, len: line.len(), why }),
+        }
+        if cut && !text.is_empty() {
+            let why = "zero bytes before the fact, which stays".to_owned();
+            report.dropped.push(Dropped { line: at + 1, len: line.len() - text.len(), why });
+        }
+    }
+    report.n_kept = kept.len();
+    report.n_unknown = kept.iter().filter(|(_, it)| it.is_none()).count();
+    let is_first = |it: &Option<Entry>| matches!(it, Some(Entry { fact: Fact::Created { .. }, .. }));
+    let mut res = Vec::with_capacity(bytes.len());
+    if !kept.first().is_some_and(|(_, it)| is_first(it)) {
+        report.rebuilt = true;
+        match kept.iter().position(|(_, it)| is_first(it)) {
+            Some(at) => {
+                let (line, _) = kept.remove(at);
+                push(&mut res, line);
+            }
+            None => push(&mut res, &beginning(id, &kept)?),
+        }
+    }
+    kept.iter().for_each(|(line, _)| push(&mut res, line));
+    Ok((report, res))
+}
+
+fn push(lines: &mut Vec<u8>, line: &[u8]) {
+    lines.extend_from_slice(line);
+    lines.push(b'\n');
+}
+
+/// `None`: a fact that this castor does not understand, which is no reason to drop it.
+fn fact(line: &[u8]) -> Result<Option<Entry>, String> {
+    let error = match serde_json::from_slice::<Entry>(line) {
+        Ok(entry) => return Ok(Some(entry)),
+        Err(it) => it,
+    };
+    let value: Value = serde_json::from_slice(line).map_err(|it| it.to_string())?;
+    let looks_so = value.get("at").is_some_and(Value::is_u64) && value.get("fact").is_some_and(Value::is_string);
+    looks_so.then_some(None).ok_or_else(|| error.to_string())
+}
+
+/// The first line, from what the others say.
+fn beginning(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>, StoreError> {
+    let entries = || kept.iter().filter_map(|(_, it)| it.as_ref());
+    let place = entries().find_map(|it| match &it.fact {
+        Fact::Event { event } => match &event.kind {
+            EventKind::Initialize { workspace, .. } => Some((it.at, workspace.clone())),
+            _ => None,
+        },
+        _ => None,
+    });
+    let model = entries().find_map(|it| match &it.fact {
+        Fact::Attempt { model, .. } | Fact::Model { model } => Some(model.clone()),
+        _ => None,
+    });
+    let lost = || {
+        let why = "its first line is lost, and no other line says in which folder the session was".to_owned();
+        StoreError::Beyond { id: id.clone(), why }
+    };
+    let (at, cwd) = place.ok_or_else(lost)?;
+    let fact = Fact::Created {
+        version: VERSION,
+        castor: env!("CARGO_PKG_VERSION").to_owned(),
+        session: id.clone(),
+        roots: vec![cwd.clone()],
+        cwd,
+        mode: Mode::Default,
+        model: model.unwrap_or_default(),
+    };
+    serde_json::to_vec(&Entry { at, fact }).map_err(|it| io_error(id, it.into()))
+}
