@@ -14,6 +14,7 @@ use crate::{
         flush,
         state::{State, unix_ms},
         stdio::Stdout,
+        sweep,
     },
     base::ids::SessionId,
     engine::step::Input,
@@ -66,6 +67,7 @@ pub async fn run(state: &mut State, mut inbox: Inbox, stdout: &Stdout) -> std::i
             unsent += lines.len();
             stdout.send(lines);
         }
+        sweep::when_due(state);
         if start.elapsed() > LONG_TURN {
             tracing::warn!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
         }

@@ -19,4 +19,5 @@ mod sessions;
 pub mod settings;
 mod state;
 mod stdio;
+mod sweep;
 mod traces;

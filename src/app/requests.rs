@@ -40,6 +40,7 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
     let command = std::env::current_exe().map_or("castor".to_owned(), |it| it.display().to_string());
     let login = initialize::Login { command, home: state.env.get("CASTOR_HOME").map(str::to_owned) };
     let response = initialize::response(&client, &login);
+    state.world.store.serve(&client.name);
     state.client = Some(client);
     done(&response)
 }
@@ -212,6 +213,10 @@ fn known(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
 pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
     match it {
         StoreError::NotFound { .. } => error::session_not_found(id.as_str()),
+        StoreError::Locked { holder, .. } => {
+            let data = json!({ "kind": "locked", "sessionId": id, "holder": holder });
+            ErrorObjectOwned::owned(-32600, format!("Invalid request: {it}"), Some(data))
+        }
         other => error::internal(&other.to_string()),
     }
 }

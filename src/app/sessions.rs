@@ -50,7 +50,7 @@ use crate::{
 };
 
 /// The model when neither flag, environment nor settings name one.
-const DEFAULT_MODEL: &str = "gemini-2.5-flash";
+pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
 
 /// Where a session works, checked against the disk.
 struct Ground {
@@ -273,7 +273,7 @@ fn furnish(
         session: id.clone(),
         cwd: cwd.clone(),
         roots: roots.clone(),
-        scratch: state.world.store.home().join("tmp").join(id.as_str()),
+        scratch: state.world.store.scratch(id),
         generator,
         tools: Arc::new(settings.tools.clone()),
         child_env: Arc::new(state.env.child_env(&settings.env_allowed, &settings.env_blocked)),

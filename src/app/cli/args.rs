@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
-use crate::app::cli::{auth::AuthArgs, config::ConfigArgs};
+use crate::app::cli::{auth::AuthArgs, config::ConfigArgs, sessions::SessionsArgs};
 
 /// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
 pub const EXIT_INPUT: u8 = 42;
@@ -17,6 +17,7 @@ Examples:
   git diff | castor run \"review this\"     stdin goes before the prompt
   castor run --resume latest \"and now?\"   go on with the last session of this folder
   castor auth login                      store an API key
+  castor sessions export latest -o it.html   that session as a page
   castor config explain model.name       who sets a key, and to what";
 const RUN_EXIT_CODES: &str = "\
 Exit codes:
@@ -40,6 +41,8 @@ pub enum Verb {
     Auth(AuthArgs),
     /// Look at the configuration
     Config(ConfigArgs),
+    /// Look after the sessions: list, show, export, import, repair, delete
+    Sessions(SessionsArgs),
 }
 
 /// Clients that log in by a terminal append `auth login` to the command line that they know.

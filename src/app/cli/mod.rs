@@ -4,6 +4,7 @@ pub mod args;
 pub mod auth;
 pub mod config;
 pub mod run;
+pub mod sessions;
 
 use std::{io::IsTerminal, process::ExitCode};
 
@@ -13,12 +14,13 @@ use crate::{
         cli::{
             args::{AcpArgs, AcpVerb, AgentArgs, EXIT_INPUT, Verb},
             run::RunContext,
+            sessions::{Desk, SessionsVerb},
         },
         options::{Options, Script},
-        serve, sessions,
+        serve, sessions as factory,
     },
     base::{log::Mode, path::AbsPath},
-    world::secrets::Env,
+    world::{secrets::Env, store::Store, workspace},
 };
 
 /// The whole program.
@@ -39,7 +41,7 @@ pub fn main() -> ExitCode {
         Verb::Run(args) => with_cwd(|cwd| {
             let env = Env::from_process();
             let has_access = move |folder: &AbsPath| {
-                let (_, settings) = sessions::look(&Options::default(), &env, folder);
+                let (_, settings) = factory::look(&Options::default(), &env, folder);
                 access::is_configured(&env, &settings)
             };
             run::run(args, RunContext::detect(cwd.into(), has_access))
@@ -49,6 +51,26 @@ pub fn main() -> ExitCode {
             // A closed stdout is no reason to complain.
             ExitCode::from(code.unwrap_or(0))
         }),
+        Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd)),
+    }
+}
+
+fn sessions(verb: &SessionsVerb, cwd: &AbsPath) -> ExitCode {
+    let Some(home) = workspace::castor_home(&Env::from_process()) else {
+        eprintln!("castor: neither CASTOR_HOME nor HOME is set");
+        return ExitCode::from(EXIT_INPUT);
+    };
+    let (store, mut stdout) = (Store::new(home), std::io::stdout());
+    let mut ask = sessions::ask_terminal;
+    let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
+    match sessions::run(verb, &mut Desk { store: &store, cwd, out: &mut stdout, ask }) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(it) => {
+            if !it.why.is_empty() {
+                eprintln!("castor: {}", it.why);
+            }
+            ExitCode::from(it.code)
+        }
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Kind {
     /// Not empty.
     Text,
     Texts,
+    /// A time span such as `30d`; see [`age_ms`].
+    Age,
     /// A mode. Files may not say `yolo`: that takes the user's own flag.
     ApprovalMode,
     Object,
@@ -137,6 +139,7 @@ impl Kind {
             Self::Int(min) => value.as_i64().is_some_and(|it| it >= min),
             Self::Fraction => value.as_f64().is_some_and(|it| (0.0..=1.0).contains(&it)),
             Self::Text => value.as_str().is_some_and(|it| !it.trim().is_empty()),
+            Self::Age => value.as_str().and_then(age_ms).is_some(),
             Self::Texts => value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
             Self::Object => value.is_object(),
             Self::Any => true,
@@ -159,6 +162,7 @@ impl Kind {
             Self::Fraction => "a number from 0 to 1".into(),
             Self::Text => "a text that is not empty".into(),
             Self::Texts => "a list of texts".into(),
+            Self::Age => "a time span such as 12h, 30d, 4w or 6m".into(),
             Self::ApprovalMode => "default, auto_edit or plan".into(),
             Self::Object => "an object {…}".into(),
             Self::Any => "anything".into(),
@@ -166,11 +170,26 @@ impl Kind {
     }
 }
 
+/// Milliseconds of `12h`, `30d`, `4w`, `6m` (months of 30 days); `None` for anything else, zero included.
+pub fn age_ms(text: &str) -> Option<u64> {
+    const HOUR: u64 = 3_600_000;
+    let text = text.trim();
+    let unit = match text.chars().last()? {
+        'h' => HOUR,
+        'd' => 24 * HOUR,
+        'w' => 7 * 24 * HOUR,
+        'm' => 30 * 24 * HOUR,
+        _ => return None,
+    };
+    let digits = text.get(..text.len() - 1).filter(|it| it.bytes().all(|it| it.is_ascii_digit()))?;
+    digits.parse::<u64>().ok().filter(|it| *it > 0)?.checked_mul(unit)
+}
+
 /// All known settings.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = {
     use Guard::{Closed, Only};
-    use Kind::{Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts};
+    use Kind::{Age, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts};
     use Merge::{Concat, ConcatMembers, Intersect, Shallow, Union};
     use Usage::Accepted;
     const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
@@ -180,6 +199,10 @@ pub const KEYS: &[Key] = {
         key("general.defaultApprovalMode", ApprovalMode, r#""default""#, "The mode that sessions start in: default, auto_edit or plan."),
         key("general.maxAttempts", Int(1), "10", "How often a failing model request is tried before the turn ends."),
         key("general.retryFetchErrors", Bool, "true", "Whether requests that broke on the network are tried again."),
+        key("general.sessionRetention.enabled", Bool, "true", "Whether old sessions are removed.").guard(Closed),
+        key("general.sessionRetention.maxAge", Age, r#""30d""#, "Sessions that did not change for so long are removed: 12h, 30d, 4w, 6m.").guard(Closed),
+        key("general.sessionRetention.maxCount", Int(1), "", "How many sessions are kept, the newest ones.").guard(Closed),
+        key("general.sessionRetention.minRetention", Age, r#""1d""#, "A maxAge below this counts as a mistake: then nothing is removed.").guard(Closed),
         key("model.name", Text, "", "The model that sessions start with.").env(&["GEMINI_MODEL", "CASTOR_MODEL"]),
         key("model.maxSessionTurns", Int(-1), "-1", "After how many turns a session ends; -1: never."),
         key("tools.truncateToolOutputThreshold", Int(1), "40000", "Characters of a tool's output above which the middle is cut out for the model."),

@@ -15,6 +15,7 @@ mod check;
 mod explain;
 mod keys;
 mod resolve;
+mod retention;
 
 pub use check::check;
 pub use explain::explain;

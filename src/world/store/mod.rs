@@ -132,14 +132,6 @@ impl Store {
         self.folder().join(format!("{id}.lock"))
     }
 
-    /// Removes a log.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be removed.
-    pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        disk::remove_file(&self.path(id)?).map_err(|it| io_error(id, it))
-    }
-
     fn folder(&self) -> AbsPath {
         self.home.join("sessions")
     }

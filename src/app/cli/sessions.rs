@@ -1,0 +1,294 @@
+//! `castor sessions`: the conversations on this machine, looked at, taken out and in, mended and removed.
+
+mod list;
+mod print;
+
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    path::PathBuf,
+};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::{
+    app::{cli::args::EXIT_INPUT, cli::run::clean, sessions::DEFAULT_MODEL},
+    base::{ids::SessionId, path::AbsPath},
+    wire::export::{self, Story},
+    world::{
+        disk,
+        store::{
+            Store, StoreError,
+            import::{self, Admission, Defaults},
+        },
+    },
+};
+
+/// Fewest characters by which a session may be named.
+const MIN_PREFIX: usize = 6;
+
+/// Looks after sessions.
+#[derive(Args, Clone, Debug)]
+pub struct SessionsArgs {
+    #[command(subcommand)]
+    pub verb: SessionsVerb,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum SessionsVerb {
+    /// Lists the sessions of a folder, newest first
+    List {
+        /// Of this folder [default: the current one]
+        #[arg(long, value_name = "DIR", conflicts_with = "all")]
+        cwd: Option<PathBuf>,
+        /// Of all folders, with those in which nothing was asked
+        #[arg(long)]
+        all: bool,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Says what a session is about and what happened in it
+    Show {
+        /// Its id, the beginning of it, or `latest` of this folder
+        #[arg(value_name = "ID|latest")]
+        id: String,
+    },
+    /// Writes a session as a document
+    Export {
+        #[arg(value_name = "ID|latest")]
+        id: String,
+        /// md, html, json [default: by the file's name, else md]
+        #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+        format: Option<Format>,
+        /// Where to [default: stdout]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Takes in a transcript of Gemini CLI, or an export of castor's own
+    Import {
+        file: PathBuf,
+        /// The folder it belongs to, where the file does not say it [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+    },
+    /// Mends a damaged log: keeps a copy, then drops the lines that cannot be read
+    Repair { id: String },
+    /// Removes sessions for good
+    Delete {
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// Without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Markdown
+    Md,
+    /// One file for a browser
+    Html,
+    /// Everything, for programs
+    Json,
+}
+
+/// What went wrong: the line for stderr, and the exit code.
+#[derive(Debug)]
+pub struct Trouble {
+    pub why: String,
+    pub code: u8,
+}
+
+impl Trouble {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), code: 1 }
+    }
+
+    fn input(why: impl Into<String>) -> Self {
+        Self { why: why.into(), code: EXIT_INPUT }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(it: io::Error) -> Self {
+        match it.kind() {
+            // Whoever read has had enough: no reason to complain.
+            io::ErrorKind::BrokenPipe => Self { why: String::new(), code: 0 },
+            _ => Self::new(it.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(it: StoreError) -> Self {
+        Self::new(it.to_string())
+    }
+}
+
+/// Where the command works, and whom it speaks to.
+pub struct Desk<'a> {
+    pub store: &'a Store,
+    /// Where the shell is.
+    pub cwd: &'a AbsPath,
+    pub out: &'a mut dyn Write,
+    /// Asks a question on the terminal; `None`: there is none.
+    pub ask: Option<&'a mut dyn FnMut(&str) -> bool>,
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// With the line for stderr.
+pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+    match verb {
+        SessionsVerb::List { cwd, all, json } => {
+            let cwd = folder(desk.cwd, cwd.as_ref());
+            list::list(desk, if *all { None } else { Some(&cwd) }, *json)
+        }
+        SessionsVerb::Show { id } => {
+            let id = find(desk, id)?;
+            let entries = desk.store.read(&id)?;
+            let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
+            Ok(desk.out.write_all(print::outline(&story, desk.store).as_bytes())?)
+        }
+        SessionsVerb::Export { id, format, output } => export(desk, id, *format, output.as_ref()),
+        SessionsVerb::Import { file, cwd } => import(desk, file, cwd.as_ref()),
+        SessionsVerb::Repair { id } => repair(desk, id),
+        SessionsVerb::Delete { ids, yes } => delete(desk, ids, *yes),
+    }
+}
+
+/// Reads the answer to a question on the terminal.
+pub fn ask_terminal(question: &str) -> bool {
+    eprint!("{question} [y/N] ");
+    let mut line = String::new();
+    // No answer is no.
+    _ = io::stdin().lock().read_line(&mut line);
+    matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+/// Whether there is somebody to ask.
+pub fn has_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+fn folder(cwd: &AbsPath, dir: Option<&PathBuf>) -> AbsPath {
+    dir.map_or_else(|| cwd.clone(), |it| cwd.join(it))
+}
+
+/// The session that somebody means by an id, its beginning, or `latest`.
+fn find(desk: &Desk<'_>, word: &str) -> Result<SessionId, Trouble> {
+    if word == "latest" {
+        let all = desk.store.list(Some(desk.cwd)).into_iter().find(|it| it.has_prompts);
+        let none = || Trouble::input(format!("no session of {}; `castor sessions list --all` has all", desk.cwd));
+        return all.map(|it| it.id).ok_or_else(none);
+    }
+    let id = SessionId::from(word);
+    if desk.store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok()) {
+        return Ok(id);
+    }
+    let all = if word.len() < MIN_PREFIX { Vec::new() } else { desk.store.list(None) };
+    let mut like = all.into_iter().filter(|it| it.id.as_str().starts_with(word));
+    match (like.next(), like.next()) {
+        (Some(one), None) => Ok(one.id),
+        (Some(_), Some(_)) => Err(Trouble::input(format!("more than one session begins with {word}; give more of it"))),
+        (None, _) => Err(Trouble::input(format!("session {word} was not found; `castor sessions list --all` has all"))),
+    }
+}
+
+fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&PathBuf>) -> Result<(), Trouble> {
+    let id = find(desk, id)?;
+    let entries = desk.store.read(&id)?;
+    let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
+    let named = to.and_then(|it| it.extension()?.to_str()).and_then(|it| Format::from_str(it, true).ok());
+    let text = match format.or(named).unwrap_or(Format::Md) {
+        Format::Md => export::markdown(&story),
+        Format::Html => export::html(&story),
+        Format::Json => export::json(&story, &entries),
+    };
+    match to {
+        None => desk.out.write_all(text.as_bytes())?,
+        Some(path) => {
+            let path = desk.cwd.join(path);
+            disk::write_atomic(&path, text.as_bytes()).map_err(|it| Trouble::new(format!("{path}: {it}")))?;
+            writeln!(desk.out, "Wrote {path}")?;
+        }
+    }
+    Ok(())
+}
+
+fn import(desk: &mut Desk<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<(), Trouble> {
+    let file = desk.cwd.join(file);
+    let bytes = disk::read(&file).map_err(|it| Trouble::input(format!("{file}: {it}")))?;
+    let cwd = folder(desk.cwd, dir);
+    let defaults = Defaults { cwd: &cwd, model: DEFAULT_MODEL };
+    let read = import::parse(&bytes, defaults).map_err(|it| Trouble::input(format!("{file} was not imported: {it}")))?;
+    let id = &read.id;
+    match desk.store.admit(&read)? {
+        Admission::New => writeln!(desk.out, "Imported session {id}")?,
+        Admission::There => writeln!(desk.out, "Session {id} was imported before; nothing was changed")?,
+        Admission::Differs => {
+            let why = format!("session {id} is here already, with other content; delete it first to import it anew");
+            return Err(Trouble::new(why));
+        }
+    }
+    if read.n_bad > 0 {
+        writeln!(desk.out, "{} lines of the file could not be read and were passed over", read.n_bad)?;
+    }
+    if read.is_folder_guessed {
+        writeln!(desk.out, "The file does not name its folder; {cwd} was taken (see --cwd)")?;
+    }
+    Ok(())
+}
+
+fn repair(desk: &mut Desk<'_>, id: &str) -> Result<(), Trouble> {
+    let id = find(desk, id)?;
+    let done = desk.store.repair(&id)?;
+    let out = &mut *desk.out;
+    let Some(backup) = &done.backup else {
+        return Ok(writeln!(out, "Session {id} is sound: {} lines, nothing to repair", done.n_kept)?);
+    };
+    writeln!(out, "Repaired session {id}: {} lines kept, {} damages", done.n_kept, done.dropped.len())?;
+    for it in &done.dropped {
+        writeln!(out, "  line {}, {} bytes: {}", it.line, it.len, clean::clean(&it.why))?;
+    }
+    if done.n_unknown > 0 {
+        writeln!(out, "  {} lines of a newer castor were kept as they are", done.n_unknown)?;
+    }
+    if done.rebuilt {
+        writeln!(out, "  the first line was lost and was made anew")?;
+    }
+    Ok(writeln!(out, "The log as it was: {backup}")?)
+}
+
+fn delete(desk: &mut Desk<'_>, words: &[String], yes: bool) -> Result<(), Trouble> {
+    let mut ids = words.iter().map(|it| find(desk, it)).collect::<Result<Vec<_>, _>>()?;
+    ids.dedup();
+    if !yes {
+        let what = match ids.as_slice() {
+            [one] => format!("session {one}"),
+            more => format!("{} sessions", more.len()),
+        };
+        let Some(ask) = &mut desk.ask else {
+            return Err(Trouble::input(format!("{what} would be removed for good; say --yes to do so")));
+        };
+        if !ask(&format!("Remove {what} for good?")) {
+            return Err(Trouble::new("nothing was removed"));
+        }
+    }
+    let mut failed = Vec::new();
+    for id in ids {
+        match desk.store.delete(&id) {
+            Ok(()) => writeln!(desk.out, "Removed session {id}")?,
+            Err(it) => failed.push(it.to_string()),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(Trouble::new(failed.join("\ncastor: "))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

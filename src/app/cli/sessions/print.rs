@@ -1,0 +1,69 @@
+//! `castor sessions show`: what a session is, and a line for each thing that happened in it.
+
+use std::fmt::Write as _;
+
+use crate::{
+    app::cli::run::clean::clean,
+    base::{content::Part, content::joined_text, text},
+    wire::{
+        acp::session::iso_time,
+        export::{Ended, Item, Story, Who},
+    },
+    world::{disk, store::Store},
+};
+
+/// Characters of a line.
+const MAX: usize = 100;
+
+/// All text of the session is cleaned of what a terminal would obey.
+pub fn outline(story: &Story<'_>, store: &Store) -> String {
+    let it = &story.head;
+    let mut rows = vec![
+        ("session", it.id.to_string()),
+        ("title", text::first_line(it.title.unwrap_or("-"), MAX)),
+        ("folder", it.cwd.to_string()),
+        ("model", it.model.to_owned()),
+        ("mode", it.mode.as_str().to_owned()),
+        ("began", iso_time(it.created_ms)),
+        ("last", iso_time(it.updated_ms)),
+        ("prompts", story.n_prompts().to_string()),
+        ("tools", story.calls().count().to_string()),
+        ("tokens", format!("{} in, {} out", it.usage.input, it.usage.output)),
+    ];
+    if let Some(path) = store.log_file(it.id) {
+        let len = disk::metadata(&path).map_or(0, |it| it.len);
+        rows.push(("log", format!("{path} ({len} bytes)")));
+    }
+    let mut out = String::new();
+    for (name, value) in rows {
+        // Writing to a String cannot fail.
+        _ = writeln!(out, "{name:8} {}", clean(&value));
+    }
+    out.push('\n');
+    for line in story.items.iter().filter_map(line) {
+        _ = writeln!(out, "{}", clean(&line));
+    }
+    out
+}
+
+fn line(item: &Item<'_>) -> Option<String> {
+    let short = |it: &str| text::first_line(it, MAX);
+    Some(match item {
+        Item::Said { who: Who::User, parts, .. } => format!("> {}", short(&joined_text(parts))),
+        Item::Said { who: Who::Agent, parts, .. } => {
+            let said = parts.iter().filter_map(Part::as_text).find(|it| !it.trim().is_empty())?;
+            format!("  {}", short(said))
+        }
+        Item::Call(it) => {
+            let end = match it.ended {
+                Ended::No => "?",
+                Ended::Well => "+",
+                Ended::Failed(_) => "!",
+            };
+            format!("  {end} {}: {}", it.name, short(it.title))
+        }
+        Item::Plan(_) => return None,
+        Item::Trouble(it) => format!("  ! {}", short(it)),
+        Item::Note(it) => format!("  - {}", short(it)),
+    })
+}

@@ -1,0 +1,71 @@
+//! How long sessions are kept: read for the whole machine, since a session of one folder is swept from any other.
+
+use super::{Getter, Sources, keys::age_ms};
+use crate::world::store::Retention;
+
+impl Retention {
+    /// `None`: nothing is removed; switched off, or a maxAge that is below minRetention.
+    pub fn from_settings(sources: Sources<'_>) -> Option<Self> {
+        let get = Getter(sources);
+        if !get.flag("general.sessionRetention.enabled") {
+            return None;
+        }
+        let age = |name: &str| get.text(name).as_deref().and_then(age_ms);
+        let max_age_ms = age("general.sessionRetention.maxAge");
+        let min_age_ms = age("general.sessionRetention.minRetention").unwrap_or_default();
+        let max_count = get.value("general.sessionRetention.maxCount").as_u64();
+        if max_age_ms.is_some_and(|it| it < min_age_ms) {
+            tracing::warn!("general.sessionRetention: maxAge is below minRetention; no session is removed");
+            return None;
+        }
+        Some(Self { max_age_ms, max_count: max_count.and_then(|it| usize::try_from(it).ok()), min_age_ms })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        app::settings::{Sources, keys::age_ms},
+        world::{
+            secrets::Env,
+            store::Retention,
+            workspace::settings::{Layer, Layers, Scope},
+        },
+    };
+
+    const DAY: u64 = 24 * 3_600_000;
+
+    fn read(scope: Scope, text: &str) -> Option<Retention> {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        let file = crate::base::path::AbsPath::new("/f").unwrap();
+        let value = serde_json::json!({"general": {"sessionRetention": value}});
+        let layer = Layer { scope, file, written: value.clone(), value };
+        let layers = Layers { layers: vec![layer], ..Layers::default() };
+        Retention::from_settings(Sources { layers: &layers, env: &Env::default(), flags: &[] })
+    }
+
+    fn check(text: &str, expected: Option<(u64, Option<usize>)>) {
+        let actual = read(Scope::User, text).map(|it| (it.max_age_ms.unwrap() / DAY, it.max_count));
+        assert_eq!(actual, expected, "{text}");
+    }
+
+    #[test]
+    fn reads_what_gemini_cli_reads() {
+        check("{}", Some((30, None)));
+        check(r#"{"enabled": false}"#, None);
+        check(r#"{"maxAge": "2w", "maxCount": 5}"#, Some((14, Some(5))));
+        check(r#"{"maxAge": "12h"}"#, None);
+        check(r#"{"maxAge": "3d", "minRetention": "1w"}"#, None);
+        // What is no age does not count, as everywhere in the settings.
+        check(r#"{"maxAge": "0d"}"#, Some((30, None)));
+        let ages = ["1h", "24h", "2d", "1w", "6m", "0h", "-1d", "1.5d", "d", "", "7", "7y", "99999999999999999999d", "9999999999999999d"];
+        let hours: Vec<Option<u64>> = ages.iter().map(|it| age_ms(it).map(|it| it / 3_600_000)).collect();
+        assert_eq!(hours[..5], [Some(1), Some(24), Some(48), Some(168), Some(4320)]);
+        assert!(hours[5..].iter().all(Option::is_none), "{hours:?}");
+    }
+
+    #[test]
+    fn a_repository_decides_nothing() {
+        assert_eq!(read(Scope::Workspace, r#"{"maxAge": "1d", "maxCount": 1}"#), read(Scope::User, "{}"));
+    }
+}

@@ -1,0 +1,37 @@
+//! Old sessions go: once in each process, after the first session was answered, on a thread of its own.
+
+use crate::{
+    app::{
+        settings::Sources,
+        state::{State, unix_ms},
+    },
+    base::path::AbsPath,
+    world::{
+        secrets::Env,
+        store::{Retention, Store},
+        workspace::{Reader, settings as files},
+    },
+};
+
+/// Starts the sweep where it is due. Called after what a loop turn had to say has left: nobody waits for it.
+pub fn when_due(state: &mut State) {
+    if state.is_swept || state.sessions.is_empty() {
+        return;
+    }
+    state.is_swept = true;
+    let (store, env) = (state.world.store.clone(), state.env.clone());
+    // It may be ended with the process at any moment: the log of a session goes first, a later sweep finds the rest.
+    let started = std::thread::Builder::new().name("castor-sweep".to_owned()).spawn(move || sweep(&store, &env));
+    if let Err(it) = started {
+        tracing::warn!("old sessions stay: {it}");
+    }
+}
+
+fn sweep(store: &Store, env: &Env) {
+    // No workspace: its settings have no say in this.
+    let Some(root) = AbsPath::new("/") else { return };
+    let layers = files::read(env, &root, false, Reader::disk());
+    let Some(keep) = Retention::from_settings(Sources { layers: &layers, env, flags: &[] }) else { return };
+    let swept = store.sweep(&keep, unix_ms());
+    tracing::debug!("{} old sessions and {} leftovers were removed", swept.sessions.len(), swept.n_leftovers);
+}
