@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     app::{
-        auth, requests,
+        auth, listing, requests,
         state::{Asked, Asker, State},
     },
     base::{ids::PromptId, log::Answer},
@@ -40,7 +40,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("session/new", requests::new_session),
     ("session/load", requests::load_session),
     ("session/resume", requests::resume_session),
-    ("session/list", requests::list_sessions),
+    ("session/list", listing::list),
     ("session/close", requests::close_session),
     ("session/delete", requests::delete_session),
     ("session/prompt", requests::prompt),

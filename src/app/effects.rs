@@ -27,7 +27,7 @@ use crate::{
         disk::{self, DiskFs},
         models::Sink,
         process::Groups,
-        store::Store,
+        store::{Cache, Store},
         tools::{self, Builtin, ToolContext, shell, truncate},
     },
 };
@@ -45,6 +45,12 @@ pub struct World {
     pub tools: Tools,
     /// Spans of the client's requests; tasks run in the one that is entered when they start.
     pub traces: Traces,
+    /// What the last listing of sessions found.
+    pub listed: Cache,
+    /// Listings that are under way.
+    pub n_listings: usize,
+    /// Whether old sessions were looked for.
+    pub is_swept: bool,
     runtime: OnceLock<Runtime>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
@@ -57,8 +63,26 @@ impl World {
     pub fn new(store: Store, answers: Sender<Event>, requests: Sender<Event>) -> Self {
         let groups = Groups::default();
         let tools = tools::builtins(groups.clone()).into_iter().map(|it| (it.spec(), it)).collect();
-        let (traces, runtime, running) = (Traces::default(), OnceLock::new(), BTreeMap::new());
-        Self { store, groups, tools, traces, runtime, answers, requests, running }
+        let (traces, listed) = (Traces::default(), Cache::default());
+        let (runtime, running) = (OnceLock::new(), BTreeMap::new());
+        Self {
+            store,
+            groups,
+            tools,
+            traces,
+            listed,
+            n_listings: 0,
+            is_swept: false,
+            runtime,
+            answers,
+            requests,
+            running,
+        }
+    }
+
+    /// Where events go that the loop takes whatever the client does.
+    pub fn control(&self) -> Sender<Event> {
+        self.requests.clone()
     }
 
     /// Starts what a session's engine wants done by the world.

@@ -4,9 +4,11 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
+    app::listing::Wish,
     base::ids::{EffectId, SessionId},
     engine::step::Input,
-    wire::jsonrpc::message::RpcError,
+    wire::jsonrpc::{message::RpcError, queue::Ticket},
+    world::store::{Cache, Summary},
 };
 
 pub enum Event {
@@ -28,6 +30,8 @@ pub enum Event {
     },
     /// A task of the world needs the editor's hands.
     Editor(EditorRequest),
+    /// The sessions on the disk, for who asked for them.
+    Listed(Box<Listing>),
 }
 
 impl Event {
@@ -42,8 +46,18 @@ impl Event {
             Self::Timer => "timer",
             Self::Engine { .. } => "engine",
             Self::Editor(_) => "editor request",
+            Self::Listed(_) => "listed",
         }
     }
+}
+
+/// What a listing found, newest first.
+pub struct Listing {
+    pub ticket: Ticket,
+    pub wish: Wish,
+    pub found: Vec<Summary>,
+    /// For the next one.
+    pub cache: Cache,
 }
 
 /// A request to the client on behalf of an effect; dropped with it.

@@ -11,7 +11,7 @@ use crate::{
     app::{
         dispatch,
         event::Event,
-        flush,
+        flush, listing,
         state::{State, unix_ms},
         stdio::Stdout,
         sweep,
@@ -98,6 +98,7 @@ fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
             state.step(&session, input);
         }
         Event::Editor(request) => flush::ask_editor(state, request),
+        Event::Listed(listing) => listing::answer(state, *listing),
         Event::Timer => {
             while let Some((session, effect)) = state.timers.pop_due(unix_ms()) {
                 state.step(&session, Input::Woke { effect });
@@ -136,6 +137,18 @@ async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent:
     for id in ids {
         state.step(&id, Input::Cancel);
     }
+    // Who sends a script and closes wants its answers too: a listing is always near its end.
+    let listed = async {
+        while state.world.n_listings > 0 {
+            match inbox.control.recv().await {
+                Some(Event::Listed(it)) => listing::answer(state, *it),
+                Some(Event::Written(n)) => unsent = unsent.saturating_sub(n),
+                Some(Event::StdoutClosed) | None => return,
+                Some(_) => (),
+            }
+        }
+    };
+    _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
     // Prompts end as cancelled; what is open then has no better answer.
     let mut lines = flush::flush(state);
     flush::answer_all(state);

@@ -11,6 +11,7 @@ mod event;
 mod event_loop;
 mod events;
 mod flush;
+mod listing;
 mod models;
 mod options;
 mod requests;

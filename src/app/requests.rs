@@ -31,9 +31,6 @@ use crate::{
     world::store::StoreError,
 };
 
-/// Sessions of one page of session/list.
-const PAGE: usize = 100;
-
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let client = initialize::read(params).map_err(|it| error::invalid_params(&it))?;
     // What the client starts in a terminal has its own environment: it must find the same home.
@@ -101,23 +98,6 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
         Ok(()) | Err(StoreError::NotFound { .. }) => done(&json!({})),
         Err(it) => Err(store_error(&id, &it)),
     }
-}
-
-pub fn list_sessions(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
-    let (cwd, cursor) = session::read_list(params).map_err(|it| error::invalid_params(&it))?;
-    let start = match cursor {
-        None => 0,
-        Some(it) => it.parse::<usize>().map_err(|_| error::invalid_params("the cursor is not one of ours"))?,
-    };
-    let all = state.world.store.list(cwd.as_ref());
-    // An empty conversation is nothing to come back to, unless it is open here.
-    let worth = all.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
-    let listed: Vec<session::Listed> = worth
-        .map(|it| session::Listed { session: it.id, cwd: it.cwd, title: it.title, updated_ms: it.updated_ms })
-        .collect();
-    let page = listed.get(start..).unwrap_or_default();
-    let next = (page.len() > PAGE).then(|| (start + PAGE).to_string());
-    done(&session::list_response(page.get(..PAGE).unwrap_or(page), next))
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

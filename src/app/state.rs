@@ -56,8 +56,6 @@ pub struct State {
     /// What is said at the end of the loop turn, in order.
     pub outbox: Vec<Said>,
     pub world: World,
-    /// Whether old sessions were looked for.
-    pub is_swept: bool,
     dice: u64,
 }
 
@@ -105,7 +103,6 @@ impl State {
             afterwards: Vec::new(),
             outbox: Vec::new(),
             world,
-            is_swept: false,
             dice: rand_seed(),
         }
     }

@@ -15,10 +15,10 @@ use crate::{
 
 /// Starts the sweep where it is due. Called after what a loop turn had to say has left: nobody waits for it.
 pub fn when_due(state: &mut State) {
-    if state.is_swept || state.sessions.is_empty() {
+    if state.world.is_swept || state.sessions.is_empty() {
         return;
     }
-    state.is_swept = true;
+    state.world.is_swept = true;
     let (store, env) = (state.world.store.clone(), state.env.clone());
     // It may be ended with the process at any moment: the log of a session goes first, a later sweep finds the rest.
     let started = std::thread::Builder::new().name("castor-sweep".to_owned()).spawn(move || sweep(&store, &env));

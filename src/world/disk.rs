@@ -253,6 +253,11 @@ pub fn open_read(path: &AbsPath) -> io::Result<File> {
     File::open(path)
 }
 
+/// As [`write_private`], but neither in one step nor for good: for notes that nobody misses.
+pub fn note_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+    open_private(path, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(bytes)
+}
+
 /// As [`write_private`], for a file that must not be there yet; on the disk itself when this returns.
 pub fn create_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     let mut file = open_private(path, OpenOptions::new().write(true).create_new(true))?;

@@ -223,7 +223,8 @@ fn import(desk: &mut Desk<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<
     let bytes = disk::read(&file).map_err(|it| Trouble::input(format!("{file}: {it}")))?;
     let cwd = folder(desk.cwd, dir);
     let defaults = Defaults { cwd: &cwd, model: DEFAULT_MODEL };
-    let read = import::parse(&bytes, defaults).map_err(|it| Trouble::input(format!("{file} was not imported: {it}")))?;
+    let read =
+        import::parse(&bytes, defaults).map_err(|it| Trouble::input(format!("{file} was not imported: {it}")))?;
     let id = &read.id;
     match desk.store.admit(&read)? {
         Admission::New => writeln!(desk.out, "Imported session {id}")?,

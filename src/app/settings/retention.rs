@@ -29,7 +29,7 @@ mod tests {
         world::{
             secrets::Env,
             store::Retention,
-            workspace::settings::{Layer, Layers, Scope},
+            workspace::settings::{Layer, Layers, Scope, WorkspaceFiles},
         },
     };
 
@@ -40,7 +40,7 @@ mod tests {
         let file = crate::base::path::AbsPath::new("/f").unwrap();
         let value = serde_json::json!({"general": {"sessionRetention": value}});
         let layer = Layer { scope, file, written: value.clone(), value };
-        let layers = Layers { layers: vec![layer], ..Layers::default() };
+        let layers = Layers { layers: vec![layer], workspace: WorkspaceFiles::Read, warnings: Vec::new() };
         Retention::from_settings(Sources { layers: &layers, env: &Env::default(), flags: &[] })
     }
 
@@ -58,7 +58,22 @@ mod tests {
         check(r#"{"maxAge": "3d", "minRetention": "1w"}"#, None);
         // What is no age does not count, as everywhere in the settings.
         check(r#"{"maxAge": "0d"}"#, Some((30, None)));
-        let ages = ["1h", "24h", "2d", "1w", "6m", "0h", "-1d", "1.5d", "d", "", "7", "7y", "99999999999999999999d", "9999999999999999d"];
+        let ages = [
+            "1h",
+            "24h",
+            "2d",
+            "1w",
+            "6m",
+            "0h",
+            "-1d",
+            "1.5d",
+            "d",
+            "",
+            "7",
+            "7y",
+            "99999999999999999999d",
+            "9999999999999999d",
+        ];
         let hours: Vec<Option<u64>> = ages.iter().map(|it| age_ms(it).map(|it| it / 3_600_000)).collect();
         assert_eq!(hours[..5], [Some(1), Some(24), Some(48), Some(168), Some(4320)]);
         assert!(hours[5..].iter().all(Option::is_none), "{hours:?}");

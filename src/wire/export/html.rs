@@ -157,7 +157,8 @@ fn call(it: &Call<'_>, out: &mut String) {
     };
     let answer = it.answer.map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     let (name, title) = (Text(it.name), Text(it.title));
-    let summary = format_args!("<code>{name}</code> {title} <small class=\"{class}\">{end}{answer}</small>").to_string();
+    let summary =
+        format_args!("<code>{name}</code> {title} <small class=\"{class}\">{end}{answer}</small>").to_string();
     put(out, format_args!("<details><summary>{summary}</summary>\n"));
     let args = serde_json::to_string_pretty(it.args).unwrap_or_default();
     put(out, format_args!("<pre>{}</pre>\n", Text(&args)));

@@ -40,9 +40,15 @@ fn log(text: &str) -> Vec<Entry> {
         call("a", request.clone()),
         call("a", json!({"type": "tool_update", "progress": "printed", "text": text})),
         call("b", request.clone()),
-        call("b", response(json!({"type": "diff", "path": path, "before": text, "after": format!("x{text}")}), Value::Null)),
+        call(
+            "b",
+            response(json!({"type": "diff", "path": path, "before": text, "after": format!("x{text}")}), Value::Null),
+        ),
         call("c", request.clone()),
-        call("c", response(json!({"type": "terminal", "text": text, "exit": 1}), json!({"kind": text, "message": text}))),
+        call(
+            "c",
+            response(json!({"type": "terminal", "text": text, "exit": 1}), json!({"kind": text, "message": text})),
+        ),
         call("d", request.clone()),
         call("d", response(json!({"type": "text", "text": text}), Value::Null)),
         call("e", request),
@@ -68,9 +74,11 @@ fn html_holds_no_markup_of_the_session() {
     }
     // The text is there, as text; and only castor's own tags are.
     assert!(page.matches("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;").count() > 20);
-    let known = "!doctype html head meta style title body h1 dl dt dd h2 div p pre code details summary small ul li span img";
+    let known =
+        "!doctype html head meta style title body h1 dl dt dd h2 div p pre code details summary small ul li span img";
     for tag in page.split('<').skip(1) {
-        let name: String = tag.trim_start_matches('/').chars().take_while(|it| it.is_alphanumeric() || *it == '!').collect();
+        let name: String =
+            tag.trim_start_matches('/').chars().take_while(|it| it.is_alphanumeric() || *it == '!').collect();
         assert!(known.split(' ').any(|it| it == name), "<{tag}");
     }
     for tag in ["div", "pre", "details", "p", "dl", "ul", "span", "code", "small", "summary"] {

@@ -39,7 +39,7 @@ impl Note {
     /// A note that cannot be written costs others the name only.
     pub fn write(path: AbsPath, holder: &Holder) -> Self {
         let text = serde_json::to_vec(holder).unwrap_or_default();
-        if let Err(it) = disk::write_private(&path, &text) {
+        if let Err(it) = disk::note_private(&path, &text) {
             tracing::debug!("{path}: {it}");
         }
         Self(path)

@@ -97,15 +97,15 @@ fn records_are_applied_in_order() {
 #[test]
 fn calls_thoughts_and_notes_stay() {
     let gemini = json!({"id": "m2", "timestamp": "2025-11-02T10:00:02.000Z", "type": "gemini", "model": "g",
-        "content": [{"text": "Let me "}, "look."],
-        "thoughts": [{"subject": "Plan", "description": "read", "timestamp": "x"}],
-        "toolCalls": [
-            {"id": "c", "name": "read_file", "args": {"file_path": "a"}, "status": "success", "displayName": "ReadFile",
-             "description": "a", "result": [{"functionResponse": {"id": "c", "name": "read_file", "response": {"output": "text"}}}]},
-            {"id": "c", "name": "replace", "args": {}, "status": "cancelled", "result": "User said no",
-             "resultDisplay": {"filePath": "/w/a", "originalContent": "x", "newContent": "y"}},
-            {"id": "d", "name": "run_shell_command", "args": {"command": "ls"}, "status": "executing", "result": null},
-        ]});
+    "content": [{"text": "Let me "}, "look."],
+    "thoughts": [{"subject": "Plan", "description": "read", "timestamp": "x"}],
+    "toolCalls": [
+        {"id": "c", "name": "read_file", "args": {"file_path": "a"}, "status": "success", "displayName": "ReadFile",
+         "description": "a", "result": [{"functionResponse": {"id": "c", "name": "read_file", "response": {"output": "text"}}}]},
+        {"id": "c", "name": "replace", "args": {}, "status": "cancelled", "result": "User said no",
+         "resultDisplay": {"filePath": "/w/a", "originalContent": "x", "newContent": "y"}},
+        {"id": "d", "name": "run_shell_command", "args": {"command": "ls"}, "status": "executing", "result": null},
+    ]});
     check(
         &[
             about(),
@@ -129,7 +129,8 @@ fn calls_thoughts_and_notes_stay() {
         end d "The transcript does not have the end of this call." interrupted
         title look"#,
     );
-    let call = json!({"id": "m2", "type": "gemini", "content": [{"functionCall": {"id": "q", "name": "glob", "args": {}}}]});
+    let call =
+        json!({"id": "m2", "type": "gemini", "content": [{"functionCall": {"id": "q", "name": "glob", "args": {}}}]});
     let answer = json!({"id": "m3", "type": "user", "content":
         [{"functionResponse": {"id": "q", "name": "glob", "response": {"error": "no"}}}]});
     check(

@@ -1,0 +1,83 @@
+//! session/list: the disk is read on a thread of its own, since a machine may hold thousands of logs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::value::RawValue;
+
+use crate::{
+    app::{
+        dispatch::{self, Reply},
+        event::{Event, Listing},
+        state::State,
+    },
+    base::{ids::SessionId, path::AbsPath},
+    wire::{
+        acp::session,
+        jsonrpc::{error, queue::Ticket},
+    },
+    world::store::Summary,
+};
+
+/// Sessions of one page.
+const PAGE: usize = 100;
+
+/// What the client wants listed.
+pub struct Wish {
+    cwd: Option<AbsPath>,
+    /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
+    after: Option<(u64, SessionId)>,
+}
+
+/// Answers later, by [`answer`].
+pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let (cwd, cursor) = session::read_list(params).map_err(|it| error::invalid_params(&it))?;
+    let after = cursor.map(|it| read_cursor(&it).ok_or_else(|| error::invalid_params("the cursor is not one of ours")));
+    let wish = Wish { cwd, after: after.transpose()? };
+    let world = &mut state.world;
+    let (store, events) = (world.store.clone(), world.control());
+    let mut cache = std::mem::take(&mut world.listed);
+    world.n_listings += 1;
+    let read = move || {
+        let found = catch_unwind(AssertUnwindSafe(|| store.list_again(wish.cwd.as_ref(), &mut cache)));
+        let listing = Listing { ticket, wish, found: found.unwrap_or_default(), cache };
+        // The loop is gone only at exit.
+        _ = events.blocking_send(Event::Listed(Box::new(listing)));
+    };
+    match std::thread::Builder::new().name("castor-list".to_owned()).spawn(read) {
+        Ok(_) => Ok(None),
+        Err(it) => {
+            state.world.n_listings -= 1;
+            Err(error::internal(&format!("the sessions cannot be listed: {it}")))
+        }
+    }
+}
+
+/// The page that was asked for.
+pub fn answer(state: &mut State, listing: Listing) {
+    let Listing { ticket, wish, found, cache } = listing;
+    state.world.n_listings = state.world.n_listings.saturating_sub(1);
+    state.world.listed = cache;
+    // An empty conversation is nothing to come back to, unless it is open here.
+    let worth = found.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
+    let mut page: Vec<Summary> = worth.filter(|it| wish.is_next(it)).take(PAGE + 1).collect();
+    let has_more = page.len() > PAGE;
+    page.truncate(PAGE);
+    let next = page.last().filter(|_| has_more).map(|it| format!("{}.{}", it.updated_ms, it.id));
+    let listed: Vec<session::Listed> = page
+        .into_iter()
+        .map(|it| session::Listed { session: it.id, cwd: it.cwd, title: it.title, updated_ms: it.updated_ms })
+        .collect();
+    dispatch::answer(state, ticket, Ok(&session::list_response(&listed, next)));
+}
+
+impl Wish {
+    fn is_next(&self, it: &Summary) -> bool {
+        self.after.as_ref().is_none_or(|(ms, id)| (it.updated_ms, &it.id) < (*ms, id))
+    }
+}
+
+fn read_cursor(text: &str) -> Option<(u64, SessionId)> {
+    let (ms, id) = text.split_once('.')?;
+    let id = SessionId::from(id);
+    Some((ms.parse().ok()?, id.is_safe().then_some(id)?))
+}
