@@ -9,5 +9,6 @@ mod conversation;
 mod kill9;
 mod ledger;
 mod model_server;
+mod run;
 mod schema;
 mod stderr;

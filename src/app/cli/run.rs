@@ -149,6 +149,10 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     };
     let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
     let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+    let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
+        let why = "its name is not UTF-8, and the protocol speaks nothing else";
+        return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
+    };
     let piped = (!context.stdin_is_terminal).then(io::stdin);
     let (prompt, cut) = prompt::read(args.prompt.as_deref(), piped).await?;
     if cut {
@@ -159,7 +163,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         args.agent_args.model = Some("demo".to_owned());
     }
     let mut wish = Wish {
-        cwd: cwd.to_string(),
+        cwd: cwd_text,
         resume: args.resume.clone(),
         events: args.output_format == OutputFormat::Events,
         ..Wish::default()
