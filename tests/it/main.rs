@@ -5,7 +5,7 @@
 mod auth;
 mod client;
 mod conversation;
-
+mod http_model;
 mod kill9;
 mod ledger;
 mod model_server;
