@@ -101,6 +101,10 @@ impl Client {
         }
     }
 
+    pub fn pid(&self) -> nix::unistd::Pid {
+        nix::unistd::Pid::from_raw(self.child.id().cast_signed())
+    }
+
     /// Sends bytes as they are. An agent that is gone shows when its messages are read.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.transcript.push(format!("-> {}", shown(bytes)));

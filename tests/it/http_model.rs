@@ -138,7 +138,7 @@ impl Call {
     }
 
     /// Whether the other side lets go of the connection.
-    fn is_closed(mut self) -> bool {
+    fn closes(mut self) -> bool {
         match self.stream.read(&mut [0; 1]) {
             Ok(n) => n == 0,
             Err(it) => it.kind() == ErrorKind::ConnectionReset,
@@ -181,7 +181,7 @@ fn cancel_closes_the_connection_whatever_had_come() {
         it.cancel();
         let (_, answer) = it.outcome();
         assert_eq!(answer["result"]["stopReason"], "cancelled", "after {said:?}");
-        assert!(call.is_closed(), "after {said:?}");
+        assert!(call.closes(), "after {said:?}");
     }
     it.works();
 }
@@ -192,7 +192,7 @@ fn cancel_request_before_the_first_chunk() {
     let call = it.prompt();
     it.client.notify("$/cancel_request", json!({"requestId": it.n_prompts}));
     assert_eq!(it.outcome().1["result"]["stopReason"], "cancelled");
-    assert!(call.is_closed());
+    assert!(call.closes());
     it.works();
 }
 
@@ -204,7 +204,7 @@ fn the_end_of_the_input_closes_the_connection() {
     let (status, rest) = it.client.end().unwrap();
     assert_eq!(status.code(), Some(0));
     assert_eq!(rest.last().map(|it| &it["result"]["stopReason"]), Some(&json!("cancelled")));
-    assert!(call.is_closed());
+    assert!(call.closes());
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod ledger;
 mod model_server;
 mod run;
 mod schema;
+mod signals;
 mod stderr;

@@ -1,0 +1,59 @@
+//! SIGTERM is the end, in order: the prompt is answered, the exit status is 0, and nothing that castor started stays.
+
+use std::{fs, thread, time::Instant};
+
+use nix::{
+    errno::Errno,
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::json;
+
+use crate::client::{Client, Sandbox, WATCHDOG};
+
+#[test]
+fn terminated_while_idle() {
+    let sandbox = Sandbox::new();
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    kill(client.pid(), Signal::SIGTERM).unwrap();
+    let (status, rest) = client.end().unwrap();
+    assert_eq!((status.code(), rest.len()), (Some(0), 0));
+}
+
+#[test]
+fn terminated_while_a_command_runs() {
+    let mut sandbox = Sandbox::new();
+    let command = "(trap '' TERM; echo $BASHPID > child; sleep 3333) & echo $$ > shell; until [ -s child ]; do :; done; echo started; wait";
+    let call = json!({"functionCall": {"name": "run_shell_command", "args": {"command": command}}});
+    let chunk = json!({"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]});
+    let script = sandbox
+        .write("script.jsonl", &format!("{}\n", json!({"method": "generateContentStream", "response": [chunk]})));
+    sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+    sandbox.args.push(script.into());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.request_as(json!(1), "session/prompt", prompt);
+    while !client.next().unwrap().expect("the agent ended").to_string().contains("started\\n") {}
+    kill(client.pid(), Signal::SIGTERM).unwrap();
+    client.ledger.close();
+    let (status, rest) = client.end().unwrap();
+    assert_eq!(status.code(), Some(0));
+    let answer = rest.iter().find(|it| it["id"] == 1 && it.get("method").is_none());
+    assert_eq!(answer.map(|it| &it["result"]["stopReason"]), Some(&json!("cancelled")), "{rest:?}");
+    for name in ["shell", "child"] {
+        let pid: i32 = fs::read_to_string(sandbox.workspace().join(name)).unwrap().trim().parse().unwrap();
+        assert_gone(Pid::from_raw(pid));
+    }
+}
+
+/// What was killed may take a moment to be reaped by whoever inherits it.
+fn assert_gone(pid: Pid) {
+    let start = Instant::now();
+    while kill(pid, None) != Err(Errno::ESRCH) {
+        assert!(start.elapsed() < WATCHDOG, "process {pid} is still there");
+        thread::yield_now();
+    }
+}
