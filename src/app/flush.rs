@@ -31,9 +31,13 @@ pub fn flush(state: &mut State) -> Vec<u8> {
                 Said::Lines(more) => lines.extend_from_slice(&more),
                 // Nothing more is shown of it; what it started is stopped by the refold.
                 Said::Acts(id, _) if broken.contains_key(&id) => (),
-                Said::Close(id) => {
+                Said::Close { id, delete } => {
                     state.world.abort_session(&id);
                     state.sessions.remove(&id);
+                    // The log was held by this very session until now.
+                    if let (true, Err(it)) = (delete, state.world.store.delete(&id)) {
+                        tracing::warn!("session {id} could not be deleted: {it}");
+                    }
                 }
                 Said::Acts(id, acts) => acts.into_iter().for_each(|it| act(state, &id, it, &mut lines)),
             }

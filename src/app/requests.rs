@@ -83,7 +83,7 @@ pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) ->
     let id = session::read_close(params).map_err(|it| error::invalid_params(&it))?;
     known(state, &id)?;
     state.step(&id, Input::Cancel);
-    state.outbox.push(Said::Close(id));
+    state.outbox.push(Said::Close { id, delete: false });
     done(&json!({}))
 }
 
@@ -92,7 +92,8 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
     let id = session::read_delete(params).map_err(|it| error::invalid_params(&it))?;
     if state.sessions.contains_key(&id) {
         state.step(&id, Input::Cancel);
-        state.outbox.push(Said::Close(id.clone()));
+        state.outbox.push(Said::Close { id, delete: true });
+        return done(&json!({}));
     }
     match state.world.store.delete(&id) {
         Ok(()) | Err(StoreError::NotFound { .. }) => done(&json!({})),

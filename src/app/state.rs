@@ -85,8 +85,11 @@ pub enum Asked {
 pub enum Said {
     Lines(Vec<u8>),
     Acts(SessionId, Vec<Act>),
-    /// The session is let go, after what it had to say.
-    Close(SessionId),
+    /// The session is let go, after what it had to say; its log too, if it is to be deleted.
+    Close {
+        id: SessionId,
+        delete: bool,
+    },
 }
 
 impl State {

@@ -58,7 +58,7 @@ impl Expected {
     }
 
     pub fn is_draft(&self) -> bool {
-        self.text.contains(MORE)
+        self.text.contains("\"$MORE\":1")
     }
 
     pub fn matches(&self, line: &Line) -> bool {
