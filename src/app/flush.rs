@@ -35,7 +35,8 @@ pub fn flush(state: &mut State) -> Vec<u8> {
                     state.world.abort_session(&id);
                     state.sessions.remove(&id);
                     // The log was held by this very session until now.
-                    if let (true, Err(it)) = (delete, state.world.store.delete(&id)) {
+                    let deleted = if delete { state.world.store.delete(&id) } else { Ok(()) };
+                    if let Err(it) = deleted {
                         tracing::warn!("session {id} could not be deleted: {it}");
                     }
                 }
