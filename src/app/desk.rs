@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    app::mcp::McpTool,
     base::{ids::SessionId, path::AbsPath},
     world::{models::Generator, tools::ToolSettings},
 };
@@ -17,6 +18,8 @@ pub struct Desk {
     pub scratch: AbsPath,
     pub generator: Arc<dyn Generator>,
     pub tools: Arc<ToolSettings>,
+    /// Tools of MCP servers, as they are now.
+    pub mcp: Arc<[McpTool]>,
     /// The environment of children, already filtered.
     pub child_env: Arc<Vec<(String, String)>>,
     /// Characters of a tool's output beyond which it goes to a file; 0: never.

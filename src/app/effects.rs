@@ -14,17 +14,24 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    app::{client::EditorFs, desk::Desk, event::Event, traces::Traces},
+    app::{
+        client::EditorFs,
+        desk::Desk,
+        event::Event,
+        mcp::{McpTool, Servers},
+        traces::Traces,
+    },
     base::{
         content::Part,
         fs::{BoxFuture, Fs},
         ids::{EffectId, SessionId},
         model::{Chunk, Failure, FailureKind, ModelRequest},
-        tool::{BaseHash, ToolCall, ToolError, ToolOutput, ToolSpec},
+        tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
     },
     engine::step::{Effect, Input},
     world::{
         disk::{self, DiskFs},
+        mcp::{self, Doors, Launch, News},
         models::Sink,
         process::Groups,
         store::{Cache, Store},
@@ -51,6 +58,7 @@ pub struct World {
     pub n_listings: usize,
     /// Whether old sessions were looked for.
     pub is_swept: bool,
+    pub mcp: Servers,
     runtime: OnceLock<Runtime>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
@@ -69,6 +77,7 @@ impl World {
             store,
             groups,
             tools,
+            mcp: Servers::default(),
             traces,
             listed,
             n_listings: 0,
@@ -143,6 +152,17 @@ impl World {
         self.running.remove(&(session.clone(), effect));
     }
 
+    /// Starts an MCP server; what becomes of it are events.
+    pub fn start_server(&self, server: u64, launch: Launch, doors: Doors, stop: CancellationToken) {
+        // Always taken: a client that does not read must not keep tools from a session.
+        let events = self.requests.clone();
+        let tell = move |news: News| -> BoxFuture<'static, ()> {
+            let events = events.clone();
+            Box::pin(async move { _ = events.send(Event::Mcp { server, news }).await })
+        };
+        self.spawn(mcp::serve(launch, doors, stop, Box::new(tell)));
+    }
+
     /// Makes a log durable on its own time.
     pub fn sync(&mut self, log: File) {
         self.spawn(async move { sync_log(log).await });
@@ -204,23 +224,42 @@ impl Hand {
                 writes: desk.editor_writes,
             }),
         };
-        let (answers, session, effect) = (self.answers.clone(), desk.session.clone(), self.id);
-        let progress = move |text: String| -> BoxFuture<'static, ()> {
-            let (answers, session) = (answers.clone(), session.clone());
-            Box::pin(async move {
-                _ = answers.send(Event::Engine { session, input: Input::Printed { effect, text } }).await;
-            })
-        };
         ToolContext {
             cwd: desk.cwd.clone(),
             roots: desk.roots.clone(),
             scratch: desk.scratch.clone(),
             fs,
             cancel: self.cancel.clone(),
-            progress: Arc::new(progress),
+            progress: self.progress(),
             settings: desk.tools.clone(),
             env: desk.child_env.clone(),
         }
+    }
+
+    /// Takes live text of a call.
+    fn progress(&self) -> Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync> {
+        let (answers, session, effect) = (self.answers.clone(), self.desk.session.clone(), self.id);
+        Arc::new(move |text: String| -> BoxFuture<'static, ()> {
+            let (answers, session) = (answers.clone(), session.clone());
+            Box::pin(async move {
+                _ = answers.send(Event::Engine { session, input: Input::Printed { effect, text } }).await;
+            })
+        })
+    }
+
+    fn mcp_tool(&self, name: &str) -> Option<&McpTool> {
+        self.desk.mcp.iter().find(|it| it.spec.name == name)
+    }
+
+    async fn call_mcp(&self, tool: &McpTool, call: &ToolCall) -> ToolOutput {
+        let call = mcp::Call {
+            tool: &tool.tool,
+            args: &call.args,
+            timeout: tool.timeout,
+            cancel: &self.cancel,
+            show: &self.progress(),
+        };
+        tool.connection.call(call).await
     }
 
     fn tool(&self, name: &str) -> Option<&dyn Builtin> {
@@ -253,7 +292,10 @@ async fn resolve(hand: Hand, call: ToolCall) {
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,
-            None => Err(unknown(&call)),
+            None => match hand.mcp_tool(&call.name) {
+                Some(tool) => Ok(Targets { title: tool.spec.title.to_string(), ..Targets::default() }),
+                None => Err(unknown(&call)),
+            },
         }
     };
     let result = hand.guard(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
@@ -265,6 +307,7 @@ async fn preview(hand: Hand, call: ToolCall) {
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
+            None if hand.mcp_tool(&call.name).is_some() => Ok(Preview::default()),
             None => Err(unknown(&call)),
         }
     };
@@ -282,24 +325,26 @@ async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<Fil
     }
     let ctx = hand.context();
     let task = async {
-        match hand.tool(&call.name) {
-            Some(tool) => {
-                let output = tool.run(&call.args, base.as_ref(), &ctx).await;
-                cut(&hand.desk, &call, output).await
-            }
-            None => ToolOutput::failed(unknown(&call)),
+        let output = match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {
+            (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await,
+            (None, Some(tool)) => hand.call_mcp(tool, &call).await,
+            (None, None) => return ToolOutput::failed(unknown(&call)),
+        };
+        let pages_itself = hand.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
+        match pages_itself {
+            true => output,
+            false => cut(&hand.desk, &call, output).await,
         }
     };
     let output = hand.guard(task).await.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
     hand.say(Input::Ran { effect: hand.id, output: Box::new(output) }).await;
 }
 
-/// Text beyond the threshold goes to a file that the model can read in pieces; the tools that page by themselves
-/// are left alone.
+/// Text beyond the threshold goes to a file that the model can read in pieces.
 async fn cut(desk: &Arc<Desk>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
     let max = desk.truncate_at;
     let long = |it: &Part| it.as_text().is_some_and(|text| text.len() > max);
-    if max == 0 || call.name != shell::Shell::NAME || !output.content.iter().any(long) {
+    if max == 0 || !output.content.iter().any(long) {
         return output;
     }
     let (desk, call) = (desk.clone(), call.id.clone());

@@ -8,7 +8,10 @@ use crate::{
     base::ids::{EffectId, SessionId},
     engine::step::Input,
     wire::jsonrpc::{message::RpcError, queue::Ticket},
-    world::store::{Cache, Summary},
+    world::{
+        mcp::News,
+        store::{Cache, Summary},
+    },
 };
 
 pub enum Event {
@@ -28,6 +31,11 @@ pub enum Event {
         session: SessionId,
         input: Input,
     },
+    /// An MCP server has something to say.
+    Mcp {
+        server: u64,
+        news: News,
+    },
     /// A task of the world needs the editor's hands.
     Editor(EditorRequest),
     /// The sessions on the disk, for who asked for them.
@@ -45,6 +53,7 @@ impl Event {
             Self::Terminate => "terminate",
             Self::Timer => "timer",
             Self::Engine { .. } => "engine",
+            Self::Mcp { .. } => "MCP server",
             Self::Editor(_) => "editor request",
             Self::Listed(_) => "listed",
         }

@@ -11,7 +11,7 @@ use crate::{
     app::{
         dispatch,
         event::Event,
-        flush, listing,
+        flush, listing, mcp,
         state::{State, unix_ms},
         stdio::Stdout,
         sweep,
@@ -97,6 +97,7 @@ fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
             state.world.ended(&session, &input);
             state.step(&session, input);
         }
+        Event::Mcp { server, news } => mcp::heard(state, server, news),
         Event::Editor(request) => flush::ask_editor(state, request),
         Event::Listed(listing) => listing::answer(state, *listing),
         Event::Timer => {
@@ -153,6 +154,7 @@ async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent:
     let mut lines = flush::flush(state);
     flush::answer_all(state);
     state.world.abort_all();
+    state.world.mcp.stop_all();
     lines.extend(flush::flush(state));
     if !lines.is_empty() {
         unsent += lines.len();

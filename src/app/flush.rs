@@ -33,6 +33,7 @@ pub fn flush(state: &mut State) -> Vec<u8> {
                 Said::Acts(id, _) if broken.contains_key(&id) => (),
                 Said::Close { id, delete } => {
                     state.world.abort_session(&id);
+                    state.world.mcp.release(&id);
                     state.sessions.remove(&id);
                     // The log was held by this very session until now.
                     let deleted = if delete { state.world.store.delete(&id) } else { Ok(()) };

@@ -12,6 +12,7 @@ mod event_loop;
 mod events;
 mod flush;
 mod listing;
+mod mcp;
 mod models;
 mod options;
 mod requests;

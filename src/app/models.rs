@@ -38,6 +38,11 @@ pub struct Models {
 }
 
 impl Models {
+    /// The one HTTP client of the process.
+    pub fn http(&self) -> Arc<Http> {
+        self.http.clone()
+    }
+
     /// # Errors
     /// For the client: a script that cannot be read; -32000 without a usable model.
     pub fn generator(

@@ -9,14 +9,16 @@ use crate::{
         access::{self, AccessKind, Given},
         desk::Desk,
         flush,
+        mcp::{self, Wish},
         options::Options,
         requests::store_error,
-        settings::{Flag, Settings, Sources},
+        settings::{Flag, McpSettings, Settings, Sources},
         state::{Live, State},
     },
     base::{
         ids::SessionId,
         log::{Entry, Fact, Mode},
+        mcp::merged,
         path::AbsPath,
     },
     engine::{
@@ -73,6 +75,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let id = SessionId::from(uuid::Uuid::now_v7().to_string());
     let (spec, desk) = furnish(state, &id, &ground, &model)?;
     let log = state.world.store.create(&id).map_err(|it| store_error(&id, &it))?;
+    let wish = wish(&ground, place, &desk);
     let (cwd, roots) = (ground.cwd, ground.roots);
     let origin = Origin { session: id.clone(), cwd, roots, mode, model };
     let mut out = Out::default();
@@ -80,6 +83,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
+    mcp::connect(state, &id, wish);
     Ok(id)
 }
 
@@ -92,6 +96,9 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
         if live.session.is_busy() {
             return Err(error::invalid_request("the session is busy with a prompt; cancel it first"));
         }
+        let desk = Arc::clone(&live.desk);
+        let ground = survey(state, place)?;
+        mcp::connect(state, id, wish(&ground, place, &desk));
         return state.world.store.read(id).map_err(|it| store_error(id, &it));
     }
     let ground = survey(state, place)?;
@@ -110,8 +117,22 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     }
     let (spec, desk) = furnish(state, id, &ground, &record.model)?;
     let session = Session::resume(record, spec);
+    let wish = wish(&ground, place, &desk);
     admit(state, session, log, desk);
+    mcp::connect(state, id, wish);
     Ok(entries)
+}
+
+/// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
+fn wish(ground: &Ground, place: &Place, desk: &Desk) -> Wish {
+    let McpSettings { servers, start_budget_ms } = &ground.settings.mcp;
+    let of_settings = if ground.trust.is_trusted() { servers.clone() } else { Vec::new() };
+    Wish {
+        servers: merged(place.mcp_servers.clone(), of_settings),
+        cwd: desk.cwd.clone(),
+        env: Arc::clone(&desk.child_env),
+        budget_ms: *start_budget_ms,
+    }
 }
 
 fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
@@ -180,9 +201,6 @@ fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
         if !roots.contains(&real) {
             roots.push(real);
         }
-    }
-    if place.n_mcp_servers > 0 {
-        tracing::warn!("{} MCP servers were passed; this version does not start them", place.n_mcp_servers);
     }
     let (trust, settings) = look(&state.options, &state.env, &place.cwd);
     Ok(Ground { cwd: place.cwd.clone(), roots, trust, settings })
@@ -276,7 +294,8 @@ fn furnish(
         scratch: state.world.store.scratch(id),
         generator,
         tools: Arc::new(settings.tools.clone()),
-        child_env: Arc::new(state.env.child_env(&settings.env_allowed, &settings.env_blocked)),
+        mcp: Arc::default(),
+        child_env: Arc::new(state.env.child_env(&settings.child_env.allowed, &settings.child_env.blocked)),
         truncate_at: settings.truncate_threshold,
         editor_reads: client.reads_files,
         editor_writes: client.writes_files,

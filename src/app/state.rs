@@ -162,7 +162,10 @@ impl State {
         let Some(live) = self.sessions.get_mut(id) else { return };
         match record {
             Some(record) => live.session.refold(record),
-            None => _ = self.sessions.remove(id),
+            None => {
+                self.sessions.remove(id);
+                self.world.mcp.release(id);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ pub mod fs;
 pub mod history;
 pub mod ids;
 pub mod log;
+pub mod mcp;
 pub mod model;
 pub mod now;
 pub mod path;

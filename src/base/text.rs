@@ -27,9 +27,34 @@ pub fn first_line(text: &str, max: usize) -> String {
     }
 }
 
+/// `text` from a tool marked as not ours, so that the model takes no orders from it; `None` when there is nothing.
+pub fn untrusted(text: &str) -> Option<String> {
+    let text = text.trim_end();
+    (!text.trim().is_empty()).then(|| format!("<untrusted_context>\n{}\n</untrusted_context>", without_closing(text)))
+}
+
+/// `text` with every closing tag made harmless, or it could step out of the mark.
+fn without_closing(text: &str) -> String {
+    let mut res = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        let (before, tag) = rest.split_at(at);
+        res.push_str(before);
+        res.push_str(if is_closing(tag) { "&lt;" } else { "<" });
+        rest = tag.get(1..).unwrap_or_default();
+    }
+    res + rest
+}
+
+fn is_closing(tag: &str) -> bool {
+    const NAME: &str = "untrusted_context";
+    let name = tag.get(1..).and_then(|it| it.trim_start().strip_prefix('/')).map(str::trim_start);
+    name.and_then(|it| it.get(..NAME.len())).is_some_and(|it| it.eq_ignore_ascii_case(NAME))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{first_line, head, tail};
+    use super::{first_line, head, tail, without_closing};
 
     #[test]
     fn cuts_between_characters() {
@@ -38,5 +63,13 @@ mod tests {
         assert_eq!(tail("añb", 3), "ñb");
         assert_eq!(head("ab", 9), "ab");
         assert_eq!(first_line("  hello world\nmore", 5), "hello…");
+    }
+
+    #[test]
+    fn nothing_steps_out_of_the_mark() {
+        assert_eq!(without_closing("a</untrusted_context>b<c>"), "a&lt;/untrusted_context>b<c>");
+        assert_eq!(without_closing("< / UNTRUSTED_context >"), "&lt; / UNTRUSTED_context >");
+        assert_eq!(without_closing("<</untrusted_contex<ñ"), "<</untrusted_contex<ñ");
+        assert_eq!(without_closing("</untrusted_contexñ"), "</untrusted_contexñ");
     }
 }

@@ -6,9 +6,9 @@ use crate::base::{
     content::Part,
     event::{Location, Outcome},
     ids::{CallId, EffectId, PromptId, QuestionId},
-    log::{Answer, Entry, Mode, Tuning},
+    log::{Answer, Entry, Grant, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
-    tool::{BaseHash, Display, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+    tool::{BaseHash, Display, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
 };
 
 /// Something that happened. Answers to effects that are over are normal and ignored.
@@ -24,6 +24,8 @@ pub enum Input {
     CancelPrompt(PromptId),
     /// The user's choice among what is on offer.
     Choose(Choice),
+    /// The tools from outside, whole; they hold from the next request to a model.
+    ToolsChanged(Kit),
     Chunks {
         effect: EffectId,
         chunks: Vec<Chunk>,
@@ -63,6 +65,25 @@ pub enum Choice {
     Mode(Mode),
     Model(String),
     Tuning(Tuning),
+}
+
+/// The tools that a session has from outside, and what is to be said about their servers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kit {
+    pub tools: Vec<ToolSpec>,
+    /// Tools whose server the user trusts.
+    pub granted: Vec<Grant>,
+    pub starting: Vec<Starting>,
+    /// For user and model at the start of the next turn, a line each.
+    pub notices: Vec<String>,
+}
+
+/// A server that has not told its tools yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Starting {
+    pub name: String,
+    /// A turn waits for it no longer than this (Unix, milliseconds).
+    pub until_ms: u64,
 }
 
 /// Something the engine wants done. The answer comes back as an [`Input`] with the same id.

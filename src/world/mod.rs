@@ -2,6 +2,7 @@
 
 pub mod disk;
 pub mod http;
+pub mod mcp;
 pub mod models;
 pub mod process;
 pub mod secrets;

@@ -179,7 +179,12 @@ impl Client {
 
     /// A session in `cwd`; gives back its id.
     pub fn new_session(&mut self, cwd: &Path) -> Result<String, String> {
-        let result = self.result("session/new", json!({"cwd": cwd, "mcpServers": []}))?;
+        self.new_session_with(cwd, json!([]))
+    }
+
+    /// A session in `cwd` with these MCP servers.
+    pub fn new_session_with(&mut self, cwd: &Path, servers: Value) -> Result<String, String> {
+        let result = self.result("session/new", json!({"cwd": cwd, "mcpServers": servers}))?;
         Ok(result["sessionId"].as_str().unwrap_or_default().to_owned())
     }
 

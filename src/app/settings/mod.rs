@@ -14,12 +14,14 @@ use crate::{
 mod check;
 mod explain;
 mod keys;
+mod mcp;
 mod resolve;
 mod retention;
 
 pub use check::check;
 pub use explain::explain;
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
+pub use mcp::McpSettings;
 
 /// Where values come from, weakest first.
 #[derive(Clone, Copy)]
@@ -63,14 +65,21 @@ pub struct Settings {
     pub max_attempts: u32,
     pub retry_fetch_errors: bool,
     pub tools: ToolSettings,
-    /// Variables that children see by the user's wish.
-    pub env_allowed: Vec<String>,
-    /// Variables that children never see.
-    pub env_blocked: Vec<String>,
+    pub child_env: ChildEnv,
+    pub mcp: McpSettings,
     pub disable_yolo: bool,
     pub disable_always_allow: bool,
     /// The way to authenticate that the user chose, in Gemini CLI's words.
     pub auth_type: Option<String>,
+}
+
+/// Which variables children see.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildEnv {
+    /// By the user's wish, whatever they look like.
+    pub allowed: Vec<String>,
+    /// Never.
+    pub blocked: Vec<String>,
 }
 
 impl Settings {
@@ -85,6 +94,7 @@ impl Settings {
             let key = Some("general.defaultApprovalMode".to_owned());
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: (*why).to_owned() });
         }
+        let mcp = McpSettings::read(&get, sources, &mut warnings);
         let res = Self {
             model_name: get.text("model.name"),
             approval_mode: approval_mode.unwrap_or_default(),
@@ -97,8 +107,11 @@ impl Settings {
                 respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
                 shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
             },
-            env_allowed: get.texts("security.environmentVariableRedaction.allowed"),
-            env_blocked: get.texts("security.environmentVariableRedaction.blocked"),
+            child_env: ChildEnv {
+                allowed: get.texts("security.environmentVariableRedaction.allowed"),
+                blocked: get.texts("security.environmentVariableRedaction.blocked"),
+            },
+            mcp,
             disable_yolo,
             disable_always_allow: get.flag("security.disableAlwaysAllow"),
             auth_type: get.text("security.auth.selectedType"),

@@ -70,7 +70,7 @@ fn defaults_are_quiet() {
     assert_eq!((it.model_name, it.approval_mode, it.max_session_turns), (None, Mode::Default, -1));
     assert_eq!((it.truncate_threshold, it.max_attempts, it.retry_fetch_errors), (40_000, 10, true));
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
-    assert_eq!((it.env_allowed, it.env_blocked, it.auth_type), (vec![], vec![], None));
+    assert_eq!((it.child_env.allowed, it.child_env.blocked, it.auth_type), (vec![], vec![], None));
     assert!(!it.disable_yolo && !it.disable_always_allow);
 }
 
@@ -110,7 +110,10 @@ fn a_workspace_can_only_tighten() {
         "auth": {"selectedType": "evil"}, "disableYoloMode": false, "disableAlwaysAllow": true}}"#;
     for name in ["ws", "ws-gemini"] {
         let (it, warnings) = files(&[("castor", allow), (name, loosen)]).merge();
-        assert_eq!((it.env_allowed, it.env_blocked), (vec!["A".to_owned()], vec!["X".to_owned(), "Y".to_owned()]));
+        assert_eq!(
+            (it.child_env.allowed, it.child_env.blocked),
+            (vec!["A".to_owned()], vec!["X".to_owned(), "Y".to_owned()])
+        );
         assert_eq!((it.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow), (Some("gateway"), true, true));
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings.iter().all(|it| it.contains("a workspace may ") && it.starts_with("/w/.")), "{warnings:?}");
@@ -278,8 +281,7 @@ fn explains_objects_and_what_is_in_them() {
     ];
     let want = r#"
 mcpServers.a.command = "y"
-  MCP servers by name.
-  It is accepted, but castor does not act on it yet.
+  MCP servers by name; those of a workspace start only where it is trusted.
 
     /h/.gemini/settings.json (user)       "x"
   * /w/.castor/settings.json (workspace)  "y"  <- wins
@@ -302,6 +304,7 @@ hooks = {"A":[1,2],"B":[3]}
     let want = "
 mcp.allowed = [\"A\"]  <- /h/.gemini/settings.json (user) + /w/.castor/settings.json (workspace)
 mcp.excluded = []  <- default
+mcp.startBudgetMs = 10000  <- default
 ";
     check_explain(&files(&allowed), "mcp", true, want);
 }

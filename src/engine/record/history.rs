@@ -8,9 +8,10 @@ use std::{
 use serde_json::Value;
 
 use crate::base::{
-    content::Part,
+    content::{Part, joined_text},
     history::{Role, Turn, TurnPart},
     ids::CallId,
+    text::untrusted,
     tool::{CallResult, ToolCall},
 };
 
@@ -48,6 +49,12 @@ impl History {
         }
         let parts = content.iter().cloned().map(TurnPart::Content);
         self.change_turn(Role::User, true, |it| it.extend(parts));
+    }
+
+    /// A notice of castor, behind the prompt it came with. It may repeat what servers said.
+    pub fn push_note(&mut self, content: &[Part]) {
+        let notice = untrusted(&joined_text(content)).map(|it| Part::text(format!("[Notice]\n{it}")));
+        self.change_turn(Role::User, false, |parts| parts.extend(notice.map(TurnPart::Content)));
     }
 
     pub fn begin_answer(&mut self) {

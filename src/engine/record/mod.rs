@@ -144,6 +144,7 @@ impl Record {
             // Commands are between the user and castor: the model does not see them.
             EventKind::Message { .. } if event.meta.contains_key(COMMAND) => (),
             EventKind::Message { role: Speaker::User, content, .. } => history.push_user(content),
+            EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
                 history.push_call(request_id, name, args, signature.as_deref());

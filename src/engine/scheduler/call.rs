@@ -169,6 +169,8 @@ fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> ToolDisplay
     let path = said("file_path").or_else(|| said("dir_path")).map(|it| cwd.join(it));
     let title = match (spec, said("command"), &path, said("pattern")) {
         (None, ..) => call.name.clone(),
+        // Arguments of tools from outside mean what their makers want.
+        (Some(it), ..) if it.kind == ToolKind::Other => it.title.to_string(),
         (_, Some(command), ..) => command.to_owned(),
         (Some(it), _, _, Some(pattern)) => format!("{} '{pattern}'", it.title),
         (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.shown_from(cwd)),
@@ -194,9 +196,13 @@ fn in_words(grant: &Grant) -> String {
 pub struct Toolbox {
     /// Sorted by name; session tools included.
     pub tools: Arc<[ToolSpec]>,
-    pub rules: Rules,
+    pub rules: Arc<Rules>,
     /// Whether somebody can be asked.
     pub interactive: bool,
+    /// What of `tools` is castor's own.
+    own: Arc<[ToolSpec]>,
+    /// Standing yeses that come with the tools.
+    granted: Arc<[Grant]>,
 }
 
 /// Tools that are pure steps of the engine.
@@ -209,7 +215,22 @@ impl Toolbox {
         let mut tools = builtins;
         tools.push(todos::spec());
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { tools: tools.into(), rules, interactive }
+        let tools: Arc<[ToolSpec]> = tools.into();
+        Self { own: tools.clone(), tools, rules: Arc::new(rules), interactive, granted: Arc::default() }
+    }
+
+    /// The same with these tools from outside, in place of those before. A name that is castor's own stays castor's.
+    pub fn equipped(&self, outside: Vec<ToolSpec>, granted: Vec<Grant>) -> Self {
+        let is_own = |it: &ToolSpec| self.own.iter().any(|own| own.name == it.name);
+        let mut tools = self.own.to_vec();
+        tools.extend(outside.into_iter().filter(|it| !is_own(it)));
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { tools: tools.into(), granted: granted.into(), ..self.clone() }
+    }
+
+    /// What the user allowed: with the tools, and in this session.
+    pub fn grants(&self, session: &[Grant]) -> Vec<Grant> {
+        self.granted.iter().chain(session).cloned().collect()
     }
 
     pub fn find(&self, name: &str) -> Option<&ToolSpec> {

@@ -236,6 +236,7 @@ fn cancelled(why: &str) -> ToolOutput {
 /// Policy's one word on a call, and what follows from it.
 fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets) {
     call.describe(tools, &targets);
+    let grants = tools.grants(&step.record.grants);
     let query = policy::Query {
         tool: &call.call.name,
         kind: call.display.kind,
@@ -243,7 +244,7 @@ fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Target
         targets: &targets,
         mode: step.record.mode,
         interactive: tools.interactive,
-        grants: &step.record.grants,
+        grants: &grants,
     };
     let verdict = policy::decide(&tools.rules, &query);
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });

@@ -15,7 +15,7 @@ use crate::{
     engine::{
         record::{Origin, Record, Serial, Step},
         step::{Act, Choice, Effect, Input, Out},
-        turn::{Spec, Turn, endings::Cause},
+        turn::{Arrivals, Spec, Turn, endings::Cause},
     },
 };
 
@@ -29,6 +29,7 @@ pub struct Session {
     spec: Arc<Spec>,
     serial: Serial,
     turn: Option<Turn>,
+    arrivals: Arrivals,
     waiting: VecDeque<(PromptId, Vec<Part>)>,
 }
 
@@ -46,7 +47,14 @@ impl Session {
 
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
-        Self { record, spec, serial: Serial::default(), turn: None, waiting: VecDeque::new() }
+        Self {
+            record,
+            spec,
+            serial: Serial::default(),
+            turn: None,
+            arrivals: Arrivals::default(),
+            waiting: VecDeque::new(),
+        }
     }
 
     /// Starts over from the log after something went wrong. Effect ids go on, so that late answers meet nobody.
@@ -66,7 +74,7 @@ impl Session {
 
     /// Takes one thing that happened and pushes what should be done about it.
     pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
-        let Self { record, spec, serial, turn, waiting } = self;
+        let Self { record, spec, serial, turn, arrivals, waiting } = self;
         let mut step = Step::new(record, serial, now, out);
         match input {
             Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
@@ -93,9 +101,17 @@ impl Session {
                 }
             }
             Input::Choose(choice) => choose(&mut step, choice),
+            Input::ToolsChanged(kit) => {
+                let spec = Arc::make_mut(spec);
+                spec.toolbox = spec.toolbox.equipped(kit.tools, kit.granted);
+                arrivals.take(kit.starting, kit.notices);
+                if let Some(turn) = turn {
+                    turn.arrived(&mut step, spec, arrivals);
+                }
+            }
             other => {
                 if let Some(turn) = turn {
-                    turn.step(other, &mut step, spec);
+                    turn.step(other, &mut step, spec, arrivals);
                 }
             }
         }
@@ -114,7 +130,7 @@ impl Session {
                 commands::run(command, args, &mut step, &self.spec, prompt, &content);
                 continue;
             }
-            self.turn = Some(Turn::begin(&mut step, &self.spec, prompt, content));
+            self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.arrivals, prompt, content));
         }
     }
 }

@@ -1,7 +1,10 @@
 //! One prompt, from its arrival to its one outcome: sampling, calling, sampling again.
 
+mod arrivals;
 pub mod endings;
 mod response;
+
+pub use arrivals::Arrivals;
 
 use std::sync::Arc;
 
@@ -52,10 +55,16 @@ pub struct Turn {
     phase: Phase,
     n_samples: u32,
     scheduler: Scheduler,
+    /// As the current request told the model of them.
+    tools: Toolbox,
 }
 
 #[derive(Debug)]
 enum Phase {
+    /// Servers are still starting; the effect wakes the turn when it has waited long enough.
+    Preparing {
+        effect: EffectId,
+    },
     /// The model answers.
     Sampling {
         effect: EffectId,
@@ -72,8 +81,14 @@ enum Phase {
 }
 
 impl Turn {
-    /// Begins: the prompt becomes part of the history, and the model is asked.
-    pub fn begin(step: &mut Step<'_>, spec: &Spec, prompt: PromptId, content: Vec<Part>) -> Self {
+    /// Begins: the prompt becomes part of the history, and the model is asked as soon as everybody is there.
+    pub fn begin(
+        step: &mut Step<'_>,
+        spec: &Spec,
+        arrivals: &mut Arrivals,
+        prompt: PromptId,
+        content: Vec<Part>,
+    ) -> Self {
         let stream = StreamId::from(step.fresh("s"));
         step.begin_stream(stream);
         let title = step.record.title.is_none().then(|| title_of(&content)).flatten();
@@ -81,9 +96,32 @@ impl Turn {
         step.event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
         let route = routing::route(&step.record.model);
         step.event(EventKind::SessionUpdate { title, model: Some(route.model.to_string()) });
-        let mut res = Self { prompt, phase: Phase::Finished, n_samples: 0, scheduler: Scheduler::default() };
-        res.sample(step, spec, 1);
+        let (phase, tools) = (Phase::Finished, spec.toolbox.clone());
+        let mut res = Self { prompt, phase, n_samples: 0, scheduler: Scheduler::default(), tools };
+        match arrivals.wait_until(step.now.unix_ms) {
+            Some(at_ms) => res.phase = Phase::Preparing { effect: step.effect(Effect::Wake { at_ms }) },
+            None => res.prepared(step, spec, arrivals),
+        }
         res
+    }
+
+    /// The tools changed; perhaps nothing is waited for any more.
+    pub fn arrived(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
+        if let Phase::Preparing { effect } = self.phase
+            && arrivals.wait_until(step.now.unix_ms).is_none()
+        {
+            step.effect(Effect::Abort { effect });
+            self.prepared(step, spec, arrivals);
+        }
+    }
+
+    fn prepared(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
+        if let Some(text) = arrivals.say() {
+            let message_id = MessageId::from(step.fresh("m"));
+            let content = vec![Part::text(text)];
+            step.event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
+        }
+        self.sample(step, spec, 1);
     }
 
     pub fn prompt(&self) -> PromptId {
@@ -95,38 +133,40 @@ impl Turn {
     }
 
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
-    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec) {
+    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
         match input {
             Input::Chunks { effect, chunks } => {
                 if let Phase::Sampling { effect: own, response, .. } = &mut self.phase
                     && *own == effect
                 {
-                    response.take(step, &spec.toolbox, &mut self.scheduler, chunks);
+                    response.take(step, &self.tools, &mut self.scheduler, chunks);
                 }
             }
             Input::Generated { effect, result } => self.generated(step, spec, effect, result),
-            Input::Woke { effect } => {
-                if let Phase::Waiting { effect: own, attempt } = self.phase
-                    && own == effect
-                {
-                    self.sample(step, spec, attempt);
-                }
-            }
+            Input::Woke { effect } => match self.phase {
+                Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, attempt),
+                Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, arrivals),
+                _ => (),
+            },
             Input::Resolved { effect, result } => {
-                let standing = self.scheduler.resolved(step, &spec.toolbox, effect, result);
+                let standing = self.scheduler.resolved(step, &self.tools, effect, result);
                 self.called(step, spec, standing);
             }
             Input::Previewed { effect, result } => {
-                let standing = self.scheduler.previewed(step, &spec.toolbox, effect, result);
+                let standing = self.scheduler.previewed(step, &self.tools, effect, result);
                 self.called(step, spec, standing);
             }
             Input::Answered { question, answer } => self.answered(step, spec, question, answer),
             Input::Printed { effect, text } => self.scheduler.printed(step, effect, text),
             Input::Ran { effect, output } => {
-                let standing = self.scheduler.ran(step, &spec.toolbox, effect, *output);
+                let standing = self.scheduler.ran(step, &self.tools, effect, *output);
                 self.called(step, spec, standing);
             }
-            Input::Prompt { .. } | Input::Cancel | Input::CancelPrompt(_) | Input::Choose(_) => (),
+            Input::Prompt { .. }
+            | Input::Cancel
+            | Input::CancelPrompt(_)
+            | Input::Choose(_)
+            | Input::ToolsChanged(_) => (),
         }
     }
 
@@ -136,7 +176,7 @@ impl Turn {
             return;
         }
         match self.phase {
-            Phase::Sampling { effect, .. } | Phase::Waiting { effect, .. } => {
+            Phase::Preparing { effect } | Phase::Sampling { effect, .. } | Phase::Waiting { effect, .. } => {
                 step.effect(Effect::Abort { effect });
             }
             Phase::Calling | Phase::Finished => (),
@@ -149,7 +189,8 @@ impl Turn {
             return self.finish(step, &Cause::MaxSamples(self.n_samples));
         }
         self.n_samples += u32::from(attempt == 1);
-        let materials = Materials { record: step.record, instructions: &spec.instructions, tools: &spec.toolbox.tools };
+        self.tools = spec.toolbox.clone();
+        let materials = Materials { record: step.record, instructions: &spec.instructions, tools: &self.tools.tools };
         let route = routing::route(&step.record.model);
         let request = context::build(route.model, materials);
         let model = request.model.to_string();
@@ -171,7 +212,7 @@ impl Turn {
         }
         if !self.scheduler.is_empty() {
             self.phase = Phase::Calling;
-            let standing = self.scheduler.advance(step, &spec.toolbox);
+            let standing = self.scheduler.advance(step, &self.tools);
             return self.called(step, spec, standing);
         }
         let cause = response.cause(self.n_samples > 1);
@@ -198,7 +239,7 @@ impl Turn {
     }
 
     fn answered(&mut self, step: &mut Step<'_>, spec: &Spec, question: QuestionId, answer: Answer) {
-        let standing = self.scheduler.answered(step, &spec.toolbox, question, answer);
+        let standing = self.scheduler.answered(step, &self.tools, question, answer);
         self.called(step, spec, standing);
     }
 

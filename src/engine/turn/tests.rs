@@ -11,7 +11,7 @@ use crate::{
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, PromptId, QuestionId, SessionId},
-        log::{Answer, Fact, Mode},
+        log::{Answer, Fact, Grant, Mode},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -23,7 +23,7 @@ use crate::{
         record::Origin,
         scheduler::Toolbox,
         session::Session,
-        step::{Act, Effect, Input, Out},
+        step::{Act, Effect, Input, Kit, Out, Starting},
     },
 };
 
@@ -93,6 +93,7 @@ fn input(line: &str) -> Input {
             Input::Generated { effect, result: Err(Failure { status, ..Failure::new(kind, "said the server") }) }
         }
         "woke" => Input::Woke { effect },
+        "tools" => Input::ToolsChanged(kit(rest)),
         "resolved" => {
             let command = json().get("command").and_then(Value::as_str).map(str::to_owned);
             Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), paths: Vec::new(), command }) }
@@ -112,6 +113,32 @@ fn input(line: &str) -> Input {
         }
         _ => panic!("unknown step: {line}"),
     }
+}
+
+/// Words: `+tool`, `!tool` (granted), `name@ms` (starting until then), `notice:text`.
+fn kit(text: &str) -> Kit {
+    let mut res = Kit::default();
+    for word in text.split_whitespace() {
+        match (word.split_at(1), word.split_once('@'), word.split_once(':')) {
+            ((mark @ ("+" | "!"), name), ..) => {
+                let (description, kind, title) = ("".into(), ToolKind::Other, format!("{name} (s MCP)").into());
+                res.tools.push(ToolSpec {
+                    name: name.to_owned().into(),
+                    title,
+                    description,
+                    kind,
+                    parameters: json!({}),
+                });
+                res.granted.extend((mark == "!").then(|| Grant::Tool { tool: name.to_owned() }));
+            }
+            (_, Some((name, ms)), _) => {
+                res.starting.push(Starting { name: name.to_owned(), until_ms: ms.parse().unwrap() });
+            }
+            (.., Some((_, text))) => res.notices.push(text.to_owned()),
+            _ => panic!("unknown word: {word}"),
+        }
+    }
+    res
 }
 
 fn text(it: &str) -> Chunk {
@@ -684,6 +711,176 @@ fn prompts_run_in_order() {
                 #4 Generate from 3 turns
             > finish 3 SAFETY
             > ended 3
+        "#]],
+    );
+}
+
+#[test]
+fn the_first_request_waits_for_servers_that_start() {
+    check(
+        "
+        tools 0 a@9000 b@500
+        prompt 1 hello
+        tools 0 +mcp_a_x b@500
+        ended 3
+        ",
+        expect![[r#"
+            > tools 0 a@9000 b@500
+            > prompt 1 hello
+                start
+                User: hello []
+                #1 Wake at true
+            > tools 0 +mcp_a_x b@500
+                Abort #1
+                Developer: MCP server "b" is still starting; its tools join when it is ready. []
+                attempt 1 of m
+                #3 Generate from 1 turns
+            > ended 3
+                Agent: The model's answer broke off before it said anything. Try again. []
+                error Internal the turn is over
+                end Failed
+                Settle 1 Stop(EndTurn)
+        "#]],
+    );
+}
+
+#[test]
+fn slow_and_lost_servers_are_told_once() {
+    check(
+        "
+        tools 0 a@9000 notice:lost
+        prompt 1 hello
+        woke 1
+        tools 0 +mcp_a_x
+        ended 2
+        tools 0 notice:gone
+        prompt 2 again
+        ended 4
+        prompt 3 again
+        ",
+        expect![[r#"
+            > tools 0 a@9000 notice:lost
+            > prompt 1 hello
+                start
+                User: hello []
+                #1 Wake at true
+            > woke 1
+                Developer: lost
+            MCP server "a" is still starting; its tools join when it is ready. []
+                attempt 1 of m
+                #2 Generate from 1 turns
+            > tools 0 +mcp_a_x
+            > ended 2
+                Agent: The model's answer broke off before it said anything. Try again. []
+                error Internal the turn is over
+                end Failed
+                Settle 1 Stop(EndTurn)
+            > tools 0 notice:gone
+            > prompt 2 again
+                start
+                User: again []
+                Developer: gone []
+                attempt 1 of m
+                #4 Generate from 3 turns
+            > ended 4
+                Agent: The model's answer broke off before it said anything. Try again. []
+                error Internal the turn is over
+                end Failed
+                Settle 2 Stop(EndTurn)
+            > prompt 3 again
+                start
+                User: again []
+                attempt 1 of m
+                #6 Generate from 5 turns
+        "#]],
+    );
+}
+
+#[test]
+fn cancel_ends_the_wait() {
+    check(
+        "
+        tools 0 a@9000
+        prompt 1 hello
+        cancel
+        woke 1
+        tools 0 +mcp_a_x
+        ",
+        expect![[r#"
+            > tools 0 a@9000
+            > prompt 1 hello
+                start
+                User: hello []
+                #1 Wake at true
+            > cancel
+                Abort #1
+                end Aborted
+                Settle 1 Stop(Cancelled)
+            > woke 1
+            > tools 0 +mcp_a_x
+        "#]],
+    );
+}
+
+#[test]
+fn tools_from_outside_ask_unless_granted_and_change_with_the_next_request() {
+    check(
+        "
+        tools 0 +mcp_a_x !mcp_a_y
+        prompt 1 hello
+        call 1 mcp_a_x#a {\"command\":\"ls\"} & mcp_a_y#b
+        tools 0 +mcp_a_z
+        ended 1
+        resolved 2
+        resolved 3
+        previewed 4
+        always 1
+        ran 6 X
+        ran 7 Y
+        call 8 mcp_a_x#c
+        ended 8
+        ",
+        expect![[r#"
+            > tools 0 +mcp_a_x !mcp_a_y
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 mcp_a_x#a {"command":"ls"} & mcp_a_y#b
+                call a (mcp_a_x (s MCP))
+                call b (mcp_a_y (s MCP))
+            > tools 0 +mcp_a_z
+            > ended 1
+                #2 Resolve a
+                #3 Resolve b
+            > resolved 2
+                Ask by no rule
+                #4 Preview a
+            > resolved 3
+                Allow by allowed for this session
+            > previewed 4
+                a described
+                Ask 1 about a (t2)
+            > always 1
+                answered AllowSession
+                granted Tool { tool: "mcp_a_x" }
+                a started
+                #6 Run a durable: true
+                b started
+                #7 Run b durable: true
+            > ran 6 X
+                a done: X
+            > ran 7 Y
+                b done: Y
+                attempt 1 of m
+                #8 Generate from 3 turns
+            > call 8 mcp_a_x#c
+                call c (mcp_a_x)
+            > ended 8
+                c tool_not_registered: Tool "mcp_a_x" not found. Did you mean one of: "mcp_a_z", "read_file", "run_shell_command"?
+                attempt 1 of m
+                #9 Generate from 5 turns
         "#]],
     );
 }

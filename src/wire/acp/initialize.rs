@@ -5,8 +5,8 @@ use agent_client_protocol_schema::{
     v1::{
         AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId, AuthMethodTerminal,
         AuthenticateRequest, Implementation, InitializeRequest, InitializeResponse, LogoutCapabilities,
-        PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
-        SessionDeleteCapabilities, SessionListCapabilities, SessionResumeCapabilities,
+        McpCapabilities, PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
+        SessionCloseCapabilities, SessionDeleteCapabilities, SessionListCapabilities, SessionResumeCapabilities,
     },
 };
 use serde_json::{Map, Value, json, value::RawValue};
@@ -74,6 +74,7 @@ pub fn response(client: &Client, login: &Login) -> InitializeResponse {
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).audio(true).embedded_context(true))
+        .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions)
         .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()));
     InitializeResponse::new(ProtocolVersion::V1)

@@ -1,16 +1,23 @@
 //! Params and results of the session methods.
 
 use agent_client_protocol_schema::v1::{
-    CancelNotification, CloseSessionRequest, DeleteSessionRequest, ListSessionsRequest, ListSessionsResponse,
-    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse,
-    ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
-    StopReason,
+    CancelNotification, CloseSessionRequest, DeleteSessionRequest, HttpHeader, ListSessionsRequest,
+    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode,
+    SessionModeState, SetSessionModeRequest, StopReason,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    base::{content::Part, event::Stop, ids::SessionId, log::Mode, path::AbsPath},
+    base::{
+        content::Part,
+        event::Stop,
+        ids::SessionId,
+        log::Mode,
+        mcp::{McpLink, McpServerConfig, McpSpeech},
+        path::AbsPath,
+    },
     wire::acp::options::{self, Chosen, Offer},
 };
 
@@ -21,7 +28,7 @@ pub struct Place {
     /// Further roots.
     pub additional: Vec<AbsPath>,
     /// MCP servers that the client passed.
-    pub n_mcp_servers: usize,
+    pub mcp_servers: Vec<McpServerConfig>,
 }
 
 /// Reads session/new.
@@ -30,7 +37,7 @@ pub struct Place {
 /// See [`super::params`]; also for paths that are not absolute.
 pub fn read_new(params: Option<&RawValue>) -> Result<Place, String> {
     let it: NewSessionRequest = with_servers(params)?;
-    place(&it.cwd, &it.additional_directories, it.mcp_servers.len())
+    place(&it.cwd, &it.additional_directories, it.mcp_servers)
 }
 
 /// Reads session/load.
@@ -39,7 +46,7 @@ pub fn read_new(params: Option<&RawValue>) -> Result<Place, String> {
 /// As [`read_new`].
 pub fn read_load(params: Option<&RawValue>) -> Result<(SessionId, Place), String> {
     let it: LoadSessionRequest = with_servers(params)?;
-    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers.len())?;
+    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     Ok((session_id(&it.session_id), place))
 }
 
@@ -53,14 +60,14 @@ fn with_servers<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Stri
     serde_json::from_value(Value::Object(fields)).map_err(|it| it.to_string())
 }
 
-fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], n_mcp_servers: usize) -> Result<Place, String> {
+fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], servers: Vec<McpServer>) -> Result<Place, String> {
     let absolute = |path: &std::path::Path, what: &str| {
         AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}", path.display()))
     };
     Ok(Place {
         cwd: absolute(cwd, "cwd")?,
         additional: more.iter().map(|it| absolute(it, "additionalDirectories")).collect::<Result<_, _>>()?,
-        n_mcp_servers,
+        mcp_servers: servers.into_iter().filter_map(mcp_server).collect(),
     })
 }
 
@@ -70,7 +77,7 @@ fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], n_mcp_servers: usiz
 /// As [`read_new`].
 pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, Place), String> {
     let it: ResumeSessionRequest = super::params(params)?;
-    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers.len())?;
+    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     Ok((session_id(&it.session_id), place))
 }
 
@@ -90,6 +97,25 @@ pub fn read_close(params: Option<&RawValue>) -> Result<SessionId, String> {
 pub fn read_delete(params: Option<&RawValue>) -> Result<SessionId, String> {
     let it: DeleteSessionRequest = super::params(params)?;
     Ok(session_id(&it.session_id))
+}
+
+/// `None` for a kind of server that we did not advertise.
+fn mcp_server(it: McpServer) -> Option<McpServerConfig> {
+    let header = |it: HttpHeader| (it.name, it.value);
+    let web = |name, url, headers: Vec<HttpHeader>, speech| {
+        let headers = headers.into_iter().map(header).collect();
+        McpServerConfig::new(name, McpLink::Web { url, headers, speech })
+    };
+    match it {
+        McpServer::Stdio(it) => {
+            let command = it.command.to_string_lossy().into_owned();
+            let env = it.env.into_iter().map(|it| (it.name, it.value)).collect();
+            Some(McpServerConfig::new(it.name, McpLink::Stdio { command, args: it.args, env, cwd: None }))
+        }
+        McpServer::Http(it) => Some(web(it.name, it.url, it.headers, McpSpeech::Http)),
+        McpServer::Sse(it) => Some(web(it.name, it.url, it.headers, McpSpeech::Sse)),
+        _ => None,
+    }
 }
 
 /// Reads session/list: the folder that sessions must belong to, and the cursor.

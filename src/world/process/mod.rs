@@ -3,6 +3,7 @@
 
 mod decode;
 mod groups;
+mod pipes;
 mod table;
 
 use std::{
@@ -23,6 +24,7 @@ use crate::base::path::AbsPath;
 
 pub use decode::Decoder;
 pub use groups::Groups;
+pub use pipes::{Life, Piped};
 
 /// How much is read at once: a pipe holds no more than this by default.
 const READ_SIZE: usize = 64 * 1024;
@@ -117,14 +119,20 @@ impl Spawn<'_> {
     }
 
     fn command(&self, output: io::PipeWriter) -> io::Result<Command> {
+        let mut res = self.bare_command();
+        res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
+        res.stdout(output.try_clone()?).stderr(output);
+        Ok(res)
+    }
+
+    /// All but the three streams.
+    fn bare_command(&self) -> Command {
         let mut res = Command::new(self.program);
         res.args(self.args).current_dir(self.cwd).env_clear();
         res.envs(self.env.iter().map(|(name, value)| (name, value)));
-        res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
-        res.stdout(output.try_clone()?).stderr(output);
         // SAFETY: runs between fork and exec; `leave` makes two system calls and touches no memory of ours.
         unsafe { res.pre_exec(leave) };
-        Ok(res)
+        res
     }
 }
 

@@ -30,8 +30,9 @@ pub struct Aliases {
 impl Aliases {
     pub fn new(workspace: &Path, home: &Path) -> Self {
         let place = |path: &Path, name| (path.display().to_string(), name);
+        let own = (std::env::current_exe().unwrap_or_default().display().to_string(), "$IT");
         let version = (env!("CARGO_PKG_VERSION").to_owned(), "$VERSION");
-        Self { ids: Vec::new(), places: vec![place(workspace, "$WS"), place(home, "$HOME"), version] }
+        Self { ids: Vec::new(), places: vec![place(workspace, "$WS"), place(home, "$HOME"), version, own] }
     }
 
     /// `$WS`, `$HOME`, `$SID`, `$SID2`, … as the agent knows them.

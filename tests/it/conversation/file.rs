@@ -25,6 +25,8 @@ pub struct Header {
     pub show_all: bool,
     /// The folder is not trusted by the environment.
     pub untrusted: bool,
+    /// MCP servers of session/new, with their kinds.
+    pub mcp: Vec<(String, String)>,
     pub capabilities: Option<Value>,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
@@ -136,6 +138,10 @@ impl Header {
             ("no", "model") => self.no_model = true,
             ("show", "all") => self.show_all = true,
             ("untrusted", "") => self.untrusted = true,
+            ("mcp", it) => {
+                let (name, kind) = split(it);
+                self.mcp.push((name.to_owned(), kind.trim().to_owned()));
+            }
             ("caps", it) => self.capabilities = Some(parse_json(it)?),
             ("args", it) => self.args.extend(it.split_whitespace().map(str::to_owned)),
             ("env", it) => {

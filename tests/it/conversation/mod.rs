@@ -2,7 +2,7 @@
 
 mod alias;
 mod file;
-mod model;
+pub mod model;
 mod pattern;
 mod play;
 

@@ -9,7 +9,10 @@ use super::{
     file::{self, Answer, File, Step},
     pattern::{self, Expected, Line, Mark},
 };
-use crate::client::{Client, Next, Sandbox};
+use crate::{
+    client::{Client, Next, Sandbox},
+    mcp,
+};
 
 /// Left out unless the file says `show all`; they are validated all the same.
 const QUIET_UPDATES: &[&str] = &["usage_update", "session_info_update", "available_commands_update"];
@@ -93,7 +96,9 @@ impl Player {
         }
         self.client.initialize(header.capabilities.as_ref().unwrap_or(&json!({})))?;
         if !header.no_session && self.n_runs == 1 {
-            let id = self.client.new_session(&self.sandbox.workspace())?;
+            let log = self.sandbox.workspace().join("mcp.log");
+            let servers: Vec<Value> = header.mcp.iter().map(|(name, kind)| mcp::server(name, kind, &log)).collect();
+            let id = self.client.new_session_with(&self.sandbox.workspace(), json!(servers))?;
             self.aliases.name('s', &id);
         }
         Ok(())

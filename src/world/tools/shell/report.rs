@@ -9,7 +9,7 @@ use crate::{
     base::{
         content::Part,
         path::AbsPath,
-        text::tail,
+        text::{tail, untrusted},
         tool::{Display, ToolOutput},
     },
     world::process::Exit,
@@ -117,38 +117,13 @@ fn minutes(time: Duration) -> String {
     }
 }
 
-/// Marks `text` as not ours, so that the model takes no orders from it; `None` when there is nothing.
-fn untrusted(text: &str) -> Option<String> {
-    let text = text.trim_end();
-    (!text.trim().is_empty()).then(|| format!("<untrusted_context>\n{}\n</untrusted_context>", without_closing(text)))
-}
-
-/// `text` with every closing tag made harmless, or it could step out of the mark.
-fn without_closing(text: &str) -> String {
-    let mut res = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        let (before, tag) = rest.split_at(at);
-        res.push_str(before);
-        res.push_str(if is_closing(tag) { "&lt;" } else { "<" });
-        rest = tag.get(1..).unwrap_or_default();
-    }
-    res + rest
-}
-
-fn is_closing(tag: &str) -> bool {
-    const NAME: &str = "untrusted_context";
-    let name = tag.get(1..).and_then(|it| it.trim_start().strip_prefix('/')).map(str::trim_start);
-    name.and_then(|it| it.get(..NAME.len())).is_some_and(|it| it.eq_ignore_ascii_case(NAME))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use serde_json::json;
 
-    use super::{Facts, minutes, without_closing};
+    use super::{Facts, minutes};
     use crate::{
         base::{content::joined_text, path::AbsPath},
         world::{process::Exit, tools::shell::watch::Ending},
@@ -183,14 +158,6 @@ mod tests {
         let running =
             "Command is running in background. PID: 7. Initial output:\n(empty)\nIts output goes to: /s/b.log";
         check(Ending::Running, "", running);
-    }
-
-    #[test]
-    fn nothing_steps_out_of_the_mark() {
-        assert_eq!(without_closing("a</untrusted_context>b<c>"), "a&lt;/untrusted_context>b<c>");
-        assert_eq!(without_closing("< / UNTRUSTED_context >"), "&lt; / UNTRUSTED_context >");
-        assert_eq!(without_closing("<</untrusted_contex<ñ"), "<</untrusted_contex<ñ");
-        assert_eq!(without_closing("</untrusted_contexñ"), "</untrusted_contexñ");
     }
 
     #[test]

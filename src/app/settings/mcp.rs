@@ -1,0 +1,135 @@
+//! The MCP servers that settings name.
+
+use serde_json::{Map, Value};
+
+use super::{Getter, Sources, resolve::at};
+use crate::{
+    base::mcp::{McpLink, McpServerConfig, McpSpeech},
+    world::workspace::{Warning, settings::Scope},
+};
+
+/// What settings say about MCP servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpSettings {
+    /// By name, those that may start.
+    pub servers: Vec<McpServerConfig>,
+    /// How long a first prompt waits for a server that starts.
+    pub start_budget_ms: u64,
+}
+
+impl McpSettings {
+    pub(super) fn read(get: &Getter<'_>, sources: Sources<'_>, warnings: &mut Vec<Warning>) -> Self {
+        let allowed = get.value("mcp.allowed").is_array().then(|| get.texts("mcp.allowed"));
+        let excluded = get.texts("mcp.excluded");
+        let may_start = |name: &str| {
+            let is_it = |it: &String| it.eq_ignore_ascii_case(name);
+            allowed.as_ref().is_none_or(|it| it.iter().any(is_it)) && !excluded.iter().any(is_it)
+        };
+        let mut servers = Vec::new();
+        let all = get.value("mcpServers");
+        for (name, it) in all.as_object().into_iter().flatten().filter(|(name, _)| may_start(name)) {
+            match server(name, it) {
+                // A repository must not answer its own question.
+                Ok(it) => servers.push(McpServerConfig { trust: it.trust && !is_of_workspace(name, sources), ..it }),
+                Err(why) => {
+                    let key = Some(format!("mcpServers.{name}"));
+                    warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: why });
+                }
+            }
+        }
+        Self { servers, start_budget_ms: get.size("mcp.startBudgetMs") }
+    }
+}
+
+fn is_of_workspace(name: &str, sources: Sources<'_>) -> bool {
+    let mut of_workspace = sources.layers.layers.iter().filter(|it| it.scope == Scope::Workspace);
+    of_workspace.any(|it| at(&it.value, "mcpServers").is_some_and(|it| it.get(name).is_some()))
+}
+
+fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> {
+    let Some(it) = it.as_object() else { return Err("should be an object {…}; ignored".to_owned()) };
+    let flag = |key: &str| it.get(key).and_then(Value::as_bool).unwrap_or_default();
+    let timeout_ms = it.get("timeout").and_then(Value::as_u64).filter(|it| *it > 0);
+    Ok(McpServerConfig {
+        timeout_ms: timeout_ms.unwrap_or(McpServerConfig::TIMEOUT_MS),
+        trust: flag("trust"),
+        include: it.get("includeTools").map(|_| texts(it, "includeTools")),
+        exclude: texts(it, "excludeTools"),
+        ..McpServerConfig::new(name, link(it)?)
+    })
+}
+
+fn link(it: &Map<String, Value>) -> Result<McpLink, String> {
+    let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
+    let web = |url: &str, speech| McpLink::Web { url: url.to_owned(), headers: pairs(it, "headers"), speech };
+    match (text("httpUrl"), text("url"), text("command")) {
+        (Some(url), ..) => Ok(web(url, McpSpeech::Http)),
+        (None, Some(url), _) => Ok(web(
+            url,
+            match text("type") {
+                Some("http") => McpSpeech::Http,
+                Some("sse") => McpSpeech::Sse,
+                _ => McpSpeech::Either,
+            },
+        )),
+        (None, None, Some(command)) => Ok(McpLink::Stdio {
+            command: command.to_owned(),
+            args: texts(it, "args"),
+            env: pairs(it, "env"),
+            cwd: text("cwd").map(str::to_owned),
+        }),
+        (None, None, None) => Err("names neither command nor url nor httpUrl; ignored".to_owned()),
+    }
+}
+
+fn texts(it: &Map<String, Value>, key: &str) -> Vec<String> {
+    let all = it.get(key).and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Numbers and such are written without quotes by many.
+fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)> {
+    let text = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+    let all = it.get(key).and_then(Value::as_object);
+    all.into_iter().flatten().map(|(name, it)| (name.clone(), text(it))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::server;
+    use crate::base::mcp::McpLink;
+
+    fn check(it: Value, expected: &str) {
+        let actual = match server("s", &it) {
+            Ok(it) => {
+                let link = match it.link {
+                    McpLink::Stdio { command, args, env, cwd } => format!("{command} {args:?} {env:?} {cwd:?}"),
+                    McpLink::Web { url, headers, speech } => format!("{url} {headers:?} {speech:?}"),
+                };
+                format!("{link} {} {} {:?} {:?}", it.timeout_ms, it.trust, it.include, it.exclude)
+            }
+            Err(why) => why,
+        };
+        assert_eq!(actual, expected, "{it}");
+    }
+
+    #[test]
+    fn reads_each_kind_of_server() {
+        let rest = "600000 false None []";
+        check(json!({"command": "c"}), &format!("c [] [] None {rest}"));
+        check(
+            json!({"command": "c", "args": ["a"], "env": {"A": "1", "B": 2}, "cwd": "d", "timeout": 5, "trust": true,
+                "includeTools": ["x"], "excludeTools": ["y"]}),
+            r#"c ["a"] [("A", "1"), ("B", "2")] Some("d") 5 true Some(["x"]) ["y"]"#,
+        );
+        check(json!({"httpUrl": "http://h", "url": "u", "command": "c"}), &format!("http://h [] Http {rest}"));
+        let headers = json!({"url": "http://s", "headers": {"A": "b"}});
+        check(headers, &format!(r#"http://s [("A", "b")] Either {rest}"#));
+        check(json!({"url": "http://s", "type": "sse"}), &format!("http://s [] Sse {rest}"));
+        check(json!({"url": "http://s", "type": "http"}), &format!("http://s [] Http {rest}"));
+        check(json!({"command": " "}), "names neither command nor url nor httpUrl; ignored");
+        check(json!(5), "should be an object {…}; ignored");
+    }
+}

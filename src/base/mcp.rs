@@ -1,0 +1,142 @@
+//! MCP servers as clients and settings name them.
+
+use std::fmt;
+
+/// One server, and what is wanted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpServerConfig {
+    pub name: String,
+    pub link: McpLink,
+    /// For connecting, and for each request, in milliseconds.
+    pub timeout_ms: u64,
+    /// The user said that its tools run without a question.
+    pub trust: bool,
+    /// `None`: all tools.
+    pub include: Option<Vec<String>>,
+    /// Wins over `include`.
+    pub exclude: Vec<String>,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum McpLink {
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        /// Beside the filtered environment of all children.
+        env: Vec<(String, String)>,
+        /// From the session's folder; `None`: that folder.
+        cwd: Option<String>,
+    },
+    Web {
+        url: String,
+        headers: Vec<(String, String)>,
+        speech: McpSpeech,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum McpSpeech {
+    /// Streamable HTTP.
+    Http,
+    /// The older HTTP with server-sent events.
+    Sse,
+    /// Streamable HTTP, and the older one where that fails.
+    Either,
+}
+
+impl McpServerConfig {
+    /// What Gemini CLI waits for a server, too.
+    pub const TIMEOUT_MS: u64 = 600_000;
+
+    pub fn new(name: impl Into<String>, link: McpLink) -> Self {
+        let (timeout_ms, exclude) = (Self::TIMEOUT_MS, Vec::new());
+        Self { name: name.into(), link, timeout_ms, trust: false, include: None, exclude }
+    }
+
+    /// Whether the server's tool of this name is wanted. Entries may have arguments behind the name, `tool(…)`.
+    pub fn wants(&self, tool: &str) -> bool {
+        let names =
+            |entry: &String| entry.strip_prefix(tool).is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
+        !self.exclude.iter().any(|it| it == tool) && self.include.as_ref().is_none_or(|it| it.iter().any(names))
+    }
+}
+
+/// The client's servers, then those of the settings whose names are still free.
+pub fn merged(client: Vec<McpServerConfig>, settings: Vec<McpServerConfig>) -> Vec<McpServerConfig> {
+    let mut res: Vec<McpServerConfig> = Vec::new();
+    for it in client.into_iter().chain(settings) {
+        if !res.iter().any(|known| known.name == it.name) {
+            res.push(it);
+        }
+    }
+    res
+}
+
+/// Without values of variables and headers: they are often secrets.
+impl fmt::Debug for McpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |it: &[(String, String)]| it.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        match self {
+            Self::Stdio { command, args, env, cwd } => {
+                let mut it = f.debug_struct("Stdio");
+                it.field("command", command).field("n_args", &args.len()).field("env", &names(env));
+                it.field("cwd", cwd).finish()
+            }
+            Self::Web { url, headers, speech } => {
+                // Paths and queries hold keys, too.
+                let host = url.split('/').nth(2).and_then(|it| it.rsplit('@').next()).unwrap_or_default();
+                let mut it = f.debug_struct("Web");
+                it.field("host", &host).field("headers", &names(headers)).field("speech", speech).finish()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{McpLink, McpServerConfig, McpSpeech, merged};
+
+    fn server(name: &str, command: &str) -> McpServerConfig {
+        let (command, args, env) = (command.to_owned(), Vec::new(), vec![("A".to_owned(), "canary".to_owned())]);
+        McpServerConfig::new(name, McpLink::Stdio { command, args, env, cwd: None })
+    }
+
+    #[test]
+    fn the_clients_server_wins() {
+        let all = merged(
+            vec![server("a", "1"), server("b", "2"), server("a", "3")],
+            vec![server("b", "4"), server("c", "5")],
+        );
+        let shown: Vec<String> = all.iter().map(|it| format!("{} {:?}", it.name, it.link)).collect();
+        let link = |n| format!("Stdio {{ command: \"{n}\", n_args: 0, env: [\"A\"], cwd: None }}");
+        assert_eq!(shown, [format!("a {}", link(1)), format!("b {}", link(2)), format!("c {}", link(5))]);
+    }
+
+    #[test]
+    fn debug_tells_no_secret() {
+        let headers = vec![("Authorization".to_owned(), "canary".to_owned())];
+        let link =
+            McpLink::Web { url: "https://u:canary@h:1/canary?canary".to_owned(), headers, speech: McpSpeech::Sse };
+        assert_eq!(format!("{link:?}"), "Web { host: \"h:1\", headers: [\"Authorization\"], speech: Sse }");
+    }
+
+    #[test]
+    fn tools_are_filtered_by_name() {
+        for (include, exclude, tool, want) in [
+            (None, &[][..], "a", true),
+            (None, &["a"][..], "a", false),
+            (None, &["a(x)"], "a", true),
+            (Some(&["a"][..]), &[], "a", true),
+            (Some(&["a(x)"]), &[], "a", true),
+            (Some(&["ab"]), &[], "a", false),
+            (Some(&["a"]), &[], "ab", false),
+            (Some(&[]), &[], "a", false),
+            (Some(&["a"]), &["a"], "a", false),
+        ] {
+            let texts = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+            let config = McpServerConfig { include: include.map(texts), exclude: texts(exclude), ..server("s", "x") };
+            assert_eq!(config.wants(tool), want, "{include:?} {exclude:?} {tool}");
+        }
+    }
+}

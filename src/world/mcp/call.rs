@@ -1,0 +1,125 @@
+//! One call of a server's tool: its progress, its end, and what ends it early.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    Peer, RoleClient,
+    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProgressNotificationParam, ServerResult},
+    service::{PeerRequestOptions, RequestHandle, ServiceError},
+};
+use serde_json::Value;
+use tokio::{
+    sync::{broadcast, oneshot::error::RecvError},
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{output, server::plain};
+use crate::base::{
+    fs::BoxFuture,
+    text,
+    tool::{ToolError, ToolOutput},
+};
+
+/// Progress is shown no more often than this.
+const SHOW_EVERY: Duration = Duration::from_millis(200);
+/// One report of progress, in characters.
+const MAX_PROGRESS: usize = 500;
+/// A server that does not read must not hold up who cancels.
+const CANCELLING: Duration = Duration::from_millis(500);
+
+/// A server that answers. Cheap to clone.
+#[derive(Clone)]
+pub struct Connection {
+    peer: Peer<RoleClient>,
+    progress: broadcast::Sender<ProgressNotificationParam>,
+}
+
+/// What to call, and how.
+pub struct Call<'a> {
+    /// The server's own name for it.
+    pub tool: &'a str,
+    pub args: &'a Value,
+    /// Of silence: progress begins it anew.
+    pub timeout: Duration,
+    pub cancel: &'a CancellationToken,
+    /// Takes live text.
+    pub show: &'a Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+impl Connection {
+    pub(super) fn new(peer: Peer<RoleClient>, progress: broadcast::Sender<ProgressNotificationParam>) -> Self {
+        Self { peer, progress }
+    }
+
+    pub async fn call(&self, call: Call<'_>) -> ToolOutput {
+        // Before the request: a report that comes at once must not be missed.
+        let mut reports = self.progress.subscribe();
+        let args = call.args.as_object().cloned().unwrap_or_default();
+        let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let mut handle = match sent {
+            Ok(it) => it,
+            Err(it) => return failed(call.tool, &it),
+        };
+        let mut deadline = Instant::now() + call.timeout;
+        let mut next_show = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                () = call.cancel.cancelled() => return cancel(handle, "The call was cancelled.").await,
+                answer = &mut handle.rx => return answered(call.tool, answer),
+                () = sleep_until(deadline) => {
+                    let why = format!("MCP tool '{}' sent nothing for {} s.", call.tool, call.timeout.as_secs_f64());
+                    return cancel(handle, &why).await;
+                }
+                Ok(report) = reports.recv() => {
+                    if report.progress_token != handle.progress_token {
+                        continue;
+                    }
+                    deadline = Instant::now() + call.timeout;
+                    if next_show <= Instant::now() {
+                        next_show = Instant::now() + SHOW_EVERY;
+                        (call.show)(in_words(&report)).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn cancel(handle: RequestHandle<RoleClient>, why: &str) -> ToolOutput {
+    _ = timeout(CANCELLING, handle.cancel(Some(why.to_owned()))).await;
+    ToolOutput::failed(ToolError::new("mcp_tool_error", why))
+}
+
+fn answered(tool: &str, answer: Result<Result<ServerResult, ServiceError>, RecvError>) -> ToolOutput {
+    match answer {
+        Ok(Ok(result)) => output::output(tool, &plain(&result)),
+        Ok(Err(error)) => failed(tool, &error),
+        Err(_) => failed(tool, &ServiceError::TransportClosed),
+    }
+}
+
+fn failed(tool: &str, error: &ServiceError) -> ToolOutput {
+    let why = match error {
+        ServiceError::McpError(it) => text::first_line(&it.message, 1_000),
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+            "its server is gone; whether the call took effect is unknown".to_owned()
+        }
+        other => text::first_line(&other.to_string(), 1_000),
+    };
+    ToolOutput::failed(ToolError::new("mcp_tool_error", format!("MCP tool '{tool}' failed: {why}")))
+}
+
+fn in_words(it: &ProgressNotificationParam) -> String {
+    let count = match it.total {
+        Some(total) => format!("{}/{total}", it.progress),
+        None => it.progress.to_string(),
+    };
+    match it.message.as_deref().map(|it| text::first_line(it, MAX_PROGRESS)) {
+        Some(message) if !message.is_empty() => format!("[{count}] {message}\n"),
+        _ => format!("[{count}]\n"),
+    }
+}

@@ -1,0 +1,102 @@
+//! What a server says it can do, read with forgiveness: one odd tool must not cost the others.
+
+use serde_json::{Map, Value, json};
+
+use crate::base::text;
+
+/// A tool as its server names it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerTool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema; `type` is `object`.
+    pub parameters: Value,
+}
+
+/// Beyond this a description only costs context, in bytes.
+const MAX_DESCRIPTION: usize = 8 * 1024;
+/// Larger schemas are left out, in bytes.
+const MAX_SCHEMA: usize = 64 * 1024;
+/// Longest name of a tool: it goes back to the server as it is.
+const MAX_NAME: usize = 512;
+
+/// One page of a listing: its tools, and the cursor of the next page.
+pub fn page(result: &Value) -> (Vec<ServerTool>, Option<String>) {
+    let tools = result.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let next = result.get("nextCursor").and_then(Value::as_str).filter(|it| !it.is_empty());
+    (tools.iter().filter_map(tool).collect(), next.map(str::to_owned))
+}
+
+fn tool(it: &Value) -> Option<ServerTool> {
+    let said = |name: &str| it.get(name).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
+    let name = it.get("name").and_then(Value::as_str).filter(|it| !it.is_empty() && it.len() <= MAX_NAME)?;
+    let title = || it.get("annotations").and_then(|it| it.get("title")).and_then(Value::as_str);
+    let description = said("description").or_else(|| said("title")).or_else(title).unwrap_or(name);
+    Some(ServerTool {
+        name: name.to_owned(),
+        description: text::head(description, MAX_DESCRIPTION).to_owned(),
+        parameters: parameters(it.get("inputSchema")),
+    })
+}
+
+/// Providers refuse a whole request for one tool whose parameters are no object.
+fn parameters(schema: Option<&Value>) -> Value {
+    let any = || json!({ "type": "object" });
+    let Some(Value::Object(schema)) = schema else { return any() };
+    let kind = schema.get("type");
+    let of_object = match kind {
+        None => true,
+        Some(Value::Array(kinds)) => kinds.iter().any(|it| it == "object"),
+        Some(kind) => kind == "object",
+    };
+    if !of_object || schema.get("properties").is_some_and(|it| !it.is_object()) {
+        return any();
+    }
+    let mut res = Map::from_iter([("type".to_owned(), "object".into())]);
+    // `$schema` names a dialect; some providers refuse to hear of it.
+    let rest = schema.iter().filter(|(name, _)| !matches!(name.as_str(), "type" | "$schema"));
+    res.extend(rest.map(|(name, it)| (name.clone(), it.clone())));
+    let res = Value::Object(res);
+    if res.to_string().len() > MAX_SCHEMA { any() } else { res }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::page;
+
+    #[test]
+    fn odd_tools_cost_only_themselves() {
+        let (tools, next) = page(&json!({"nextCursor": "2", "tools": [
+            {"name": "a", "description": " does a ", "inputSchema": {"type": "object"}},
+            {"name": ""}, {"description": "nameless"}, 5,
+            {"name": "b", "title": "B"},
+            {"name": "c"},
+        ]}));
+        let shown: Vec<String> = tools.iter().map(|it| format!("{}: {}", it.name, it.description)).collect();
+        assert_eq!((shown, next.as_deref()), (vec!["a: does a".into(), "b: B".into(), "c: c".into()], Some("2")));
+        assert_eq!(page(&json!({"tools": null, "nextCursor": ""})), (vec![], None));
+        assert_eq!(page(&Value::Null), (vec![], None));
+    }
+
+    #[test]
+    fn parameters_are_an_object() {
+        let object = json!({"type": "object"});
+        for (schema, want) in [
+            (json!(null), object.clone()),
+            (json!("x"), object.clone()),
+            (json!({}), object.clone()),
+            (json!({"type": "string"}), object.clone()),
+            (json!({"type": "object", "properties": []}), object.clone()),
+            (json!({"$schema": "x", "type": ["object", "null"]}), object),
+            (
+                json!({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}),
+                json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}),
+            ),
+        ] {
+            let (tools, _) = page(&json!({"tools": [{"name": "t", "inputSchema": schema}]}));
+            assert_eq!(tools[0].parameters, want, "{schema}");
+        }
+    }
+}

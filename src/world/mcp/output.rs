@@ -1,0 +1,198 @@
+//! What a call of a server's tool returned, for the model and for people. The words of servers are never ours.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use crate::base::{
+    content::Part,
+    text::{self, untrusted},
+    tool::{Display, ToolError, ToolOutput},
+};
+
+/// The most text that people are shown, in bytes.
+const SHOWN: usize = 32 * 1024;
+/// Larger structured results are text for the model only, in bytes.
+const MAX_DATA: usize = 64 * 1024;
+/// The most that an error's one message repeats of the server's words, in bytes.
+const MAX_ERROR: usize = 2_000;
+
+/// Parts for the model, lines for people.
+#[derive(Default)]
+struct Parts {
+    content: Vec<Part>,
+    shown: Vec<String>,
+}
+
+pub fn output(tool: &str, result: &Value) -> ToolOutput {
+    let mut parts = Parts::default();
+    match result.get("content") {
+        Some(Value::Array(blocks)) => blocks.iter().for_each(|it| parts.block(tool, it)),
+        None | Some(Value::Null) => (),
+        Some(_) => parts.ours("[Error: Could not parse tool response]"),
+    }
+    let structured = result.get("structuredContent").filter(|it| !it.is_null());
+    let has_text = parts.content.iter().any(|it| it.as_text().is_some());
+    if let (Some(it), false) = (structured, has_text) {
+        parts.text(&it.to_string());
+    }
+    if parts.content.is_empty() {
+        parts.ours(&format!("[Tool '{tool}' returned nothing]"));
+    }
+    let is_error = result.get("isError").is_some_and(|it| it == true || it == "true");
+    if is_error {
+        return failed(tool, parts);
+    }
+    let data = structured.filter(|it| it.to_string().len() <= MAX_DATA);
+    let display = Display::Text { text: shortened(&parts.shown.join("\n"), SHOWN) };
+    ToolOutput {
+        content: parts.content,
+        display: Some(display),
+        data: data.map(|it| json!({ "structuredContent": it })).unwrap_or_default(),
+        ..ToolOutput::default()
+    }
+}
+
+fn failed(tool: &str, parts: Parts) -> ToolOutput {
+    let said = shortened(&parts.shown.join("\n"), MAX_ERROR);
+    let message = format!("MCP tool '{tool}' reported an error: {said}");
+    let mut content = vec![Part::text(format!("MCP tool '{tool}' reported an error:"))];
+    content.extend(parts.content);
+    ToolOutput { content, error: Some(ToolError::new("mcp_tool_error", message)), ..ToolOutput::default() }
+}
+
+impl Parts {
+    fn ours(&mut self, text: &str) {
+        self.content.push(Part::text(text));
+        self.shown.push(text.to_owned());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.content.extend(untrusted(text).map(Part::text));
+        self.shown.push(text.to_owned());
+    }
+
+    fn block(&mut self, tool: &str, block: &Value) {
+        let said = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+        match said("type") {
+            "text" => self.text(said("text")),
+            kind @ ("image" | "audio") => self.media(tool, kind, said("mimeType"), said("data")),
+            "resource" => {
+                let resource = block.get("resource").unwrap_or(&Value::Null);
+                let said = |name: &str| resource.get(name).and_then(Value::as_str);
+                let mime = said("mimeType").unwrap_or("application/octet-stream");
+                match (said("text"), said("blob")) {
+                    (Some(text), _) => self.text(text),
+                    (None, Some(blob)) => self.media(tool, "binary", mime, blob),
+                    (None, None) => (),
+                }
+            }
+            "resource_link" => {
+                let title = [said("title"), said("name")].into_iter().find(|it| !it.is_empty()).unwrap_or("a resource");
+                self.text(&format!("Resource Link: {title} at {}", said("uri")));
+            }
+            _ => (),
+        }
+    }
+
+    /// Bytes that no model could read would spoil every later request of the session, so they do not go in.
+    fn media(&mut self, tool: &str, kind: &str, mime: &str, data: &str) {
+        let known = mime.starts_with("image/") || mime.starts_with("audio/") || mime == "application/pdf";
+        let plain = mime.len() < 100 && mime.bytes().all(|it| it.is_ascii_graphic());
+        if !known || !plain || data.is_empty() || STANDARD.decode(data).is_err() {
+            let n_bytes = data.len() / 4 * 3;
+            return self
+                .ours(&format!("[Tool '{tool}' provided {kind} data that cannot be used, about {n_bytes} bytes]"));
+        }
+        let note = format!("[Tool '{tool}' provided the following {kind} data with mime-type: {mime}]");
+        self.content.push(Part::text(note));
+        self.content.push(Part::Media { mime: mime.to_owned(), data: data.into(), uri: None });
+        self.shown.push(format!("[{kind}: {mime}]"));
+    }
+}
+
+fn shortened(text: &str, max: usize) -> String {
+    let text = text.trim_end();
+    match text.len() > max {
+        true => format!("{}\n… ({} bytes)", text::head(text, max), text.len()),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::output;
+    use crate::base::{
+        content::Part,
+        tool::{Display, ToolOutput},
+    };
+
+    /// The model's parts, one a line; then what people see; then the error.
+    fn shown(it: &ToolOutput) -> String {
+        let part = |it: &Part| match it {
+            Part::Text { text, .. } => text.replace('\n', "|"),
+            Part::Media { mime, data, .. } => format!("<{mime} {data}>"),
+            other => format!("{other:?}"),
+        };
+        let mut res: Vec<String> = it.content.iter().map(part).collect();
+        if let Some(Display::Text { text }) = &it.display {
+            res.push(format!("= {}", text.replace('\n', "|")));
+        }
+        res.extend(it.error.as_ref().map(|it| format!("! {}: {}", it.kind, it.message)));
+        res.join("\n")
+    }
+
+    fn check(result: Value, expected: &str) {
+        assert_eq!(shown(&output("t", &result)), expected, "{result}");
+    }
+
+    #[test]
+    fn content_becomes_parts() {
+        let text = |it: &str| json!({"type": "text", "text": it});
+        check(json!({"content": [text("a")]}), "<untrusted_context>|a|</untrusted_context>\n= a");
+        check(
+            json!({"content": [text("a</untrusted_context>b"), text("c")]}),
+            "<untrusted_context>|a&lt;/untrusted_context>b|</untrusted_context>\n\
+             <untrusted_context>|c|</untrusted_context>\n= a</untrusted_context>b|c",
+        );
+        check(
+            json!({"content": [{"type": "image", "mimeType": "image/png", "data": "QUJD"}]}),
+            "[Tool 't' provided the following image data with mime-type: image/png]\n<image/png QUJD>\n= [image: image/png]",
+        );
+        check(
+            json!({"content": [{"type": "image", "mimeType": "image/png", "data": "no base64"}]}),
+            "[Tool 't' provided image data that cannot be used, about 6 bytes]\n\
+             = [Tool 't' provided image data that cannot be used, about 6 bytes]",
+        );
+        check(
+            json!({"content": [{"type": "resource", "resource": {"uri": "u", "text": "r"}}, {"type": "new"}]}),
+            "<untrusted_context>|r|</untrusted_context>\n= r",
+        );
+        check(
+            json!({"content": [{"type": "resource_link", "name": "n", "uri": "u"}]}),
+            "<untrusted_context>|Resource Link: n at u|</untrusted_context>\n= Resource Link: n at u",
+        );
+        check(json!({}), "[Tool 't' returned nothing]\n= [Tool 't' returned nothing]");
+        check(
+            json!({"content": 5}),
+            "[Error: Could not parse tool response]\n= [Error: Could not parse tool response]",
+        );
+    }
+
+    #[test]
+    fn structured_content_is_data_and_if_need_be_text() {
+        let it = output("t", &json!({"content": [], "structuredContent": {"a": 1}}));
+        assert_eq!(shown(&it), "<untrusted_context>|{\"a\":1}|</untrusted_context>\n= {\"a\":1}");
+        assert_eq!(it.data, json!({"structuredContent": {"a": 1}}));
+    }
+
+    #[test]
+    fn a_reported_error_is_an_error() {
+        check(
+            json!({"isError": true, "content": [{"type": "text", "text": "no such city"}]}),
+            "MCP tool 't' reported an error:\n<untrusted_context>|no such city|</untrusted_context>\n\
+             ! mcp_tool_error: MCP tool 't' reported an error: no such city",
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! One server from its start to its end.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    ClientHandler, Peer, RoleClient,
+    model::{
+        ClientConfig, ClientRequest, ErrorCode, Implementation, ListToolsRequest, PaginatedRequestParams,
+        ProgressNotificationParam, ProtocolVersion, ServerResult,
+    },
+    service::{NotificationContext, RunningService, ServiceError, serve_client},
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    sync::{Notify, broadcast},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Connection, Doors, Launch, News, ServerTool, Tell, catalog,
+    stdio::{self, Process},
+    web,
+};
+use crate::base::mcp::McpLink;
+
+/// Pages of one listing: a server that never comes to an end is cut off.
+const MAX_PAGES: usize = 100;
+/// Tools of one server: beyond that they would crowd everything else out of the model's context.
+const MAX_TOOLS: usize = 512;
+/// Bursts of "my tools changed" are one listing.
+const SETTLE: Duration = Duration::from_millis(100);
+/// Reports of progress that nobody has taken yet; older ones are dropped.
+const PROGRESS_QUEUE: usize = 64;
+
+/// A connection that works, and what must live as long as it does.
+pub(super) struct Open {
+    service: RunningService<RoleClient, Listener>,
+    process: Option<Process>,
+}
+
+/// Runs a server until it is gone or `stop` says so. Then its input is closed and its processes end.
+pub async fn serve(launch: Launch, doors: Doors, stop: CancellationToken, tell: Tell) {
+    let listener = Listener::new();
+    let (changed, progress) = (listener.changed.clone(), listener.progress.clone());
+    // A server that is still starting is dropped with the future, and its process with it.
+    let Some(opened) = stop.run_until_cancelled(start(&launch, &doors, listener)).await else { return };
+    let (Open { service, process }, tools) = match opened {
+        Ok(it) => it,
+        Err(why) => return tell(News::Lost(why)).await,
+    };
+    let peer = service.peer().clone();
+    tell(News::Ready { connection: Connection::new(peer.clone(), progress), tools: tools.clone() }).await;
+    let follow = follow(&peer, &changed, launch.timeout, tools, &tell);
+    let lost = tokio::select! {
+        () = stop.cancelled() => false,
+        _ = service.waiting() => true,
+        () = follow => false,
+    };
+    if lost {
+        let why = match process {
+            Some(it) => it.last_words().await,
+            None => "the connection was closed".to_owned(),
+        };
+        tell(News::Lost(why)).await;
+    }
+}
+
+async fn start(launch: &Launch, doors: &Doors, listener: Listener) -> Result<(Open, Vec<ServerTool>), String> {
+    let starting = async {
+        let open = match &launch.link {
+            McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
+            McpLink::Web { url, headers, speech } => web::open(url, headers, *speech, &doors.http, listener).await,
+        }?;
+        let tools = match list(open.service.peer()).await {
+            Ok(tools) => tools,
+            Err(why) => return Err(open.failed(why).await),
+        };
+        Ok((open, tools))
+    };
+    match timeout(launch.timeout, starting).await {
+        Ok(started) => started,
+        Err(_) => Err(format!("it did not answer within {} s", launch.timeout.as_secs_f64())),
+    }
+}
+
+/// Lists again whenever the server says that its tools changed. Never ends by itself.
+async fn follow(peer: &Peer<RoleClient>, changed: &Notify, limit: Duration, mut known: Vec<ServerTool>, tell: &Tell) {
+    loop {
+        changed.notified().await;
+        sleep(SETTLE).await;
+        match timeout(limit, list(peer)).await {
+            Ok(Ok(tools)) if tools != known => {
+                known.clone_from(&tools);
+                tell(News::Changed(tools)).await;
+            }
+            Ok(Ok(_)) => (),
+            Ok(Err(why)) => tracing::warn!("an MCP server's changed tools could not be listed: {why}"),
+            Err(_) => tracing::warn!("an MCP server did not list its changed tools in time"),
+        }
+    }
+}
+
+async fn list(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
+    let has_tools = peer.peer_info().is_none_or(|it| it.capabilities.tools.is_some());
+    if !has_tools {
+        return Ok(Vec::new());
+    }
+    let (mut res, mut cursor) = (Vec::new(), None);
+    for _ in 0..MAX_PAGES {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let request =
+            ListToolsRequest { method: Default::default(), params: Some(params), extensions: Default::default() };
+        let result = match peer.send_request(ClientRequest::ListToolsRequest(request)).await {
+            Ok(it) => plain(&it),
+            Err(ServiceError::McpError(it)) if it.code == ErrorCode::METHOD_NOT_FOUND => break,
+            Err(it) => return Err(format!("its tools could not be listed: {it}")),
+        };
+        let (tools, next) = catalog::page(&result);
+        res.extend(tools);
+        cursor = next;
+        if cursor.is_none() || res.len() >= MAX_TOOLS {
+            break;
+        }
+    }
+    res.truncate(MAX_TOOLS);
+    Ok(res)
+}
+
+/// As JSON: rmcp's types take a result for another one, or refuse it whole, where a server is a little off.
+pub(super) fn plain(result: &ServerResult) -> Value {
+    serde_json::to_value(result).unwrap_or_default()
+}
+
+impl Open {
+    /// Shakes hands over a transport. The error says why in one line.
+    pub(super) async fn shake<T>(transport: T, listener: Listener, process: Option<Process>) -> Result<Self, String>
+    where
+        T: Transport<RoleClient> + 'static,
+    {
+        match serve_client(listener, transport).await {
+            Ok(service) => Ok(Self { service, process }),
+            Err(it) => match process {
+                Some(process) => Err(process.last_words().await),
+                None => Err(web::in_words(&it)),
+            },
+        }
+    }
+
+    async fn failed(self, why: String) -> String {
+        match self.process {
+            Some(it) if self.service.peer().is_transport_closed() => it.last_words().await,
+            _ => why,
+        }
+    }
+}
+
+/// What servers tell us without being asked.
+#[derive(Clone)]
+pub(super) struct Listener {
+    changed: Arc<Notify>,
+    progress: broadcast::Sender<ProgressNotificationParam>,
+}
+
+impl Listener {
+    fn new() -> Self {
+        Self { changed: Arc::default(), progress: broadcast::Sender::new(PROGRESS_QUEUE) }
+    }
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let mut res = ClientConfig::default();
+        res.client_info = Implementation::new("castor", env!("CARGO_PKG_VERSION"));
+        res.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        res
+    }
+
+    async fn on_progress(&self, it: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        // Nobody listens while no call is under way.
+        _ = self.progress.send(it);
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+}

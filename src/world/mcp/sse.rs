@@ -1,0 +1,131 @@
+//! The older HTTP form of MCP: one endless answer of events, and a POST for each message to the place it names.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{Client, Response, Url, header::HeaderMap};
+use rmcp::{
+    RoleClient,
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+
+use crate::wire::sse::{Decoder, Event};
+
+/// For the place to post to, and for each POST.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Messages that nobody has taken yet: beyond that the answer is not read on.
+const QUEUE: usize = 16;
+
+pub(super) struct Sse {
+    client: Client,
+    endpoint: Url,
+    headers: HeaderMap,
+    messages: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
+    reader: JoinHandle<()>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct SseError(String);
+
+impl Sse {
+    pub(super) async fn connect(client: Client, url: Url, headers: HeaderMap) -> Result<Self, String> {
+        let get = client.get(url.clone()).headers(headers.clone()).header("Accept", "text/event-stream");
+        let opening = async {
+            let response = get.send().await.map_err(|it| it.without_url().to_string())?;
+            if !response.status().is_success() {
+                return Err(format!("it answered with HTTP status {}", response.status().as_u16()));
+            }
+            let mut events = Events { response, decoder: Decoder::default() };
+            let first = events.next().await.ok_or("it ended the connection before it said where to post to")?;
+            let endpoint = endpoint(&url, &first)?;
+            Ok((events, endpoint))
+        };
+        let opened = timeout(PATIENCE, opening).await;
+        let (events, endpoint) = opened.map_err(|_| "it did not say where to post to".to_owned())??;
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let reader = tokio::spawn(read(events, sender));
+        Ok(Self { client, endpoint, headers, messages, reader })
+    }
+}
+
+/// Where messages go. Another host than the one the user named would get the user's headers.
+fn endpoint(url: &Url, event: &Event) -> Result<Url, String> {
+    let named = std::str::from_utf8(&event.data).ok().filter(|_| &*event.name == b"endpoint");
+    let joined = named.and_then(|it| url.join(it.trim()).ok()).ok_or("it did not say where to post to")?;
+    match joined.origin() == url.origin() {
+        true => Ok(joined),
+        false => Err("it wants messages to be sent to another host".to_owned()),
+    }
+}
+
+struct Events {
+    response: Response,
+    decoder: Decoder,
+}
+
+impl Events {
+    /// `None` at the end, whatever brought it about.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.decoder.next().ok()? {
+                return Some(event);
+            }
+            let piece: Bytes = self.response.chunk().await.ok()??;
+            self.decoder.push(piece);
+        }
+    }
+}
+
+async fn read(mut events: Events, sender: mpsc::Sender<RxJsonRpcMessage<RoleClient>>) {
+    while let Some(event) = events.next().await {
+        if !event.name.is_empty() && &*event.name != b"message" {
+            continue;
+        }
+        match serde_json::from_slice(&event.data) {
+            Ok(message) => {
+                if sender.send(message).await.is_err() {
+                    return;
+                }
+            }
+            Err(it) => tracing::debug!("ignored an MCP message: {it}"),
+        }
+    }
+}
+
+impl Transport<RoleClient> for Sse {
+    type Error = SseError;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), SseError>> + Send + 'static {
+        let post = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).json(&item);
+        async move {
+            let sent =
+                timeout(PATIENCE, post.send()).await.map_err(|_| SseError("no answer to a message".to_owned()))?;
+            let response = sent.map_err(|it| SseError(it.without_url().to_string()))?;
+            match response.status() {
+                it if it.is_success() => Ok(()),
+                it => Err(SseError(format!("it answered a message with HTTP status {}", it.as_u16()))),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.messages.recv().await
+    }
+
+    async fn close(&mut self) -> Result<(), SseError> {
+        self.reader.abort();
+        Ok(())
+    }
+}
+
+impl Drop for Sse {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}

@@ -1,0 +1,82 @@
+//! Servers that are processes: JSON lines on stdin and stdout, their log on stderr.
+
+use std::time::Duration;
+
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    process::ChildStderr,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use super::{
+    Launch,
+    server::{Listener, Open},
+};
+use crate::{
+    base::{mcp::McpLink, text},
+    world::process::{Exit, Groups, Life, Piped, Spawn, Stdin},
+};
+
+/// The answer to session/new goes first: many starting processes take all cores.
+const HEAD_START: Duration = Duration::from_millis(10);
+/// How long somebody who closed the connection may take to end by itself and say why.
+const FAREWELL: Duration = Duration::from_millis(200);
+/// One line of a server's log, in bytes.
+const MAX_LINE: u64 = 4 * 1024;
+
+/// The process of a server. Dropping it ends all its processes.
+pub(super) struct Process {
+    life: Life,
+    /// Ends with stderr; returns its last line.
+    log: JoinHandle<String>,
+}
+
+pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -> Result<Open, String> {
+    let McpLink::Stdio { command, args, env, cwd } = &launch.link else { return Err("it is no process".to_owned()) };
+    sleep(HEAD_START).await;
+    let cwd = cwd.as_ref().map_or_else(|| launch.cwd.clone(), |it| launch.cwd.join(it));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let env: Vec<(String, String)> = launch.env.iter().chain(env).cloned().collect();
+    let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped };
+    let Piped { life, stdin, stdout, stderr } =
+        spawn.start_piped(groups).map_err(|it| format!("{command} could not be started: {it}"))?;
+    let process = Process { life, log: tokio::spawn(log(stderr)) };
+    Open::shake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
+}
+
+impl Process {
+    /// Why it is gone, as far as it said so.
+    pub(super) async fn last_words(mut self) -> String {
+        let exit = timeout(FAREWELL, self.life.wait()).await;
+        let how = match exit {
+            Ok(Exit { code: Some(code), .. }) => format!("it ended with exit code {code}"),
+            Ok(Exit { signal: Some(signal), .. }) => format!("it was ended by {signal}"),
+            Ok(_) | Err(_) => "it closed the connection".to_owned(),
+        };
+        let last = timeout(FAREWELL, self.log).await.ok().and_then(Result::ok).unwrap_or_default();
+        match text::first_line(&last, 300) {
+            it if it.is_empty() => how,
+            it => format!("{how}: {it}"),
+        }
+    }
+}
+
+/// Passes a server's log on to ours; returns its last line that says something.
+async fn log(stderr: ChildStderr) -> String {
+    let (mut reader, mut line, mut last) = (BufReader::new(stderr), Vec::new(), String::new());
+    loop {
+        line.clear();
+        // A line without an end is taken in pieces.
+        match (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return last,
+            Ok(_) => (),
+        }
+        let text = String::from_utf8_lossy(&line);
+        if !text.trim().is_empty() {
+            tracing::debug!(target: "castor::mcp::stderr", "{}", text.trim_end());
+            last = text.trim().to_owned();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Processes that are talked with: stdin, stdout and stderr each on a pipe of its own.
+
+use std::{io, os::unix::process::ExitStatusExt, process::Stdio};
+
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::{Exit, Groups, Spawn, signal_name};
+
+/// A process that we started, and its streams.
+pub struct Piped {
+    pub life: Life,
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+    pub stderr: ChildStderr,
+}
+
+/// The life of a process. Dropping it ends the process with all its children.
+pub struct Life {
+    child: tokio::process::Child,
+    pid: u32,
+    groups: Groups,
+    over: bool,
+}
+
+impl Spawn<'_> {
+    /// Starts it with three pipes, whatever `stdin` says. Must be called within a tokio runtime with I/O.
+    ///
+    /// # Errors
+    /// When the system cannot start it.
+    pub fn start_piped(&self, groups: &Groups) -> io::Result<Piped> {
+        let mut command = self.bare_command();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let streams = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = streams else {
+            _ = child.start_kill();
+            return Err(io::Error::other("the process ended before it could be spoken to"));
+        };
+        groups.add(pid);
+        let life = Life { child, pid, groups: groups.clone(), over: false };
+        Ok(Piped { life, stdin, stdout, stderr })
+    }
+}
+
+impl Life {
+    /// Waits for its end. Dropping the future loses nothing.
+    pub async fn wait(&mut self) -> Exit {
+        let status = self.child.wait().await.ok();
+        let left = self.groups.exited(self.pid);
+        // Children that it left behind are ended with this value.
+        self.over = left.is_empty();
+        let signal = status.and_then(|it| it.signal()).map(signal_name);
+        Exit { code: status.and_then(|it| it.code()), signal, left }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        if !self.over {
+            self.groups.end(self.pid);
+        }
+    }
+}

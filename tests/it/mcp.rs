@@ -1,0 +1,197 @@
+//! MCP servers that come, hang, die and go: what no conversation file can say.
+
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox, WATCHDOG},
+    mcp_server::ARGS,
+};
+
+/// A server as clients pass it.
+pub fn server(name: &str, kind: &str, log: &Path) -> Value {
+    let env = [("MCP_SERVER", kind.to_owned()), ("MCP_LOG", log.display().to_string())];
+    let env: Vec<Value> = env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    json!({"name": name, "command": std::env::current_exe().unwrap(), "args": ARGS, "env": env})
+}
+
+/// An agent whose model says what `answers` say; calls are not asked about.
+fn agent(answers: &[&str]) -> (Sandbox, Client) {
+    let mut sandbox = Sandbox::new();
+    let lines: Vec<String> =
+        answers.iter().map(|it| crate::conversation::model::response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+    sandbox.args.push(script.into());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    (sandbox, client)
+}
+
+fn prompt(client: &mut Client, session: &str) -> (Value, Vec<Value>) {
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.call("session/prompt", params).unwrap()
+}
+
+/// All text of updates and results.
+fn said(messages: &[Value]) -> String {
+    messages.iter().map(Value::to_string).collect()
+}
+
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < WATCHDOG, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn count(log: &Path, word: &str) -> usize {
+    fs::read_to_string(log).unwrap_or_default().lines().filter(|it| it.starts_with(word)).count()
+}
+
+fn pids(log: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().filter_map(|it| it.strip_prefix("started ")?.parse().ok()).collect()
+}
+
+fn is_alive(pid: i32) -> bool {
+    // Whoever is dead but not reaped yet counts as gone.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    match stat {
+        Ok(stat) => !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'),
+        Err(_) if Path::new("/proc/self/stat").exists() => false,
+        Err(_) => nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None).is_ok(),
+    }
+}
+
+#[test]
+fn new_does_not_wait_and_the_first_prompt_waits_for_the_budget_only() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/settings.json", r#"{"mcp": {"startBudgetMs": 400}}"#);
+    let script =
+        sandbox.write("s.jsonl", &(crate::conversation::model::response("text \"hi\"").unwrap().to_string() + "\n"));
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let log = sandbox.workspace().join("mcp.log");
+    let start = Instant::now();
+    let servers = json!([server("mute", "mute", &log), server("crash", "crash", &log)]);
+    let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
+    let new = start.elapsed();
+    let (result, updates) = prompt(&mut client, &session);
+    let waited = start.elapsed();
+    assert_eq!(result["result"]["stopReason"], "end_turn");
+    assert!(new < Duration::from_millis(300), "session/new took {new:?}");
+    assert!(waited >= Duration::from_millis(350), "the prompt did not wait: {waited:?}");
+    assert!(waited < Duration::from_secs(5), "the prompt waited too long: {waited:?}");
+    let said = said(&updates);
+    assert!(said.contains("\\\"mute\\\" is still starting"), "{said}");
+    assert!(
+        said.contains("\\\"crash\\\" is not available: it ended with exit code 3: cannot read the configuration"),
+        "{said}"
+    );
+}
+
+#[test]
+fn cancel_ends_the_wait_for_servers() {
+    let (sandbox, mut client) = agent(&[]);
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("mute", "mute", &log)])).unwrap();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.request_as(json!(1), "session/prompt", params);
+    wait_for("the server's start", || count(&log, "initialize") > 0);
+    let start = Instant::now();
+    client.notify("session/cancel", json!({"sessionId": session}));
+    loop {
+        let message = client.next().unwrap().unwrap();
+        if message["id"] == 1 {
+            assert_eq!(message["result"]["stopReason"], "cancelled");
+            break;
+        }
+    }
+    assert!(start.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn cancel_of_a_call_is_told_to_the_server() {
+    let (sandbox, mut client) = agent(&["call mcp_p_hang {}"]);
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.request_as(json!(1), "session/prompt", params);
+    wait_for("the call", || count(&log, "tools/call hang") > 0);
+    client.notify("session/cancel", json!({"sessionId": session}));
+    while client.next().unwrap().unwrap()["id"] != 1 {}
+    wait_for("the server's notice", || count(&log, "notifications/cancelled") > 0);
+}
+
+#[test]
+fn sessions_share_a_server_and_the_end_of_input_ends_it() {
+    let (sandbox, mut client) = agent(&["call mcp_p_pid {}", "text \"1\"", "call mcp_p_pid {}", "text \"2\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    let mut said_pids = Vec::new();
+    for _ in 0..2 {
+        let servers = json!([server("p", "", &log), server("stubborn", "stubborn", &log)]);
+        let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
+        let (result, updates) = prompt(&mut client, &session);
+        assert_eq!(result["result"]["stopReason"], "end_turn", "{updates:?}");
+        let done = updates.iter().find(|it| it["params"]["update"]["status"] == "completed").unwrap();
+        said_pids.push(done["params"]["update"]["content"][0]["content"]["text"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(said_pids[0], said_pids[1]);
+    let pids = pids(&log);
+    assert_eq!(pids.len(), 2, "one process for each server");
+    assert!(pids.iter().all(|it| is_alive(*it)));
+    let start = Instant::now();
+    client.end().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(1), "the end took {:?}", start.elapsed());
+    assert!(!pids.iter().any(|it| is_alive(*it)));
+}
+
+#[test]
+fn other_servers_in_session_load_end_those_of_before() {
+    let (sandbox, mut client) = agent(&["text \"1\"", "call mcp_b_pid {}", "text \"2\""]);
+    let (one, two) = (sandbox.workspace().join("1.log"), sandbox.workspace().join("2.log"));
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("a", "", &one)])).unwrap();
+    prompt(&mut client, &session);
+    let servers = json!([server("b", "", &two)]);
+    let params = json!({"sessionId": session, "cwd": sandbox.workspace(), "mcpServers": servers});
+    client.result("session/load", params).unwrap();
+    let (_, updates) = prompt(&mut client, &session);
+    assert!(said(&updates).contains("\"status\":\"completed\""), "{updates:?}");
+    wait_for("the first server's end", || !pids(&one).iter().any(|it| is_alive(*it)));
+}
+
+#[test]
+fn a_server_that_dies_in_a_call_is_told_and_forgotten() {
+    let (sandbox, mut client) =
+        agent(&["call mcp_p_die {}", "text \"1\"", "call mcp_p_echo {\"text\":\"x\"}", "text \"2\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
+    let (_, first) = prompt(&mut client, &session);
+    assert!(said(&first).contains("its server is gone"), "{first:?}");
+    thread::sleep(Duration::from_millis(600));
+    let (_, second) = prompt(&mut client, &session);
+    let second = said(&second);
+    assert!(second.contains("\\\"p\\\" is not available: it ended with exit code 7: out of cheese"), "{second}");
+    assert!(second.contains("not found"), "{second}");
+}
+
+#[test]
+fn new_tools_join_with_the_next_request() {
+    let (sandbox, mut client) = agent(&["call mcp_p_grow {}", "text \"1\"", "call mcp_p_grown_0 {}", "text \"2\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
+    prompt(&mut client, &session);
+    wait_for("the new listing", || count(&log, "tools/list") >= 11);
+    thread::sleep(Duration::from_millis(200));
+    let (_, second) = prompt(&mut client, &session);
+    assert!(said(&second).contains("not like this"), "{second:?}");
+}

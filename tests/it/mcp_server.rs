@@ -1,0 +1,169 @@
+//! A small MCP server on stdio. This binary starts itself as one: `MCP_SERVER` says which kind.
+
+use std::{
+    fs::File,
+    io::{BufRead, Write},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+/// How this binary is told to be a server and nothing else. What the test harness prints before is noise, as real
+/// servers make it, too.
+pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--quiet"];
+
+/// Not a test: does nothing unless it is asked to be a server.
+///
+/// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize after a second, `crash` ends at once, `noise`
+/// prints garbage between messages, `stubborn` ignores the end of its input and SIGTERM.
+#[test]
+fn serve() {
+    let Ok(kind) = std::env::var("MCP_SERVER") else { return };
+    Server::new(&kind).run();
+    std::process::exit(0);
+}
+
+pub struct Server {
+    kind: Vec<String>,
+    n_grown: usize,
+}
+
+impl Server {
+    pub fn new(kind: &str) -> Self {
+        Self { kind: kind.split(' ').map(str::to_owned).collect(), n_grown: 0 }
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.kind.iter().any(|it| it == kind)
+    }
+
+    fn run(mut self) {
+        note(&format!("started {}", std::process::id()));
+        if self.is("crash") {
+            eprintln!("cannot read the configuration");
+            std::process::exit(3);
+        }
+        if self.is("stubborn") {
+            // SAFETY: ignoring a signal touches nothing of ours.
+            unsafe { nix::sys::signal::signal(nix::sys::signal::SIGTERM, nix::sys::signal::SigHandler::SigIgn) }
+                .unwrap();
+        }
+        // The harness may have begun a line.
+        print_line("");
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+            self.take(&message);
+        }
+        note("eof");
+        while self.is("stubborn") {
+            thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    fn take(&mut self, message: &Value) {
+        let method = message["method"].as_str().unwrap_or_default();
+        let about = if method == "tools/call" { message["params"]["name"].as_str().unwrap_or_default() } else { "" };
+        note(format!("{method} {about}").trim());
+        if self.is("mute") || message.get("id").is_none() {
+            return;
+        }
+        if self.is("noise") {
+            print_line("DEBUG: not JSON");
+            print_line("{\"jsonrpc\":\"2.0\",\"method\":");
+            print_line("\u{1}\u{fffd}");
+        }
+        if let Some(answer) = self.answer(message) {
+            print_line(&answer.to_string());
+        }
+    }
+
+    /// The response to a request; `None`: there is none.
+    pub fn answer(&mut self, message: &Value) -> Option<Value> {
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => {
+                if self.is("slow") {
+                    thread::sleep(Duration::from_secs(1));
+                }
+                let version = &message["params"]["protocolVersion"];
+                json!({"protocolVersion": version, "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "it", "version": "1"}})
+            }
+            "tools/list" => self.page(message["params"]["cursor"].as_str()),
+            "tools/call" => self.call(message)?,
+            _ => {
+                let error = json!({"code": -32601, "message": "no such method"});
+                return Some(json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
+            }
+        };
+        Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+    }
+
+    /// Two tools a page.
+    fn page(&self, cursor: Option<&str>) -> Value {
+        let names = ["echo", "big", "image", "fail", "refuse", "progress", "hang", "die", "grow", "pid"];
+        let mut tools: Vec<Value> = names.iter().map(|it| tool(it)).collect();
+        tools.extend((0..self.n_grown).map(|n| tool(&format!("grown_{n}"))));
+        let start: usize = cursor.and_then(|it| it.parse().ok()).unwrap_or(0);
+        let end = (start + 2).min(tools.len());
+        let mut res = json!({"tools": tools[start..end]});
+        if end < tools.len() {
+            res["nextCursor"] = json!(end.to_string());
+        }
+        res
+    }
+
+    /// `None`: there is no answer.
+    fn call(&mut self, message: &Value) -> Option<Value> {
+        let params = &message["params"];
+        let args = &params["arguments"];
+        let text = |it: String| json!({"content": [{"type": "text", "text": it}]});
+        Some(match params["name"].as_str().unwrap_or_default() {
+            "echo" => text(format!("echo: {}", args["text"].as_str().unwrap_or_default())),
+            "big" => text("0123456789abcdef\n".repeat(args["lines"].as_u64().unwrap_or(1) as usize)),
+            "image" => json!({"content": [{"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]}),
+            "fail" => json!({"isError": true, "content": [{"type": "text", "text": "the database is closed"}]}),
+            "progress" => {
+                let token = &params["_meta"]["progressToken"];
+                let params = json!({"progressToken": token, "progress": 1, "total": 2, "message": "half way"});
+                print_line(
+                    &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string(),
+                );
+                thread::sleep(Duration::from_millis(100));
+                text("done".to_owned())
+            }
+            "die" => {
+                eprintln!("out of cheese");
+                std::process::exit(7);
+            }
+            "grow" => {
+                self.n_grown += 1;
+                print_line(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).to_string());
+                text("grown".to_owned())
+            }
+            "pid" => text(std::process::id().to_string()),
+            "hang" => return None,
+            _ => {
+                let error = json!({"code": -32602, "message": "not like this"});
+                print_line(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error}).to_string());
+                return None;
+            }
+        })
+    }
+}
+
+fn tool(name: &str) -> Value {
+    let properties = json!({"text": {"type": "string"}});
+    json!({"name": name, "description": format!("does {name}"), "inputSchema": {"type": "object", "properties": properties}})
+}
+
+fn print_line(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+fn note(text: &str) {
+    let Ok(path) = std::env::var("MCP_LOG") else { return };
+    let mut file = File::options().create(true).append(true).open(path).unwrap();
+    let _ = writeln!(file, "{text}");
+}
