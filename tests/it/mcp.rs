@@ -23,7 +23,12 @@ pub fn server(name: &str, kind: &str, log: &Path) -> Value {
 
 /// An agent whose model says what `answers` say; calls are not asked about.
 fn agent(answers: &[&str]) -> (Sandbox, Client) {
+    agent_with("{}", answers)
+}
+
+fn agent_with(settings: &str, answers: &[&str]) -> (Sandbox, Client) {
     let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/settings.json", settings);
     let lines: Vec<String> =
         answers.iter().map(|it| crate::conversation::model::response(it).unwrap().to_string() + "\n").collect();
     let script = sandbox.write("script.jsonl", &lines.concat());
@@ -73,13 +78,7 @@ fn is_alive(pid: i32) -> bool {
 
 #[test]
 fn new_does_not_wait_and_the_first_prompt_waits_for_the_budget_only() {
-    let mut sandbox = Sandbox::new();
-    sandbox.write("home/.castor/settings.json", r#"{"mcp": {"startBudgetMs": 400}}"#);
-    let script =
-        sandbox.write("s.jsonl", &(crate::conversation::model::response("text \"hi\"").unwrap().to_string() + "\n"));
-    sandbox.args.extend(["--fake-responses".into(), script.into()]);
-    let mut client = Client::start(&sandbox);
-    client.initialize(&json!({})).unwrap();
+    let (sandbox, mut client) = agent_with(r#"{"mcp": {"startBudgetMs": 400}}"#, &["text \"hi\""]);
     let log = sandbox.workspace().join("mcp.log");
     let start = Instant::now();
     let servers = json!([server("mute", "mute", &log), server("crash", "crash", &log)]);
@@ -194,4 +193,20 @@ fn new_tools_join_with_the_next_request() {
     thread::sleep(Duration::from_millis(200));
     let (_, second) = prompt(&mut client, &session);
     assert!(said(&second).contains("not like this"), "{second:?}");
+}
+
+#[test]
+fn a_late_server_joins_with_the_next_request() {
+    let (sandbox, mut client) = agent_with(
+        r#"{"mcp": {"startBudgetMs": 50}}"#,
+        &["text \"1\"", "call mcp_late_echo {\"text\":\"x\"}", "text \"2\""],
+    );
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("late", "slow", &log)])).unwrap();
+    let (_, first) = prompt(&mut client, &session);
+    assert!(said(&first).contains("\\\"late\\\" is still starting"), "{first:?}");
+    wait_for("the whole listing", || count(&log, "tools/list") >= 5);
+    thread::sleep(Duration::from_millis(200));
+    let (_, second) = prompt(&mut client, &session);
+    assert!(said(&second).contains("echo: x"), "{second:?}");
 }
