@@ -46,6 +46,8 @@ fn try_serve(options: Options, env: Env) -> std::io::Result<()> {
     let mut state = State::new(options, env, world);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(event_loop::run(&mut state, Inbox { stdin, control, answers }, &stdout))?;
+    // What says who holds a session goes with the holder.
+    state.sessions.clear();
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
 }

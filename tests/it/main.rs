@@ -8,6 +8,8 @@ mod conversation;
 mod http_model;
 mod kill9;
 mod ledger;
+mod life;
+mod logs;
 mod mcp;
 mod mcp_server;
 mod mcp_web;

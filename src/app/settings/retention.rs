@@ -1,12 +1,20 @@
 //! How long sessions are kept: read for the whole machine, since a session of one folder is swept from any other.
 
-use super::{Getter, Sources, keys::age_ms};
-use crate::world::store::Retention;
+use super::{
+    Getter, Sources,
+    keys::{KEYS, age_ms},
+    resolve::{Fate, Origin, resolve},
+};
+use crate::world::{store::Retention, workspace::settings::Scope};
 
 impl Retention {
-    /// `None`: nothing is removed; switched off, or a maxAge that is below minRetention.
+    /// `None`: nothing is removed. Switched off, or not understood: what was removed by mistake does not come back.
     pub fn from_settings(sources: Sources<'_>) -> Option<Self> {
         let get = Getter(sources);
+        if let Some(what) = misunderstood(sources) {
+            tracing::warn!("{what}; no session is removed");
+            return None;
+        }
         if !get.flag("general.sessionRetention.enabled") {
             return None;
         }
@@ -20,6 +28,20 @@ impl Retention {
         }
         Some(Self { max_age_ms, max_count: max_count.and_then(|it| usize::try_from(it).ok()), min_age_ms })
     }
+}
+
+/// What the user may have said of it that does not count: a file that cannot be read, or a value that is none.
+fn misunderstood(sources: Sources<'_>) -> Option<String> {
+    if let Some(it) = sources.layers.warnings.first() {
+        return Some(it.to_string());
+    }
+    let rows = KEYS.iter().filter(|it| it.path.starts_with("general.sessionRetention."));
+    let all = rows.flat_map(|key| resolve(key, sources).candidates.into_iter().map(|it| (key.path, it)));
+    all.into_iter().find_map(|(path, it)| match (it.origin, it.fate) {
+        (Origin::File(Scope::Workspace, _), _) => None,
+        (_, Fate::Ignored(why)) => Some(format!("{path} {why}")),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -56,8 +78,11 @@ mod tests {
         check(r#"{"maxAge": "2w", "maxCount": 5}"#, Some((14, Some(5))));
         check(r#"{"maxAge": "12h"}"#, None);
         check(r#"{"maxAge": "3d", "minRetention": "1w"}"#, None);
-        // What is no age does not count, as everywhere in the settings.
-        check(r#"{"maxAge": "0d"}"#, Some((30, None)));
+        // Whoever wrote these did not mean 30 days.
+        check(r#"{"maxAge": "0d"}"#, None);
+        check(r#"{"maxAge": "never"}"#, None);
+        check(r#"{"maxCount": 0}"#, None);
+        check(r#"{"enabled": "no"}"#, None);
         let ages = [
             "1h",
             "24h",

@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use super::{Store, StoreError};
+use super::{Cache, Retention, Store, StoreError};
 use crate::base::{
     content::Part,
     event::*,
@@ -175,10 +175,164 @@ fn one_process_holds_a_log() {
     let (bed, id) = (bed(), SessionId::from("a"));
     let mut log = bed.store.create(&id).unwrap();
     log.append(&[created(&id, "/w")]).unwrap();
-    assert!(matches!(bed.store.open(&id), Err(StoreError::Locked { .. })));
+    let Err(it @ StoreError::Locked { .. }) = bed.store.open(&id) else { panic!("not locked") };
+    let who = format!("session a is open in another castor process (process {})", std::process::id());
+    assert!(it.to_string().starts_with(&who), "{it}");
     assert_eq!(bed.store.read(&id).unwrap().len(), 1);
+    // A handle that is being synced shares the lock, but does not keep it.
+    let syncing = log.sync_handle().unwrap();
     drop(log);
     assert!(bed.store.open(&id).is_ok());
+    drop(syncing);
+    assert_eq!(fs::read_dir(bed.file(&id).parent().unwrap()).unwrap().count(), 1, "the note is left behind");
+}
+
+#[test]
+fn the_holder_is_named_with_its_client_and_a_stale_note_holds_nothing() {
+    let (bed, id) = (bed(), SessionId::from("a"));
+    let note = bed.file(&id).with_extension("lock");
+    let mut serving = Store::new(bed.home.clone());
+    serving.serve("zed");
+    let mut log = serving.create(&id).unwrap();
+    log.append(&[created(&id, "/w")]).unwrap();
+    let why = bed.store.open(&id).unwrap_err().to_string();
+    assert!(why.contains(&format!("(process {} for zed)", std::process::id())), "{why}");
+    fs::write(&note, "{\"pid\":").unwrap();
+    assert!(bed.store.open(&id).unwrap_err().to_string().contains("another castor process; close"));
+    drop(log);
+    fs::write(&note, "{\"pid\": 1}").unwrap();
+    assert!(bed.store.open(&id).is_ok());
+}
+
+#[test]
+fn reading_takes_no_right_to_write() {
+    let (bed, id) = (bed(), SessionId::from("a"));
+    bed.store.create(&id).unwrap().append(&[created(&id, "/w")]).unwrap();
+    fs::set_permissions(bed.file(&id), fs::Permissions::from_mode(0o400)).unwrap();
+    assert_eq!(bed.store.read(&id).unwrap().len(), 1);
+}
+
+#[test]
+fn deleting_takes_everything_of_one_session() {
+    let bed = bed();
+    let (id, other) = (SessionId::from("a"), SessionId::from("a-b"));
+    for id in [&id, &other] {
+        bed.store.create(id).unwrap().append(&[created(id, "/w")]).unwrap();
+        let scratch = bed.store.scratch(id);
+        fs::create_dir_all(scratch.join("deep")).unwrap();
+        fs::write(scratch.join("deep/out.txt"), "x").unwrap();
+        fs::write(bed.file(id).with_extension("jsonl.bak-1"), "x").unwrap();
+    }
+    let log = bed.store.open(&id).unwrap().1;
+    assert!(matches!(bed.store.delete(&id), Err(StoreError::Locked { .. })));
+    drop(log);
+    bed.store.delete(&id).unwrap();
+    assert!(matches!(bed.store.delete(&id), Err(StoreError::NotFound { .. })));
+    assert!(matches!(bed.store.delete(&SessionId::from("../a-b")), Err(StoreError::NotFound { .. })));
+    let names = |path: std::path::PathBuf| {
+        let mut res: Vec<_> = fs::read_dir(path).unwrap().map(|it| it.unwrap().file_name()).collect();
+        res.sort();
+        res
+    };
+    assert_eq!(names(bed.file(&other).parent().unwrap().to_owned()), ["a-b.jsonl", "a-b.jsonl.bak-1"]);
+    assert_eq!(names(bed.home.join("tmp").as_path().to_owned()), ["a-b"]);
+}
+
+/// Seconds since the epoch, for files and folders.
+fn set_time(path: &std::path::Path, s: u64) {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(s);
+    fs::File::open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn a_sweep_keeps_what_is_young_few_or_open() {
+    let bed = bed();
+    let make = |id: &str, s: u64| {
+        let id = SessionId::from(id);
+        bed.store.create(&id).unwrap().append(&[created(&id, "/w")]).unwrap();
+        fs::create_dir_all(bed.store.scratch(&id)).unwrap();
+        set_time(&bed.file(&id), s);
+    };
+    for (n, id) in ["a", "b", "c", "d", "open"].into_iter().enumerate() {
+        make(id, 100 - 10 * n as u64);
+    }
+    for (name, s) in [("orphan", 0), ("young-orphan", 95)] {
+        let path = bed.home.join("tmp").join(name);
+        fs::create_dir_all(&path).unwrap();
+        set_time(path.as_path(), s);
+    }
+    let _log = bed.store.open(&SessionId::from("open")).unwrap().1;
+    let keep = |max_age_ms, max_count| Retention { max_age_ms, max_count, min_age_ms: 10_000 };
+    let sweep = |it: &Retention| {
+        let swept = bed.store.sweep(it, 100_000);
+        (swept.sessions.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), swept.n_leftovers)
+    };
+    assert_eq!(sweep(&keep(None, None)), (String::new(), 1));
+    assert_eq!(sweep(&keep(Some(25_000), None)), ("d".to_owned(), 0));
+    assert_eq!(sweep(&keep(Some(25_000), Some(2))), ("c".to_owned(), 0));
+    assert_eq!(sweep(&keep(None, Some(0))), ("a b".to_owned(), 0));
+    let left: Vec<String> = bed.store.list(None).iter().map(|it| it.id.to_string()).collect();
+    assert_eq!(left, ["open"]);
+    assert!(bed.home.join("tmp/young-orphan").as_path().is_dir() && bed.home.join("tmp/open").as_path().is_dir());
+}
+
+#[test]
+fn repair_keeps_a_copy_and_every_line_that_says_something() {
+    let (bed, id) = (bed(), SessionId::from("a"));
+    let line = |entry: &Entry| serde_json::to_string(entry).unwrap();
+    let (first, second) = (line(&created(&id, "/w")), line(&event(1, EventKind::AgentStart {})));
+    let newer = r#"{"at":5,"fact":"mode","mode":"telepathy"}"#;
+    bed.store.create(&id).unwrap();
+    let damaged = format!("{first}\nrubbish\n\n\0\0{second}\n{newer}\n[1]\n{second}");
+    fs::write(bed.file(&id), &damaged).unwrap();
+    let done = bed.store.repair(&id).unwrap();
+    assert_eq!(fs::read_to_string(bed.file(&id)).unwrap(), format!("{first}\n{second}\n{newer}\n{second}\n"));
+    let lines: Vec<usize> = done.dropped.iter().map(|it| it.line).collect();
+    assert_eq!((done.n_kept, done.n_unknown, lines), (4, 1, vec![2, 4, 6]));
+    assert_eq!(fs::read_to_string(done.backup.unwrap()).unwrap(), damaged);
+    assert_eq!(fs::metadata(bed.file(&id)).unwrap().permissions().mode() & 0o777, 0o600);
+    let (sound, time) = (fs::read(bed.file(&id)).unwrap(), fs::metadata(bed.file(&id)).unwrap().modified().unwrap());
+    let again = bed.store.repair(&id).unwrap();
+    assert_eq!((again.backup, again.dropped), (None, Vec::new()));
+    assert_eq!(fs::read(bed.file(&id)).unwrap(), sound);
+    assert_eq!(fs::metadata(bed.file(&id)).unwrap().modified().unwrap(), time);
+    let _log = bed.store.open(&id).unwrap();
+    assert!(matches!(bed.store.repair(&id), Err(StoreError::Locked { .. })));
+}
+
+#[test]
+fn a_lost_first_line_is_made_anew_where_the_rest_tells_it() {
+    let (bed, id) = (bed(), SessionId::from("a"));
+    let all = everything(&id);
+    bed.store.create(&id).unwrap().append(&all[1..]).unwrap();
+    assert!(matches!(bed.store.open(&id), Err(StoreError::NotFound { .. })));
+    assert!(bed.store.repair(&id).unwrap().rebuilt);
+    let (entries, _log) = bed.store.open(&id).unwrap();
+    assert_eq!(entries[1..], all[1..]);
+    let Fact::Created { cwd, model, .. } = &entries[0].fact else { panic!() };
+    assert_eq!((cwd.to_string().as_str(), model.as_str()), ("/w/a", "m"));
+    let lost = SessionId::from("lost");
+    bed.store.create(&lost).unwrap().append(&all[3..4]).unwrap();
+    let why = bed.store.repair(&lost).unwrap_err().to_string();
+    assert!(why.contains("in which folder"), "{why}");
+}
+
+#[test]
+fn what_did_not_change_is_not_read_again() {
+    let (bed, id) = (bed(), SessionId::from("a"));
+    let mut log = bed.store.create(&id).unwrap();
+    log.append(&[created(&id, "/w")]).unwrap();
+    let mut cache = Cache::default();
+    let first = bed.store.list_again(None, &mut cache);
+    assert_eq!(bed.store.list_again(None, &mut cache), first);
+    let other = AbsPath::new("/v").unwrap();
+    assert!(bed.store.list_again(Some(&other), &mut cache).is_empty());
+    let said = EventKind::SessionUpdate { title: Some("New".to_owned()), model: None };
+    log.append(&[event(1, said)]).unwrap();
+    assert_eq!(bed.store.list_again(None, &mut cache)[0].title.as_deref(), Some("New"));
+    drop(log);
+    bed.store.delete(&id).unwrap();
+    assert!(bed.store.list_again(None, &mut cache).is_empty());
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! What sessions cost on the disk: listing a thousand of them, opening one, an export. Prints figures, asserts none.
+
+use std::time::{Duration, Instant};
+
+use castor::{
+    base::{ids::SessionId, log::Entry, path::AbsPath},
+    wire::export::{self, Story},
+    world::store::{Cache, Store},
+};
+
+const N_SESSIONS: usize = 1000;
+const N_ROUNDS: usize = 20;
+
+fn main() {
+    let dir = tempfile::tempdir().unwrap_or_else(|it| panic!("{it}"));
+    let Some(home) = AbsPath::new(dir.path()) else { return };
+    let store = Store::new(home);
+    let entries = facts(include_str!("../tests/data/logs/v1-rich.jsonl"));
+    for n in 0..N_SESSIONS {
+        let mut log = store.create(&SessionId::from(format!("s{n}"))).unwrap_or_else(|it| panic!("{it}"));
+        log.append(&entries).unwrap_or_else(|it| panic!("{it}"));
+    }
+    let id = SessionId::from("s7");
+    say("list, first", || drop(store.list(None)));
+    let mut cache = Cache::default();
+    _ = store.list_again(None, &mut cache);
+    say("list, again", || drop(store.list_again(None, &mut cache)));
+    say("open and close one", || drop(store.open(&id)));
+    say("read one", || drop(store.read(&id)));
+    let Some(story) = Story::new(&entries) else { return };
+    say("export one as Markdown", || drop(export::markdown(&story)));
+    say("export one as HTML", || drop(export::html(&story)));
+}
+
+fn facts(lines: &str) -> Vec<Entry> {
+    lines.lines().filter_map(|it| serde_json::from_str(it).ok()).collect()
+}
+
+fn say(what: &str, mut act: impl FnMut()) {
+    let mut times: Vec<Duration> = (0..N_ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            act();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    let at = |part: usize| times.get(times.len() * part / 100).copied().unwrap_or_default();
+    println!("{what:24} p50 {:>9.3?}  p95 {:>9.3?}  ({N_SESSIONS} sessions)", at(50), at(95));
+}
