@@ -6,6 +6,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use serde_json::{Value, json};
@@ -31,17 +32,53 @@ fn logs_of_all_versions_replay_as_ever() {
     assert!(changed.is_empty(), "{}", changed.join("\n\n"));
 }
 
+/// A transcript of Gemini CLI is a session like any other once it is imported; the second time changes nothing.
+#[test]
+fn an_imported_transcript_loads_and_goes_on() {
+    let mut sandbox = Sandbox::new();
+    let records = [
+        json!({"sessionId": "imported", "projectHash": "x", "startTime": "2025-11-02T10:00:00.000Z", "kind": "main"}),
+        json!({"id": "a", "timestamp": "2025-11-02T10:00:01.000Z", "type": "user", "content": [{"text": "look"}]}),
+        json!({"id": "b", "timestamp": "2025-11-02T10:00:02.000Z", "type": "gemini", "content": "I see.", "model": "g",
+            "toolCalls": [{"id": "c", "name": "glob", "args": {"pattern": "*"}, "status": "success", "result":
+                [{"functionResponse": {"id": "c", "name": "glob", "response": {"output": "none"}}}]}]}),
+    ];
+    let text: String = records.iter().map(|it| format!("{it}\n")).collect();
+    let file = sandbox.write("transcript.jsonl", &text);
+    let import = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_castor"));
+        command.args(["sessions", "import"]).arg(&file).current_dir(sandbox.workspace());
+        let output = command.env("CASTOR_HOME", sandbox.home().join(".castor")).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(import().starts_with("Imported session imported\n"));
+    assert!(import().starts_with("Session imported was imported before"));
+    let log = fs::read_to_string(sandbox.home().join(".castor/sessions/imported.jsonl")).unwrap();
+    let told = replay(&mut sandbox, "imported", &log).unwrap();
+    let kinds: Vec<String> =
+        told.lines().map(|it| serde_json::from_str::<Value>(it).unwrap()["sessionUpdate"].to_string()).collect();
+    let expected =
+        ["user_message_chunk", "agent_message_chunk", "tool_call", "tool_call_update", "session_info_update"];
+    assert_eq!(kinds, expected.map(|it| format!("{it:?}")), "{told}");
+}
+
 fn check(log: &Path) -> Result<(), String> {
     let name = log.file_stem().unwrap().to_str().unwrap();
-    let mut sandbox = Sandbox::new();
     let text = fs::read_to_string(log).unwrap();
-    let copy = sandbox.write(format!("home/.castor/sessions/{name}.jsonl"), &text);
+    let actual = replay(&mut Sandbox::new(), name, &text)?;
+    compare(name, &log.with_extension("updates"), &actual)
+}
+
+/// What a client is shown of a log; the log must not change, and the conversation go on.
+fn replay(sandbox: &mut Sandbox, name: &str, text: &str) -> Result<String, String> {
+    let copy = sandbox.write(format!("home/.castor/sessions/{name}.jsonl"), text);
     let chunk =
         json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "on"}]}, "finishReason": "STOP"}]});
     let script = format!("{}\n", json!({"method": "generateContentStream", "response": [chunk]}));
     let script = sandbox.write("script.jsonl", &script);
     sandbox.args = vec!["acp".into(), "--fake-responses".into(), script.into()];
-    let mut client = Client::start(&sandbox);
+    let mut client = Client::start(sandbox);
     client.initialize(&json!({}))?;
     let params = json!({"sessionId": name, "cwd": sandbox.workspace(), "mcpServers": []});
     let (response, replayed) = client.call("session/load", params)?;
@@ -55,13 +92,13 @@ fn check(log: &Path) -> Result<(), String> {
     // The conversation goes on.
     let prompt = json!({"sessionId": name, "prompt": [{"type": "text", "text": "go on"}]});
     let (ended, _) = client.call("session/prompt", prompt)?;
-    if ended["result"]["stopReason"] != Value::from("end_turn") {
+    if ended["result"]["stopReason"] != "end_turn" {
         return Err(format!("{name}: {ended}"));
     }
     client.end()?;
     let grown = fs::read_to_string(&copy).unwrap();
-    assert!(grown.starts_with(&text), "{name}: the past was rewritten");
-    compare(name, &log.with_extension("updates"), &actual)
+    assert!(grown.starts_with(text), "{name}: the past was rewritten");
+    Ok(actual)
 }
 
 fn compare(name: &str, file: &Path, actual: &str) -> Result<(), String> {
