@@ -146,7 +146,7 @@ fn quoted(lead: &str, text: &str, out: &mut String) {
 fn plain(text: &str) -> String {
     let mut res = String::new();
     for it in text.chars().map(|it| if it.is_control() { ' ' } else { it }) {
-        if it.is_ascii_punctuation() {
+        if "\\`*_[]<>#&|~!".contains(it) {
             res.push('\\');
         }
         res.push(it);
