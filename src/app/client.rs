@@ -1,9 +1,13 @@
-//! What the editor does for us: the trait `Fs` over fs/read_text_file and fs/write_text_file.
+//! What the editor does for us: the traits `Fs` over fs/read_text_file and fs/write_text_file, `Terminal` over
+//! terminal/create and its sisters.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::sync::{mpsc::Sender, oneshot};
+use tokio::{
+    sync::{mpsc::Sender, oneshot},
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     app::event::{EditorRequest, Event},
@@ -11,19 +15,40 @@ use crate::{
         fs::{BoxFuture, Fs, FsError},
         ids::{EffectId, SessionId},
         path::AbsPath,
+        terminal::{CommandLine, Exit, Happening, Running, Screen, Terminal},
     },
-    wire::jsonrpc::message::RpcError,
+    wire::{
+        acp::terminals::{self, CREATE, KILL, OUTPUT, Snapshot, WAIT},
+        jsonrpc::message::RpcError,
+    },
 };
 
 /// The client does not know the file, or does not do this at all: the disk answers instead.
 const NOT_FOUND: i32 = -32002;
 const METHOD_NOT_FOUND: i32 = -32601;
 
-/// Files as the editor has them. Holds a sender only: the loop owns the requests.
-pub struct EditorFs {
+/// What one call may ask the editor for. Holds a sender only: the loop owns the requests.
+#[derive(Clone)]
+pub struct Hands {
     pub session: SessionId,
     pub effect: EffectId,
     pub events: Sender<Event>,
+}
+
+impl Hands {
+    /// `None`: the loop, the client or the call is gone.
+    async fn ask(&self, method: &'static str, params: Value) -> Option<Result<Value, RpcError>> {
+        let (reply, answer) = oneshot::channel();
+        let (session, effect) = (self.session.clone(), self.effect);
+        let request = EditorRequest { session, effect, method, params, reply };
+        self.events.send(Event::Editor(request)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+/// Files as the editor has them.
+pub struct EditorFs {
+    pub hands: Hands,
     pub disk: Arc<dyn Fs>,
     /// Folders that the editor knows; other files are the disk's.
     pub roots: Vec<AbsPath>,
@@ -36,18 +61,9 @@ impl EditorFs {
         self.roots.iter().any(|it| path.is_within(it))
     }
 
-    /// `None`: the loop or the client is gone.
-    async fn ask(&self, method: &'static str, params: Value) -> Option<Result<Value, RpcError>> {
-        let (reply, answer) = oneshot::channel();
-        let (session, effect) = (self.session.clone(), self.effect);
-        let request = EditorRequest { session, effect, method, params, reply };
-        self.events.send(Event::Editor(request)).await.ok()?;
-        answer.await.ok()
-    }
-
     async fn read_buffer(&self, path: &AbsPath) -> Result<Vec<u8>, FsError> {
-        let params = json!({ "sessionId": self.session, "path": path });
-        match self.ask("fs/read_text_file", params).await {
+        let params = json!({ "sessionId": self.hands.session, "path": path });
+        match self.hands.ask("fs/read_text_file", params).await {
             Some(Ok(result)) => match result.get("content").and_then(Value::as_str) {
                 Some(text) => Ok(text.as_bytes().to_vec()),
                 None => self.disk.read(path).await,
@@ -63,8 +79,8 @@ impl EditorFs {
             Ok(text) => text,
             Err(it) => return self.disk.write(path, it.into_bytes()).await,
         };
-        let params = json!({ "sessionId": self.session, "path": path, "content": text });
-        match self.ask("fs/write_text_file", params).await {
+        let params = json!({ "sessionId": self.hands.session, "path": path, "content": text });
+        match self.hands.ask("fs/write_text_file", params).await {
             Some(Ok(_)) => Ok(()),
             Some(Err(it)) if it.code == NOT_FOUND || it.code == METHOD_NOT_FOUND => {
                 self.disk.write(path, text.into_bytes()).await
@@ -97,4 +113,327 @@ impl Fs for EditorFs {
 
 fn gone(path: &AbsPath) -> FsError {
     FsError::Other { path: path.clone(), message: "the editor is gone".to_owned() }
+}
+
+/// Terminals of the editor. The loop releases them when their call is over.
+pub struct EditorTerminal {
+    pub hands: Hands,
+    /// Whether the editor takes a command line where the protocol has a program.
+    pub reads_lines: bool,
+}
+
+impl Terminal for EditorTerminal {
+    fn start<'a>(&'a self, line: CommandLine<'a>) -> BoxFuture<'a, io::Result<Box<dyn Running>>> {
+        Box::pin(async move {
+            let params = terminals::create(&self.hands.session, &line, self.reads_lines);
+            let params = serde_json::to_value(params)?;
+            let created = match self.hands.ask(CREATE, params).await {
+                Some(Ok(result)) => terminals::read_created(&result).ok_or("its answer has no terminalId".to_owned()),
+                Some(Err(it)) => Err(it.message),
+                None => Err("the editor is gone".to_owned()),
+            };
+            let terminal = created.map_err(io::Error::other)?;
+            let running: Box<dyn Running> = Box::new(EditorCommand::new(self.hands.clone(), terminal, line.silence));
+            Ok(running)
+        })
+    }
+}
+
+/// Between two looks at a terminal, at the least.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two looks, at the most.
+const LOOK_RARELY: Duration = Duration::from_secs(30);
+
+/// A command in a terminal of the editor.
+struct EditorCommand {
+    hands: Hands,
+    terminal: String,
+    phase: Phase,
+    /// What it printed, as last seen.
+    seen: String,
+    /// Between two looks; `None`: nobody wants to know.
+    period: Option<Duration>,
+    /// Told in this order before anything else.
+    news: VecDeque<Happening>,
+}
+
+type Answer = BoxFuture<'static, Option<Result<Value, RpcError>>>;
+
+/// Requests under way are kept here: a future of `next` may be dropped at any time.
+enum Phase {
+    /// Until it ends, with looks in between.
+    Waiting {
+        exit: Answer,
+        look: Option<Answer>,
+        due: Option<Instant>,
+    },
+    /// The editor does not say when it ends: it is asked again and again.
+    Polling {
+        look: Answer,
+    },
+    /// Between two polls.
+    Resting {
+        due: Instant,
+    },
+    /// It ended: what it printed is fetched.
+    Fetching {
+        exit: Exit,
+        output: Answer,
+    },
+    Over,
+}
+
+enum Woken {
+    Exit(Option<Result<Value, RpcError>>),
+    Look(Option<Result<Value, RpcError>>),
+    Due,
+}
+
+impl EditorCommand {
+    fn new(hands: Hands, terminal: String, silence: Option<Duration>) -> Self {
+        // A tenth, so that the silence is measured well enough, at little cost: each look may bring a megabyte.
+        let period = silence.map(|it| (it / 10).clamp(LOOK, LOOK_RARELY));
+        let news = VecDeque::new();
+        let mut res = Self { hands, terminal, phase: Phase::Over, seen: String::new(), period, news };
+        let (exit, due) = (res.ask(WAIT), period.map(|it| Instant::now() + it));
+        res.phase = Phase::Waiting { exit, look: None, due };
+        res
+    }
+
+    fn ask(&self, method: &'static str) -> Answer {
+        let (hands, params) = (self.hands.clone(), terminals::about(&self.hands.session, &self.terminal));
+        Box::pin(async move { hands.ask(method, params).await })
+    }
+
+    async fn go_on(&mut self) -> Happening {
+        loop {
+            if let Some(it) = self.news.pop_front() {
+                return it;
+            }
+            if matches!(self.phase, Phase::Over) {
+                return Happening::Closed;
+            }
+            let woken = self.wait().await;
+            self.take(woken);
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        match &mut self.phase {
+            Phase::Waiting { exit, look, due } => tokio::select! {
+                biased;
+                it = exit => Woken::Exit(it),
+                it = async { look.as_mut()?.await }, if look.is_some() => Woken::Look(it),
+                () = at(*due), if look.is_none() => Woken::Due,
+            },
+            Phase::Polling { look } => Woken::Look(look.await),
+            Phase::Fetching { output, .. } => Woken::Look(output.await),
+            Phase::Resting { due } => {
+                sleep_until(*due).await;
+                Woken::Due
+            }
+            Phase::Over => std::future::pending().await,
+        }
+    }
+
+    fn take(&mut self, woken: Woken) {
+        match (std::mem::replace(&mut self.phase, Phase::Over), woken) {
+            (Phase::Waiting { .. }, Woken::Exit(answer)) => match answer {
+                Some(Ok(it)) => match terminals::read_exit(&it) {
+                    Some(exit) => self.phase = Phase::Fetching { exit, output: self.ask(OUTPUT) },
+                    None => self.phase = Phase::Polling { look: self.ask(OUTPUT) },
+                },
+                Some(Err(_)) => self.phase = Phase::Polling { look: self.ask(OUTPUT) },
+                None => self.news.push_back(Happening::Lost("the editor is gone".to_owned())),
+            },
+            (Phase::Waiting { exit, .. }, Woken::Look(answer)) => {
+                // A look that fails says nothing: the exit does.
+                if let Some(it) = answer.and_then(Result::ok).as_ref().and_then(terminals::read_output) {
+                    self.look(it.text);
+                }
+                let due = self.period.map(|it| Instant::now() + it);
+                self.phase = Phase::Waiting { exit, look: None, due };
+            }
+            (Phase::Waiting { exit, .. }, Woken::Due) => {
+                self.phase = Phase::Waiting { exit, look: Some(self.ask(OUTPUT)), due: None };
+            }
+            (Phase::Polling { .. }, Woken::Look(answer)) => self.polled(answer),
+            (Phase::Resting { .. }, _) => self.phase = Phase::Polling { look: self.ask(OUTPUT) },
+            (Phase::Fetching { exit, .. }, Woken::Look(answer)) => {
+                let text = match snapshot(answer) {
+                    Ok(it) => it.text,
+                    Err(why) => format!("{}\n[The editor did not give the output: {why}]", self.seen),
+                };
+                self.news.extend([Happening::Output(text), Happening::Exited(exit)]);
+            }
+            // No other phase waits for such a thing.
+            (phase, _) => self.phase = phase,
+        }
+    }
+
+    fn polled(&mut self, answer: Option<Result<Value, RpcError>>) {
+        match snapshot(answer) {
+            Ok(Snapshot { text, exit: Some(exit) }) => {
+                self.news.extend([Happening::Output(text), Happening::Exited(exit)]);
+            }
+            Ok(Snapshot { text, exit: None }) => {
+                self.look(text);
+                self.phase = Phase::Resting { due: Instant::now() + LOOK };
+            }
+            Err(why) => self.news.push_back(Happening::Lost(why)),
+        }
+    }
+
+    fn look(&mut self, text: String) {
+        if text != self.seen {
+            self.seen = text;
+            self.news.push_back(Happening::Heard);
+        }
+    }
+
+    /// For a command that is silent for too long.
+    async fn kill(&mut self) -> String {
+        self.phase = Phase::Over;
+        _ = self.ask(KILL).await;
+        match snapshot(self.ask(OUTPUT).await) {
+            Ok(it) => it.text,
+            Err(_) => std::mem::take(&mut self.seen),
+        }
+    }
+}
+
+impl Running for EditorCommand {
+    fn next(&mut self) -> BoxFuture<'_, Happening> {
+        Box::pin(self.go_on())
+    }
+
+    fn end(&mut self) -> BoxFuture<'_, String> {
+        Box::pin(self.kill())
+    }
+
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    fn screen(&self) -> Option<Screen> {
+        Some(Screen::Client { terminal: self.terminal.clone() })
+    }
+}
+
+fn snapshot(answer: Option<Result<Value, RpcError>>) -> Result<Snapshot, String> {
+    match answer {
+        Some(Ok(it)) => terminals::read_output(&it).ok_or_else(|| "its answer has no output".to_owned()),
+        Some(Err(it)) => Err(it.message),
+        None => Err("the editor is gone".to_owned()),
+    }
+}
+
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(it) => sleep_until(it).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, time::Duration};
+
+    use serde_json::{Value, json};
+    use tokio::sync::{
+        mpsc::{self, Receiver},
+        oneshot,
+    };
+
+    use super::{EditorTerminal, Hands};
+    use crate::{
+        app::event::Event,
+        base::{
+            ids::{EffectId, SessionId},
+            path::AbsPath,
+            terminal::{CommandLine, Exit, Happening, Running, Terminal},
+        },
+        wire::jsonrpc::message::RpcError,
+    };
+
+    type Reply = oneshot::Sender<Result<Value, RpcError>>;
+
+    async fn in_time<T>(what: impl Future<Output = T>) -> T {
+        tokio::time::timeout(Duration::from_secs(20), what).await.expect("took too long")
+    }
+
+    async fn asked(events: &mut Receiver<Event>, method: &str) -> Reply {
+        let Some(Event::Editor(request)) = in_time(events.recv()).await else { panic!("nothing asked") };
+        assert_eq!(request.method, method);
+        request.reply
+    }
+
+    fn output(text: &str) -> Result<Value, RpcError> {
+        Ok(json!({ "output": text, "truncated": false }))
+    }
+
+    /// A command that was just started, whose caller wants to hear of it twice a second.
+    async fn start(events: mpsc::Sender<Event>, inbox: &mut Receiver<Event>) -> Box<dyn Running> {
+        let hands = Hands { session: SessionId::from("s"), effect: EffectId(1), events };
+        let cwd = AbsPath::new("/w").unwrap();
+        let silence = Some(Duration::from_secs(1));
+        let line = CommandLine { text: "x", cwd: &cwd, env: &[], limit: 9, silence };
+        let terminal = EditorTerminal { hands, reads_lines: false };
+        let create = async { asked(inbox, "terminal/create").await.send(Ok(json!({ "terminalId": "t" }))).unwrap() };
+        let (running, ()) = tokio::join!(terminal.start(line), create);
+        running.unwrap()
+    }
+
+    #[tokio::test]
+    async fn it_is_heard_while_it_runs_and_killed_with_its_last_words() {
+        let (events, mut inbox) = mpsc::channel(8);
+        let mut running = start(events, &mut inbox).await;
+        let editor = async {
+            let wait = asked(&mut inbox, "terminal/wait_for_exit").await;
+            // The same text twice is no news.
+            for text in ["", "a"] {
+                asked(&mut inbox, "terminal/output").await.send(output(text)).unwrap();
+            }
+            wait
+        };
+        let (heard, wait) = in_time(async { tokio::join!(running.next(), editor) }).await;
+        assert_eq!(heard, Happening::Heard);
+        let editor = async {
+            asked(&mut inbox, "terminal/kill").await.send(Ok(json!({}))).unwrap();
+            asked(&mut inbox, "terminal/output").await.send(output("ab")).unwrap();
+        };
+        let (rest, ()) = in_time(async { tokio::join!(running.end(), editor) }).await;
+        assert_eq!(rest, "ab");
+        assert!(wait.is_closed(), "nobody waits for its exit any more");
+        assert_eq!(running.next().await, Happening::Closed);
+    }
+
+    #[tokio::test]
+    async fn without_word_of_its_exit_it_is_looked_at() {
+        let (events, mut inbox) = mpsc::channel(8);
+        let mut running = start(events, &mut inbox).await;
+        let editor = async {
+            drop(asked(&mut inbox, "terminal/wait_for_exit").await.send(Ok(json!(null))));
+            asked(&mut inbox, "terminal/output").await.send(output("a")).unwrap();
+            let end = json!({ "output": "ab", "truncated": false, "exitStatus": { "exitCode": 4 } });
+            asked(&mut inbox, "terminal/output").await.send(Ok(end)).unwrap();
+        };
+        let command = async { [running.next().await, running.next().await, running.next().await] };
+        let (happened, ()) = in_time(async { tokio::join!(command, editor) }).await;
+        let exit = Exit { code: Some(4), signal: None, left: Vec::new() };
+        assert_eq!(happened, [Happening::Heard, Happening::Output("ab".to_owned()), Happening::Exited(exit)]);
+    }
+
+    #[tokio::test]
+    async fn an_editor_that_is_gone_loses_the_command() {
+        let (events, mut inbox) = mpsc::channel(8);
+        let mut running = start(events, &mut inbox).await;
+        let editor = async { drop(asked(&mut inbox, "terminal/wait_for_exit").await) };
+        let (lost, ()) = in_time(async { tokio::join!(running.next(), editor) }).await;
+        assert_eq!(lost, Happening::Lost("the editor is gone".to_owned()));
+    }
 }

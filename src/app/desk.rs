@@ -8,6 +8,17 @@ use crate::{
     world::{models::Generator, tools::ToolSettings},
 };
 
+/// How commands are run and seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screens {
+    /// By us, as text.
+    Text,
+    /// By us, drawn by the client.
+    Drawn,
+    /// In the client's terminals.
+    Client { reads_lines: bool },
+}
+
 #[derive(Clone)]
 pub struct Desk {
     pub session: SessionId,
@@ -27,4 +38,5 @@ pub struct Desk {
     /// Whether the editor offers its own file access.
     pub editor_reads: bool,
     pub editor_writes: bool,
+    pub screens: Screens,
 }

@@ -7,17 +7,21 @@ use std::{
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::{
     app::{
-        auth, listing, requests,
+        auth, listing, questions, requests,
         state::{Asked, Asker, State},
+        terminals,
     },
-    base::{ids::PromptId, log::Answer},
+    base::ids::PromptId,
     engine::step::Input,
     wire::{
-        acp::{self, permission, trace},
+        acp::{self, trace},
         jsonrpc::{
             error,
             frame::Frame,
@@ -101,7 +105,7 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
         Ok(Some(result)) => answer(state, ticket, Ok(&*result)),
         Err(error) => answer::<RawValue>(state, ticket, Err(error)),
     }
-    let afterwards = std::mem::take(&mut state.afterwards);
+    let afterwards = std::mem::take(&mut state.outbox.afterwards);
     if !afterwards.is_empty() {
         state.say_lines(|lines| lines.extend_from_slice(&afterwards));
     }
@@ -126,16 +130,26 @@ fn response(state: &mut State, id: &RequestId, outcome: Result<Box<RawValue>, Rp
     match state.asked.settle(id) {
         // Late, or never asked: both are normal.
         None => (),
-        Some(Asked::Permission { session, question }) => {
-            let answer = outcome.map_or(Answer::Unable, |it| permission::answer(&it));
-            state.step(&session, Input::Answered { question, answer });
+        Some(Asked::Question { session, question, shape }) => {
+            questions::answered(state, &session, question, &shape, outcome);
         }
-        Some(Asked::File { reply, .. }) => {
-            let outcome = outcome.map(|it| serde_json::from_str(it.get()).unwrap_or_default());
+        Some(Asked::Hand { reply, .. }) => {
             // The tool may have been cancelled meanwhile.
+            _ = reply.send(outcome.map(|it| read(&it)));
+        }
+        Some(Asked::Terminal { session, effect, reply }) => {
+            let outcome = outcome.map(|it| read(&it));
+            if let Ok(result) = &outcome {
+                terminals::created(state, &session, effect, result);
+            }
             _ = reply.send(outcome);
         }
+        Some(Asked::Nothing) => (),
     }
+}
+
+fn read(result: &RawValue) -> Value {
+    serde_json::from_str(result.get()).unwrap_or_default()
 }
 
 /// `$/cancel_request`: prompts end as cancelled; everything else answers at once anyway.

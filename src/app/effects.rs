@@ -15,8 +15,8 @@ use tracing::Instrument;
 
 use crate::{
     app::{
-        client::EditorFs,
-        desk::Desk,
+        client::{EditorFs, EditorTerminal, Hands},
+        desk::{Desk, Screens},
         event::Event,
         mcp::{McpTool, Servers},
         traces::Traces,
@@ -26,6 +26,7 @@ use crate::{
         fs::{BoxFuture, Fs},
         ids::{EffectId, SessionId},
         model::{Chunk, Failure, FailureKind, ModelRequest},
+        terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
     },
     engine::step::{Effect, Input},
@@ -35,7 +36,7 @@ use crate::{
         models::Sink,
         process::Groups,
         store::{Cache, Store},
-        tools::{self, Builtin, ToolContext, shell, truncate},
+        tools::{self, Builtin, Terminals, ToolContext, shell, truncate},
     },
 };
 
@@ -127,6 +128,11 @@ impl World {
         }
     }
 
+    /// Whether the answer to that effect is still wanted.
+    pub fn is_running(&self, session: &SessionId, effect: EffectId) -> bool {
+        self.running.contains_key(&(session.clone(), effect))
+    }
+
     pub fn abort_session(&mut self, session: &SessionId) {
         let ids: Vec<EffectId> = self.running.keys().filter(|(it, _)| it == session).map(|(_, id)| *id).collect();
         for id in ids {
@@ -215,9 +221,7 @@ impl Hand {
         let fs: Arc<dyn Fs> = match desk.editor_reads || desk.editor_writes {
             false => disk,
             true => Arc::new(EditorFs {
-                session: desk.session.clone(),
-                effect: self.id,
-                events: self.requests.clone(),
+                hands: self.hands(),
                 disk,
                 roots: desk.roots.clone(),
                 reads: desk.editor_reads,
@@ -233,6 +237,7 @@ impl Hand {
             progress: self.progress(),
             settings: desk.tools.clone(),
             env: desk.child_env.clone(),
+            terminals: self.terminals(),
         }
     }
 
@@ -260,6 +265,28 @@ impl Hand {
             show: &self.progress(),
         };
         tool.connection.call(call).await
+    }
+
+    fn terminals(&self) -> Terminals {
+        let client = match self.desk.screens {
+            Screens::Client { reads_lines } => {
+                let terminal: Arc<dyn Terminal> = Arc::new(EditorTerminal { hands: self.hands(), reads_lines });
+                Some(terminal)
+            }
+            Screens::Text | Screens::Drawn => None,
+        };
+        let (answers, session, effect) = (self.answers.clone(), self.desk.session.clone(), self.id);
+        let attach = move |screen: Screen| -> BoxFuture<'static, ()> {
+            let (answers, session) = (answers.clone(), session.clone());
+            Box::pin(async move {
+                _ = answers.send(Event::Engine { session, input: Input::Attached { effect, screen } }).await;
+            })
+        };
+        Terminals { client, drawn: self.desk.screens == Screens::Drawn, attach: Arc::new(attach) }
+    }
+
+    fn hands(&self) -> Hands {
+        Hands { session: self.desk.session.clone(), effect: self.id, events: self.requests.clone() }
     }
 
     fn tool(&self, name: &str) -> Option<&dyn Builtin> {

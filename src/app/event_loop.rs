@@ -15,6 +15,7 @@ use crate::{
         state::{State, unix_ms},
         stdio::Stdout,
         sweep,
+        terminals::{self, How},
     },
     base::ids::SessionId,
     engine::step::Input,
@@ -94,8 +95,15 @@ fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
         }
         Event::StdoutClosed | Event::Terminate => return true,
         Event::Engine { session, input } => {
+            let ran = match input {
+                Input::Ran { effect, .. } => Some(effect),
+                _ => None,
+            };
             state.world.ended(&session, &input);
             state.step(&session, input);
+            if let Some(effect) = ran {
+                terminals::give_back(state, &session, effect, How::Release);
+            }
         }
         Event::Mcp { server, news } => mcp::heard(state, server, news),
         Event::Editor(request) => flush::ask_editor(state, request),

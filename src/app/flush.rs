@@ -4,17 +4,18 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     app::{
-        dispatch, sessions,
+        dispatch, questions, sessions,
         state::{Asked, Live, Said, State},
+        terminals::{self, How},
     },
     base::{
         event::Outcome,
         ids::{EffectId, SessionId},
         log::{Entry, Fact},
     },
-    engine::step::{Act, Effect, Question},
+    engine::step::{Act, Effect},
     wire::{
-        acp::{initialize, permission, session, updates},
+        acp::{initialize, session, terminals::CREATE, updates},
         jsonrpc::{error, queue::Ticket, write},
     },
 };
@@ -23,8 +24,8 @@ use crate::{
 pub fn flush(state: &mut State) -> Vec<u8> {
     let mut lines = Vec::new();
     // A failed log write makes a session say more: that is said in another round.
-    while !state.outbox.is_empty() {
-        let said = std::mem::take(&mut state.outbox);
+    while !state.outbox.said.is_empty() {
+        let said = std::mem::take(&mut state.outbox.said);
         let broken = log(state, &said);
         for it in said {
             match it {
@@ -97,16 +98,18 @@ fn tell_event(state: &State, id: &SessionId, fact: &Fact, lines: &mut Vec<u8>) {
 fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
         Effect::Settle { prompt, outcome } => settle(state, id, Ticket(prompt.0), outcome, lines),
-        Effect::Ask(question) => ask(state, id, &question, lines),
+        Effect::Ask(question) => questions::ask(state, id, &question, lines),
         Effect::Withdraw { question } => {
-            let is_it = |it: &Asked| matches!(it, Asked::Permission { session, question: of } if session == id && *of == question);
+            let is_it = |it: &Asked| matches!(it, Asked::Question { session, question: of, .. } if session == id && *of == question);
             withdraw(state, is_it, lines);
         }
         Effect::Abort { effect } => {
             state.world.abort(id, effect);
             let is_it =
-                |it: &Asked| matches!(it, Asked::File { session, effect: of, .. } if session == id && *of == effect);
+                |it: &Asked| matches!(it, Asked::Hand { session, effect: of, .. } if session == id && *of == effect);
             withdraw(state, is_it, lines);
+            // Said in the next round: after the end of the call, which may show the terminal.
+            terminals::give_back(state, id, effect, How::Kill);
         }
         Effect::Wake { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
         other => start(state, id, effect_id, other),
@@ -150,23 +153,6 @@ pub fn auth_required(why: &str) -> jsonrpsee::types::ErrorObjectOwned {
     jsonrpsee::types::ErrorObjectOwned::owned(base.code(), base.message(), Some(data))
 }
 
-fn ask(state: &mut State, id: &SessionId, question: &Question, lines: &mut Vec<u8>) {
-    let request = permission::request(permission::Asked {
-        session: id,
-        call: &question.call,
-        title: &question.title,
-        kind: question.kind,
-        args: &question.args,
-        locations: &question.locations,
-        display: question.display.as_ref(),
-        always: question.always.as_deref(),
-    });
-    let rpc_id = state.asked.open(Asked::Permission { session: id.clone(), question: question.id });
-    if write::request(lines, rpc_id, "session/request_permission", &request).is_err() {
-        state.asked.cancel(rpc_id);
-    }
-}
-
 /// Nobody waits for these any more: the client may take the question off the screen.
 fn withdraw(state: &mut State, is_it: impl Fn(&Asked) -> bool, lines: &mut Vec<u8>) {
     let ids: Vec<i64> = state.asked.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
@@ -179,10 +165,14 @@ fn withdraw(state: &mut State, is_it: impl Fn(&Asked) -> bool, lines: &mut Vec<u
 /// A request to the editor on behalf of a task.
 pub fn ask_editor(state: &mut State, request: crate::app::event::EditorRequest) {
     let crate::app::event::EditorRequest { session, effect, method, params, reply } = request;
-    if reply.is_closed() {
+    // A call that is over does nothing more to the editor.
+    if reply.is_closed() || !state.world.is_running(&session, effect) {
         return;
     }
-    let id = state.asked.open(Asked::File { session, effect, reply });
+    let id = state.asked.open(match method {
+        CREATE => Asked::Terminal { session, effect, reply },
+        _ => Asked::Hand { session, effect, reply },
+    });
     state.say_lines(|lines| _ = write::request(lines, id, method, &params));
 }
 

@@ -53,7 +53,7 @@ pub fn new_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> R
 /// Goes out after the response: clients drop updates of sessions that they do not know yet.
 fn offer_commands(state: &mut State, id: &SessionId) {
     let all = COMMANDS.iter().map(|it| (it.name, it.description, it.hint));
-    updates::commands(id, all, &mut state.afterwards);
+    updates::commands(id, all, &mut state.outbox.afterwards);
 }
 
 /// Replays the conversation, then answers: both leave in this order.
@@ -65,7 +65,7 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     let response = done(&session::load_response(&live.manner.offer, &live.chosen()));
     let mut lines = Vec::new();
     View::new(id.clone(), live.manner.clone(), live.chosen()).replay(&entries, &mut lines);
-    state.outbox.push(Said::Lines(lines));
+    state.outbox.said.push(Said::Lines(lines));
     response
 }
 
@@ -83,7 +83,7 @@ pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) ->
     let id = session::read_close(params).map_err(|it| error::invalid_params(&it))?;
     known(state, &id)?;
     state.step(&id, Input::Cancel);
-    state.outbox.push(Said::Close { id, delete: false });
+    state.outbox.said.push(Said::Close { id, delete: false });
     done(&json!({}))
 }
 
@@ -92,7 +92,7 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
     let id = session::read_delete(params).map_err(|it| error::invalid_params(&it))?;
     if state.sessions.contains_key(&id) {
         state.step(&id, Input::Cancel);
-        state.outbox.push(Said::Close { id, delete: true });
+        state.outbox.said.push(Said::Close { id, delete: true });
         return done(&json!({}));
     }
     match state.world.store.delete(&id) {

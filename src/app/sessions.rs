@@ -7,7 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         access::{self, AccessKind, Given},
-        desk::Desk,
+        desk::{Desk, Screens},
         flush,
         mcp::{self, Wish},
         options::Options,
@@ -33,6 +33,7 @@ use crate::{
     },
     wire::{
         acp::{
+            initialize::Client,
             options::{Chosen, Offer},
             session::Place,
             updates::{Manner, View},
@@ -299,6 +300,16 @@ fn furnish(
         truncate_at: settings.truncate_threshold,
         editor_reads: client.reads_files,
         editor_writes: client.writes_files,
+        screens: screens(&client, settings.tools.shell_in_client),
     };
     Ok((Arc::new(spec), Arc::new(desk)))
+}
+
+/// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.
+fn screens(client: &Client, wanted: bool) -> Screens {
+    match (client.has_terminals && wanted, client.draws_terminals) {
+        (true, _) => Screens::Client { reads_lines: client.reads_command_lines() },
+        (false, true) => Screens::Drawn,
+        (false, false) => Screens::Text,
+    }
 }

@@ -12,7 +12,14 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
-    app::{desk::Desk, effects::World, models::Models, options::Options},
+    app::{
+        desk::Desk,
+        effects::World,
+        models::Models,
+        options::Options,
+        questions::Shape,
+        terminals::{self, Terminals},
+    },
     base::{
         ids::{EffectId, QuestionId, SessionId},
         log::Entry,
@@ -50,13 +57,19 @@ pub struct State {
     pub requests: Incoming<Asker>,
     /// What we asked the client.
     pub asked: Outgoing<Asked>,
+    pub terminals: Terminals,
     pub timers: Timers,
-    /// What follows the answer to the request at hand.
-    pub afterwards: Vec<u8>,
-    /// What is said at the end of the loop turn, in order.
-    pub outbox: Vec<Said>,
+    pub outbox: Outbox,
     pub world: World,
     dice: u64,
+}
+
+/// What is said at the end of the loop turn, in order.
+#[derive(Default)]
+pub struct Outbox {
+    pub said: Vec<Said>,
+    /// What follows the answer to the request at hand.
+    pub afterwards: Vec<u8>,
 }
 
 /// A session in this process.
@@ -77,8 +90,25 @@ pub enum Asker {
 
 /// What an open request to the client is about.
 pub enum Asked {
-    Permission { session: SessionId, question: QuestionId },
-    File { session: SessionId, effect: EffectId, reply: oneshot::Sender<Result<Value, RpcError>> },
+    Question {
+        session: SessionId,
+        question: QuestionId,
+        shape: Shape,
+    },
+    /// A task waits, until its effect is over.
+    Hand {
+        session: SessionId,
+        effect: EffectId,
+        reply: oneshot::Sender<Result<Value, RpcError>>,
+    },
+    /// terminal/create: also when nobody waits any more, the terminal has to be given back.
+    Terminal {
+        session: SessionId,
+        effect: EffectId,
+        reply: oneshot::Sender<Result<Value, RpcError>>,
+    },
+    /// Whatever the answer says.
+    Nothing,
 }
 
 /// Something to say: ready lines, or acts of a session that are logged first.
@@ -102,9 +132,9 @@ impl State {
             sessions: BTreeMap::new(),
             requests: Incoming::default(),
             asked: Outgoing::default(),
+            terminals: Terminals::default(),
             timers: Timers::default(),
-            afterwards: Vec::new(),
-            outbox: Vec::new(),
+            outbox: Outbox::default(),
             world,
             dice: rand_seed(),
         }
@@ -128,20 +158,20 @@ impl State {
     }
 
     pub fn say(&mut self, id: &SessionId, out: Out) {
-        match self.outbox.last_mut() {
+        match self.outbox.said.last_mut() {
             Some(Said::Acts(last, acts)) if last == id => acts.extend(out.acts),
             _ if out.acts.is_empty() => (),
-            _ => self.outbox.push(Said::Acts(id.clone(), out.acts)),
+            _ => self.outbox.said.push(Said::Acts(id.clone(), out.acts)),
         }
     }
 
     pub fn say_lines(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        match self.outbox.last_mut() {
+        match self.outbox.said.last_mut() {
             Some(Said::Lines(lines)) => write(lines),
             _ => {
                 let mut lines = Vec::new();
                 write(&mut lines);
-                self.outbox.push(Said::Lines(lines));
+                self.outbox.said.push(Said::Lines(lines));
             }
         }
     }
@@ -149,7 +179,8 @@ impl State {
     /// The session as its log has it; its prompts are answered with `why`.
     pub fn refold(&mut self, id: &SessionId, why: &str) {
         self.world.abort_session(id);
-        self.outbox.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
+        self.outbox.said.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
+        terminals::give_all_back(self, id);
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
             self.world.traces.end(ticket);

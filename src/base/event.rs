@@ -8,6 +8,7 @@ use crate::base::{
     ids::{CallId, MessageId, SessionId, StreamId},
     model::Usage,
     path::AbsPath,
+    terminal::Screen,
     tool::{Display, ToolError, ToolKind},
 };
 
@@ -139,7 +140,10 @@ pub enum ToolProgress {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         display: Option<ToolDisplay>,
     },
-    /// What it printed since the last such event; its end is kept where that was too much.
+    /// Its output is seen in a terminal of the client's from now on.
+    Attached { screen: Screen },
+    /// What it printed since the last such event; its end is kept where that was too much. Escape sequences are in it
+    /// only when the client draws it.
     Printed { text: String },
 }
 

@@ -1,6 +1,7 @@
 //! The session log: facts, one JSON line each. A session is a fold over them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::base::{
     event::AgentEvent,
@@ -172,7 +173,7 @@ impl ThoughtLevel {
 }
 
 /// What came back from the user, or why nothing did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     AllowOnce,
@@ -182,6 +183,20 @@ pub enum Answer {
     Cancelled,
     /// The client could not ask, or answered something else.
     Unable,
+    /// A form was filled in so that it fits, or a link was followed.
+    Accepted {
+        content: Map<String, Value>,
+    },
+    /// The user chose not to answer.
+    Declined,
+    /// The question was closed without a choice.
+    Dismissed,
+    /// A form was filled in so that it does not fit: why.
+    Unfit {
+        why: String,
+    },
+    /// The client shows no such questions: it is asked in a message, and the next prompt is the answer.
+    InText,
 }
 
 /// A standing yes, as narrow as the question was.
@@ -194,4 +209,29 @@ pub enum Grant {
     Commands { prefixes: Vec<String> },
     /// Edits of files below the roots.
     Edits,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Answer, Entry, Fact};
+
+    /// Answers were only words once; logs with them are still there.
+    #[test]
+    fn answers_of_every_age_are_read() {
+        let read = |answer| {
+            let entry = json!({ "at": 1, "fact": "answered", "call": "c", "answer": answer });
+            match serde_json::from_value::<Entry>(entry).unwrap().fact {
+                Fact::Answered { answer, .. } => answer,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(read(json!("allow_once")), Answer::AllowOnce);
+        assert_eq!(read(json!("unable")), Answer::Unable);
+        let content = json!({ "0": "x" }).as_object().unwrap().clone();
+        for it in [Answer::Accepted { content }, Answer::Unfit { why: "odd".to_owned() }, Answer::InText] {
+            assert_eq!(read(serde_json::to_value(&it).unwrap()), it);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! base names: the words that every other room speaks. Values only; nothing here acts or decides.
 
+pub mod ansi;
 pub mod content;
 pub mod event;
 pub mod fs;
@@ -10,5 +11,7 @@ pub mod mcp;
 pub mod model;
 pub mod now;
 pub mod path;
+pub mod question;
+pub mod terminal;
 pub mod text;
 pub mod tool;

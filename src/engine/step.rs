@@ -1,5 +1,7 @@
 //! What goes into a step of the engine and what comes out of it: inputs, effects, facts.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::base::{
@@ -8,6 +10,8 @@ use crate::base::{
     ids::{CallId, EffectId, PromptId, QuestionId},
     log::{Answer, Entry, Grant, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
+    question::Form,
+    terminal::Screen,
     tool::{BaseHash, Display, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
 };
 
@@ -45,6 +49,11 @@ pub enum Input {
     Answered {
         question: QuestionId,
         answer: Answer,
+    },
+    /// The output of a call is seen in a terminal of the client's.
+    Attached {
+        effect: EffectId,
+        screen: Screen,
     },
     Printed {
         effect: EffectId,
@@ -95,7 +104,7 @@ pub enum Effect {
     Resolve { call: ToolCall },
     /// Answered by `Previewed`.
     Preview { call: ToolCall },
-    /// Answered by `Printed` and one `Ran`. Durable: not before the log is on disk.
+    /// Answered by `Attached`, `Printed` and one `Ran`. Durable: not before the log is on disk.
     Run { call: ToolCall, base: Option<BaseHash>, durable: bool },
     /// Answered by `Answered`, with the question's id.
     Ask(Box<Question>),
@@ -109,10 +118,33 @@ pub enum Effect {
     Settle { prompt: PromptId, outcome: Outcome },
 }
 
-/// A question of kind tool_confirmation: may this call run?
+/// What the user is asked. Answered once, or withdrawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     pub id: QuestionId,
+    pub about: About,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum About {
+    Confirmation(Confirmation),
+    /// Fields to fill in, for a call or for the session.
+    Form {
+        call: Option<CallId>,
+        form: Arc<Form>,
+    },
+    /// A page to visit, for what must not go through a form. The id names it until it is completed.
+    Link {
+        call: Option<CallId>,
+        message: String,
+        url: String,
+        elicitation: String,
+    },
+}
+
+/// May this call run?
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confirmation {
     pub call: CallId,
     pub title: String,
     pub kind: ToolKind,

@@ -139,7 +139,7 @@ impl Ledger {
         match method {
             "session/update" => self.updated(params),
             "$/cancel_request" => self.settle(&params["requestId"]),
-            "session/request_permission" if !self.in_turn(&text(&params["sessionId"])) => {
+            "session/request_permission" | "elicitation/create" if !self.in_turn(&text(&params["sessionId"])) => {
                 self.problem("a question outside any turn".to_owned());
             }
             _ => (),

@@ -36,6 +36,8 @@ pub enum Kind {
     Age,
     /// A mode. Files may not say `yolo`: that takes the user's own flag.
     ApprovalMode,
+    /// One of these words.
+    Word(&'static [&'static str]),
     Object,
     Any,
 }
@@ -141,6 +143,7 @@ impl Kind {
             Self::Text => value.as_str().is_some_and(|it| !it.trim().is_empty()),
             Self::Age => value.as_str().and_then(age_ms).is_some(),
             Self::Texts => value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
+            Self::Word(words) => value.as_str().is_some_and(|it| words.contains(&it)),
             Self::Object => value.is_object(),
             Self::Any => true,
             Self::ApprovalMode => match value.as_str().and_then(Mode::parse) {
@@ -164,6 +167,7 @@ impl Kind {
             Self::Texts => "a list of texts".into(),
             Self::Age => "a time span such as 12h, 30d, 4w or 6m".into(),
             Self::ApprovalMode => "default, auto_edit or plan".into(),
+            Self::Word(words) => words.join(" or ").into(),
             Self::Object => "an object {…}".into(),
             Self::Any => "anything".into(),
         }
@@ -189,7 +193,7 @@ pub fn age_ms(text: &str) -> Option<u64> {
 #[rustfmt::skip]
 pub const KEYS: &[Key] = {
     use Guard::{Closed, Only};
-    use Kind::{Age, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts};
+    use Kind::{Age, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts, Word};
     use Merge::{Concat, ConcatMembers, Intersect, Shallow, Union};
     use Usage::Accepted;
     const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
@@ -207,6 +211,7 @@ pub const KEYS: &[Key] = {
         key("model.maxSessionTurns", Int(-1), "-1", "After how many turns a session ends; -1: never."),
         key("tools.truncateToolOutputThreshold", Int(1), "40000", "Characters of a tool's output above which the middle is cut out for the model."),
         key("tools.shell.inactivityTimeout", Int(0), "300", "Seconds without output after which a command is ended; 0: never."),
+        key("tools.shell.terminal", Word(&["own", "client"]), r#""own""#, "Whose terminal runs commands: castor's own, or the client's where it has one (with the client's environment).").guard(Closed),
         key("context.fileFiltering.respectGitIgnore", Bool, "true", "Whether search and listing skip what .gitignore names."),
         key("context.fileFiltering.respectGeminiIgnore", Bool, "true", "Whether search and listing skip what .geminiignore names."),
         key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key or gateway; others are passed over.").guard(Closed),

@@ -106,6 +106,7 @@ impl Settings {
                 respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),
                 respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
                 shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
+                shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
             },
             child_env: ChildEnv {
                 allowed: get.texts("security.environmentVariableRedaction.allowed"),

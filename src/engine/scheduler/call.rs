@@ -11,14 +11,15 @@ use crate::{
         ids::{EffectId, QuestionId},
         log::Grant,
         path::AbsPath,
+        question::Form,
         text,
         tool::{BaseHash, Preview, TailCall, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
         policy::Rules,
         record::Step,
-        scheduler::todos,
-        step::{Effect, Question},
+        scheduler::{ask, todos},
+        step::{About, Confirmation, Effect, Question},
     },
 };
 
@@ -39,11 +40,29 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     Waiting,
-    Resolving { effect: EffectId },
-    Previewing { effect: EffectId, grant: Option<Grant> },
-    Asking { question: QuestionId, grant: Option<Grant>, base: Option<BaseHash> },
-    Allowed { base: Option<BaseHash> },
-    Running { effect: EffectId },
+    Resolving {
+        effect: EffectId,
+    },
+    Previewing {
+        effect: EffectId,
+        grant: Option<Grant>,
+    },
+    Asking {
+        question: QuestionId,
+        grant: Option<Grant>,
+        base: Option<BaseHash>,
+    },
+    Allowed {
+        base: Option<BaseHash>,
+    },
+    Running {
+        effect: EffectId,
+    },
+    /// The call is a question, which the user has before them.
+    Inquiring {
+        question: QuestionId,
+        form: Arc<Form>,
+    },
     Done,
 }
 
@@ -53,12 +72,17 @@ impl State {
         matches!(self, Self::Resolving { .. } | Self::Previewing { .. } | Self::Asking { .. })
     }
 
+    /// Whether it was begun and has not ended.
+    pub fn is_under_way(&self) -> bool {
+        matches!(self, Self::Running { .. } | Self::Inquiring { .. })
+    }
+
     pub fn previews(&self, id: EffectId) -> bool {
         matches!(self, Self::Previewing { effect, .. } if *effect == id)
     }
 
     pub fn asks(&self, id: QuestionId) -> bool {
-        matches!(self, Self::Asking { question, .. } if *question == id)
+        matches!(self, Self::Asking { question, .. } | Self::Inquiring { question, .. } if *question == id)
     }
 
     pub fn grant(&self) -> Option<Grant> {
@@ -108,8 +132,7 @@ impl Call {
             self.tell(step, ToolProgress::Proposed { display });
         }
         let id = step.question();
-        step.effect(Effect::Ask(Box::new(Question {
-            id,
+        let about = About::Confirmation(Confirmation {
             call: self.call.id.clone(),
             title: self.display.title.clone(),
             kind: self.display.kind,
@@ -117,8 +140,20 @@ impl Call {
             locations: self.display.locations.clone(),
             display: preview.display,
             always: grant.as_ref().map(in_words),
-        })));
+        });
+        step.effect(Effect::Ask(Box::new(Question { id, about })));
         self.state = State::Asking { question: id, grant, base: preview.base };
+    }
+
+    /// Puts the question that the call is.
+    pub fn inquire(&mut self, step: &mut Step<'_>, form: Form) {
+        let display = ToolDisplay { title: text::first_line(&form.message, TITLE), ..self.display.clone() };
+        self.display = display.clone();
+        self.tell(step, ToolProgress::Started { display: Some(display) });
+        let (question, form) = (step.question(), Arc::new(form));
+        let about = About::Form { call: Some(self.call.id.clone()), form: form.clone() };
+        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
+        self.state = State::Inquiring { question, form };
     }
 
     pub fn run(&mut self, step: &mut Step<'_>) {
@@ -205,15 +240,27 @@ pub struct Toolbox {
     granted: Arc<[Grant]>,
 }
 
+/// What a session tool comes to.
+pub enum Done {
+    Output(Box<ToolOutput>),
+    /// The user's answer decides.
+    Ask(Form),
+}
+
 /// Tools that are pure steps of the engine.
-type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> ToolOutput;
-const SESSION_TOOLS: &[(&str, SessionTool)] = &[(todos::NAME, todos::run)];
+type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> Done;
+const SESSION_TOOLS: &[(&str, SessionTool)] = &[
+    (ask::NAME, |_, args| ask::form(args).map_or_else(|it| Done::Output(Box::new(ToolOutput::failed(it))), Done::Ask)),
+    (todos::NAME, |step, args| Done::Output(Box::new(todos::run(step, args)))),
+];
 
 impl Toolbox {
     /// `builtins` and the session tools, in one sorted table.
     pub fn new(builtins: Vec<ToolSpec>, rules: Rules, interactive: bool) -> Self {
         let mut tools = builtins;
         tools.push(todos::spec());
+        // Where nobody can be asked, the model is not told of it.
+        tools.extend(interactive.then(ask::spec));
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let tools: Arc<[ToolSpec]> = tools.into();
         Self { own: tools.clone(), tools, rules: Arc::new(rules), interactive, granted: Arc::default() }
@@ -241,11 +288,11 @@ impl Toolbox {
         SESSION_TOOLS.iter().any(|(it, _)| *it == name)
     }
 
-    pub fn run_session_tool(&self, step: &mut Step<'_>, call: &ToolCall) -> ToolOutput {
+    pub fn run_session_tool(&self, step: &mut Step<'_>, call: &ToolCall) -> Done {
         let run = SESSION_TOOLS.iter().find(|(it, _)| *it == call.name).map(|(_, run)| run);
         match (run, call.args.as_object()) {
             (Some(run), Some(args)) => run(step, args),
-            _ => ToolOutput::text(""),
+            _ => Done::Output(Box::default()),
         }
     }
 

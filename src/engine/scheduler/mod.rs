@@ -1,5 +1,6 @@
 //! Tool calls from proposed to finished: waves, approvals, results. Every call ends exactly once.
 
+mod ask;
 mod call;
 mod todos;
 mod wave;
@@ -11,12 +12,13 @@ use crate::{
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
         log::{Answer, Decision, Fact},
+        question::Form,
         tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
         policy,
         record::Step,
-        scheduler::call::{Call, State},
+        scheduler::call::{Call, Done, State},
         step::Effect,
     },
 };
@@ -36,6 +38,8 @@ pub enum Standing {
     Done,
     /// The user ended the turn at a question.
     TurnCancelled,
+    /// The question goes into a message, and the next prompt is the answer.
+    AskedInText(String),
     /// Going on makes no sense: why.
     Fatal(String),
 }
@@ -67,7 +71,7 @@ impl Scheduler {
             if self.calls.iter().any(|it| it.state.is_deciding()) {
                 return Standing::Open;
             }
-            if self.run_settled(step, tools) || self.calls.iter().any(|it| matches!(it.state, State::Running { .. })) {
+            if self.run_settled(step, tools) || self.calls.iter().any(|it| it.state.is_under_way()) {
                 return Standing::Open;
             }
             self.begin_wave(step, tools);
@@ -103,8 +107,10 @@ impl Scheduler {
                 continue;
             }
             if tools.is_session_tool(&call.call.name) {
-                let output = tools.run_session_tool(step, &call.call);
-                call.end(step, output);
+                match tools.run_session_tool(step, &call.call) {
+                    Done::Output(output) => call.end(step, *output),
+                    Done::Ask(form) => call.inquire(step, form),
+                }
                 continue;
             }
             call.run(step);
@@ -153,7 +159,11 @@ impl Scheduler {
             return Standing::Open;
         };
         let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
-        step.log(Fact::Answered { call: call.call.id.clone(), answer });
+        step.log(Fact::Answered { call: call.call.id.clone(), answer: answer.clone() });
+        if let State::Inquiring { form, .. } = &call.state {
+            let form = form.clone();
+            return self.inquired(step, tools, at, &form, &answer);
+        }
         match answer {
             Answer::AllowOnce => call.allow(),
             Answer::AllowSession => {
@@ -166,7 +176,12 @@ impl Scheduler {
                 call.end(step, refused("The user said no to this call. Do not try it in another way; ask what to do."));
                 self.cancel_waiting(step);
             }
-            Answer::Unable => call.end(step, refused(UNABLE)),
+            Answer::Unable
+            | Answer::Accepted { .. }
+            | Answer::Declined
+            | Answer::Dismissed
+            | Answer::Unfit { .. }
+            | Answer::InText => call.end(step, refused(UNABLE)),
             Answer::Cancelled => {
                 call.end(step, cancelled("the user cancelled the turn"));
                 return Standing::TurnCancelled;
@@ -175,10 +190,27 @@ impl Scheduler {
         self.advance(step, tools)
     }
 
-    pub fn printed(&mut self, step: &mut Step<'_>, effect: EffectId, text: String) {
+    /// A call that is a question has its answer.
+    fn inquired(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, form: &Form, answer: &Answer) -> Standing {
+        let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
+        match ask::output(form, answer) {
+            Some(output) => call.end(step, output),
+            None => {
+                call.end(step, cancelled("the user cancelled the turn"));
+                return Standing::TurnCancelled;
+            }
+        }
+        match answer {
+            Answer::InText => Standing::AskedInText(form.in_words()),
+            _ => self.advance(step, tools),
+        }
+    }
+
+    /// What a running call tells of itself.
+    pub fn progress(&mut self, step: &mut Step<'_>, effect: EffectId, update: ToolProgress) {
         if let Some(call) = self.calls.iter().find(|it| it.state == State::Running { effect }) {
             let request_id = call.call.id.clone();
-            step.event(EventKind::ToolUpdate { request_id, update: ToolProgress::Printed { text } });
+            step.event(EventKind::ToolUpdate { request_id, update });
         }
     }
 
@@ -206,7 +238,9 @@ impl Scheduler {
                 State::Resolving { effect } | State::Previewing { effect, .. } | State::Running { effect } => {
                     step.effect(Effect::Abort { effect });
                 }
-                State::Asking { question, .. } => _ = step.effect(Effect::Withdraw { question }),
+                State::Asking { question, .. } | State::Inquiring { question, .. } => {
+                    step.effect(Effect::Withdraw { question });
+                }
                 State::Waiting | State::Allowed { .. } | State::Done => (),
             }
             if !matches!(call.state, State::Done) {
@@ -255,6 +289,8 @@ fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Target
             let text = format!("Tool execution denied by policy. {why}");
             call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text.trim_end())));
         }
+        // Its question is the asking.
+        Decision::Ask if call.call.name == ask::NAME => call.allow(),
         Decision::Ask => {
             let effect = step.effect(Effect::Preview { call: call.call.clone() });
             call.state = State::Previewing { effect, grant: verdict.grant };

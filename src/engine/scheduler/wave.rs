@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::engine::scheduler::call::{Call, State};
 
-/// Edits of one file must not overtake each other, so edits never run beside anything.
-const ALONE: &[&str] = &["replace", "write_file"];
+/// Edits of one file must not overtake each other, so edits never run beside anything. A question may end the turn.
+const ALONE: &[&str] = &["ask_user", "replace", "write_file"];
 
 /// Indices of the calls that begin next.
 pub fn next(calls: &[Call]) -> Vec<usize> {

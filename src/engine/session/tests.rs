@@ -17,6 +17,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
+        terminal::Screen,
         tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
@@ -108,9 +109,8 @@ impl World {
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;
-                let answers =
-                    [Answer::AllowOnce, Answer::AllowSession, Answer::Reject, Answer::Unable, Answer::Cancelled];
-                Input::Answered { question: self.questions[at], answer: answers[self.dice(5) as usize] }
+                let answer = self.user();
+                Input::Answered { question: self.questions[at], answer }
             }
             _ if !self.pending.is_empty() => {
                 let at = self.dice(self.pending.len() as u64) as usize;
@@ -138,6 +138,22 @@ impl World {
         }
     }
 
+    /// Whatever the question was: clients may say anything.
+    fn user(&mut self) -> Answer {
+        match self.dice(10) {
+            0 => Answer::AllowOnce,
+            1 => Answer::AllowSession,
+            2 => Answer::Reject,
+            3 => Answer::Unable,
+            4 => Answer::Cancelled,
+            5 => Answer::Declined,
+            6 => Answer::Dismissed,
+            7 => Answer::Unfit { why: "odd".to_owned() },
+            8 => Answer::InText,
+            _ => Answer::Accepted { content: serde_json::Map::from_iter([("0".to_owned(), json!(true))]) },
+        }
+    }
+
     /// An answer to a pending effect: often good, sometimes not, sometimes only a part of it.
     fn answer(&mut self, at: usize) -> Input {
         let (effect, what) = self.pending[at].clone();
@@ -157,6 +173,10 @@ impl World {
                 let failed = ToolError::new("file_not_found", "gone");
                 let result = if self.dice(5) == 0 { Err(failed) } else { Ok(Preview { display: None, base }) };
                 Input::Previewed { effect, result }
+            }
+            Effect::Run { .. } if partial && self.dice(4) == 0 => {
+                let screen = Screen::Drawn { cwd: AbsPath::new("/w").unwrap() };
+                Input::Attached { effect, screen }
             }
             Effect::Run { .. } if partial => Input::Printed { effect, text: "printed\n".to_owned() },
             Effect::Run { .. } => Input::Ran { effect, output: Box::new(self.output()) },
@@ -179,12 +199,13 @@ impl World {
                 [Finish::Stop, Finish::MaxTokens, Finish::Safety("SAFETY".to_owned())][self.dice(3) as usize].clone(),
             ),
             4 | 5 => {
-                let names = ["read", "write", "write_todos", "no_such_tool", ""];
+                let names = ["read", "write", "write_todos", "no_such_tool", "", "ask_user", "ask_user"];
+                let question = json!({"questions": [{"question": "Sure?", "type": "yesno"}], "todos": []});
                 let args =
-                    [json!({}), json!({"wait_for_previous": true}), json!("not an object"), json!({"todos": []})];
+                    [json!({}), json!({"wait_for_previous": true}), json!("not an object"), question.clone(), question];
                 let id = (self.dice(2) == 0).then(|| format!("c{}", self.dice(5)));
-                let name = names[self.dice(5) as usize].to_owned();
-                Chunk::Call { id, name, args: args[self.dice(4) as usize].clone(), signature: None }
+                let name = names[self.dice(7) as usize].to_owned();
+                Chunk::Call { id, name, args: args[self.dice(5) as usize].clone(), signature: None }
             }
             _ => Chunk::Text { text: "text ".to_owned(), signature: None },
         }

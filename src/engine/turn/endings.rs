@@ -9,6 +9,8 @@ use crate::base::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
     Completed,
+    /// The client shows no such questions: this is asked in a message, and the next prompt is the answer.
+    AskedInText(String),
     MaxTokens,
     /// The provider's word for it.
     Safety(String),
@@ -40,6 +42,7 @@ impl Cause {
     /// For calls that end with the turn.
     pub fn why(&self) -> &'static str {
         match self {
+            Self::AskedInText(_) => "the user was asked, and the turn waits for the answer",
             Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => "the turn is over",
             Self::ModelError { .. } => "the model failed",
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
@@ -65,6 +68,9 @@ pub fn ending(cause: &Cause) -> Ending {
     let stop = |reason, stop| Ending { reason, outcome: Outcome::Stop(stop), text: None, error: None };
     match cause {
         Cause::Completed => stop(EndReason::Completed, Stop::EndTurn),
+        Cause::AskedInText(question) => {
+            Ending { text: Some(question.clone()), ..stop(EndReason::Completed, Stop::EndTurn) }
+        }
         Cause::MaxTokens => stop(EndReason::MaxBudget, Stop::MaxTokens),
         Cause::Safety(word) => Ending {
             text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
@@ -134,6 +140,7 @@ mod tests {
         };
         let causes = [
             Cause::Completed,
+            Cause::AskedInText("Which?".to_owned()),
             Cause::MaxTokens,
             Cause::Safety("SAFETY".to_owned()),
             Cause::Empty(Empty::NoFinish),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::{
     base::{
         content::Part,
-        event::{EventKind, Outcome, Speaker},
+        event::{EventKind, Outcome, Speaker, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact, Mode},
         model::Failure,
@@ -157,7 +157,10 @@ impl Turn {
                 self.called(step, spec, standing);
             }
             Input::Answered { question, answer } => self.answered(step, spec, question, answer),
-            Input::Printed { effect, text } => self.scheduler.printed(step, effect, text),
+            Input::Attached { effect, screen } => {
+                self.scheduler.progress(step, effect, ToolProgress::Attached { screen });
+            }
+            Input::Printed { effect, text } => self.scheduler.progress(step, effect, ToolProgress::Printed { text }),
             Input::Ran { effect, output } => {
                 let standing = self.scheduler.ran(step, &self.tools, effect, *output);
                 self.called(step, spec, standing);
@@ -253,6 +256,7 @@ impl Turn {
                 self.scheduler = Scheduler::default();
                 self.sample(step, spec, 1);
             }
+            Standing::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
             Standing::TurnCancelled => self.finish(step, &Cause::Cancelled),
             Standing::Fatal(why) => self.finish(step, &Cause::ToolFatal(why)),
         }

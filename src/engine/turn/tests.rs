@@ -23,26 +23,30 @@ use crate::{
         record::Origin,
         scheduler::Toolbox,
         session::Session,
-        step::{Act, Effect, Input, Kit, Out, Starting},
+        step::{About, Act, Effect, Input, Kit, Out, Starting},
     },
 };
 
 fn check(script: &str, expected: Expect) {
+    let mut actual = String::new();
+    play(script, &mut actual);
+    expected.assert_eq(&actual);
+}
+
+fn play(script: &str, actual: &mut String) {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
     let origin = Origin { session: SessionId::from("x"), cwd: cwd.clone(), roots: vec![cwd], mode, model };
     let mut out = Out::default();
     let mut session = Session::create(origin, Arc::new(spec()), Now { unix_ms: 1_000, seed: 0 }, &mut out);
-    let mut actual = String::new();
     for (n, line) in script.lines().map(str::trim).filter(|it| !it.is_empty()).enumerate() {
         let mut out = Out::default();
         session.step(input(line), Now { unix_ms: 1_000, seed: n as u64 }, &mut out);
-        actual += &format!("> {line}\n");
+        *actual += &format!("> {line}\n");
         for act in out.acts.iter().filter_map(shown) {
-            actual += &format!("    {act}\n");
+            *actual += &format!("    {act}\n");
         }
     }
-    expected.assert_eq(&actual);
 }
 
 fn spec() -> Spec {
@@ -105,6 +109,14 @@ fn input(line: &str) -> Input {
         "reject" => Input::Answered { question: QuestionId(n), answer: Answer::Reject },
         "withdrawn" => Input::Answered { question: QuestionId(n), answer: Answer::Cancelled },
         "unable" => Input::Answered { question: QuestionId(n), answer: Answer::Unable },
+        "accept" => {
+            let content = json().as_object().cloned().unwrap_or_default();
+            Input::Answered { question: QuestionId(n), answer: Answer::Accepted { content } }
+        }
+        "decline" => Input::Answered { question: QuestionId(n), answer: Answer::Declined },
+        "dismiss" => Input::Answered { question: QuestionId(n), answer: Answer::Dismissed },
+        "unfit" => Input::Answered { question: QuestionId(n), answer: Answer::Unfit { why: rest.to_owned() } },
+        "in-text" => Input::Answered { question: QuestionId(n), answer: Answer::InText },
         "printed" => Input::Printed { effect, text: rest.to_owned() },
         "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)) },
         "tail" => {
@@ -167,7 +179,11 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
             Effect::Preview { call } => format!("#{} Preview {}", id.0, call.id),
             Effect::Run { call, durable, .. } => format!("#{} Run {} durable: {durable}", id.0, call.id),
-            Effect::Ask(it) => format!("Ask {} about {} ({})", it.id.0, it.call, it.title),
+            Effect::Ask(it) => match &it.about {
+                About::Confirmation(asked) => format!("Ask {} about {} ({})", it.id.0, asked.call, asked.title),
+                About::Form { form, .. } => format!("Ask {}: {}", it.id.0, form.message),
+                About::Link { url, .. } => format!("Ask {} at {url}", it.id.0),
+            },
             Effect::Withdraw { question } => format!("Withdraw {}", question.0),
             Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
@@ -193,6 +209,7 @@ fn event_line(kind: &EventKind) -> Option<String> {
         EventKind::ToolRequest { request_id, display, .. } => format!("call {request_id} ({})", display.title),
         EventKind::ToolUpdate { request_id, update } => match update {
             ToolProgress::Printed { text } => format!("{request_id} printed {text}"),
+            ToolProgress::Attached { .. } => format!("{request_id} attached"),
             ToolProgress::Started { .. } => format!("{request_id} started"),
             ToolProgress::Described { .. } => format!("{request_id} described"),
             ToolProgress::Proposed { .. } => format!("{request_id} proposed"),
@@ -587,7 +604,7 @@ fn bad_calls_are_the_models_to_mend() {
                 call b (read_file)
                 call c (read_file)
             > ended 1
-                a tool_not_registered: Tool "raed_file" not found. Did you mean one of: "read_file", "write_file", "write_todos"?
+                a tool_not_registered: Tool "raed_file" not found. Did you mean one of: "read_file", "write_file", "ask_user"?
                 b invalid_tool_params: The arguments of read_file are not a JSON object.
                 #2 Resolve c
             > invalid 2 file_path is missing
@@ -878,9 +895,164 @@ fn tools_from_outside_ask_unless_granted_and_change_with_the_next_request() {
             > call 8 mcp_a_x#c
                 call c (mcp_a_x)
             > ended 8
-                c tool_not_registered: Tool "mcp_a_x" not found. Did you mean one of: "mcp_a_z", "read_file", "run_shell_command"?
+                c tool_not_registered: Tool "mcp_a_x" not found. Did you mean one of: "mcp_a_z", "ask_user", "read_file"?
                 attempt 1 of m
                 #9 Generate from 5 turns
+        "#]],
+    );
+}
+
+const QUESTION: &str =
+    r#"{"questions":[{"question":"Which?","type":"choice","options":[{"label":"a"},{"label":"b"}]}]}"#;
+
+#[test]
+fn a_question_is_its_own_asking() {
+    check(
+        &format!(
+            r#"
+            prompt 1 hello
+            call 1 ask_user#a {QUESTION} & read_file#b {{}}
+            ended 1
+            accept 1 {{"0":"b"}}
+            accept 1 {{"0":"a"}}
+            resolved 3
+            cancel
+            "#
+        ),
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 ask_user#a {"questions":[{"question":"Which?","type":"choice","options":[{"label":"a"},{"label":"b"}]}]} & read_file#b {}
+                call a (AskUser)
+                call b (read_file)
+            > ended 1
+                Ask by no rule
+                a started
+                Ask 1: Which?
+            > accept 1 {"0":"b"}
+                answered Accepted { content: {"0": String("b")} }
+                a done: {"answers":{"0":"b"}}
+                #3 Resolve b
+            > accept 1 {"0":"a"}
+            > resolved 3
+                Allow by default/read-only.toml: read_file
+                b started
+                #4 Run b durable: false
+            > cancel
+                Abort #4
+                b cancelled: [Operation Cancelled] Reason: the user cancelled the turn
+                end Aborted
+                Settle 1 Stop(Cancelled)
+        "#]],
+    );
+}
+
+#[test]
+fn a_question_without_an_answer() {
+    for answer in ["decline 1", "dismiss 1", "unfit 1 `0` is missing", "unable 1", "allow 1"] {
+        let mut session = String::new();
+        let script = format!("prompt 1 hello\ncall 1 ask_user#a {QUESTION}\nended 1\n{answer}");
+        play(&script, &mut session);
+        assert!(session.contains("#3 Generate from 3 turns"), "the turn goes on: {session}");
+    }
+}
+
+#[test]
+fn a_question_in_a_message_ends_the_turn() {
+    check(
+        &format!(
+            r#"
+            prompt 1 hello
+            call 1 ask_user#a {QUESTION} & read_file#b {{}}
+            ended 1
+            in-text 1
+            prompt 2 b
+            "#
+        ),
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 ask_user#a {"questions":[{"question":"Which?","type":"choice","options":[{"label":"a"},{"label":"b"}]}]} & read_file#b {}
+                call a (AskUser)
+                call b (read_file)
+            > ended 1
+                Ask by no rule
+                a started
+                Ask 1: Which?
+            > in-text 1
+                answered InText
+                a done: The client cannot show questions, so the user was asked in a message. Their next message is the answer.
+                b cancelled: [Operation Cancelled] Reason: the user was asked, and the turn waits for the answer
+                Agent: Which?
+            - a
+            - b []
+                end Completed
+                Settle 1 Stop(EndTurn)
+            > prompt 2 b
+                start
+                User: b []
+                attempt 1 of m
+                #4 Generate from 5 turns
+        "#]],
+    );
+}
+
+#[test]
+fn a_question_is_withdrawn_with_its_turn() {
+    check(
+        &format!(
+            r#"
+            prompt 1 hello
+            call 1 ask_user#a {QUESTION}
+            ended 1
+            cancel
+            accept 1 {{"0":"b"}}
+            prompt 2 again
+            call 5 ask_user#b {QUESTION}
+            ended 5
+            withdrawn 2
+            "#
+        ),
+        expect![[r#"
+            > prompt 1 hello
+                start
+                User: hello []
+                attempt 1 of m
+                #1 Generate from 1 turns
+            > call 1 ask_user#a {"questions":[{"question":"Which?","type":"choice","options":[{"label":"a"},{"label":"b"}]}]}
+                call a (AskUser)
+            > ended 1
+                Ask by no rule
+                a started
+                Ask 1: Which?
+            > cancel
+                Withdraw 1
+                a cancelled: [Operation Cancelled] Reason: the user cancelled the turn
+                end Aborted
+                Settle 1 Stop(Cancelled)
+            > accept 1 {"0":"b"}
+            > prompt 2 again
+                start
+                User: again []
+                attempt 1 of m
+                #5 Generate from 5 turns
+            > call 5 ask_user#b {"questions":[{"question":"Which?","type":"choice","options":[{"label":"a"},{"label":"b"}]}]}
+                call b (AskUser)
+            > ended 5
+                Ask by no rule
+                b started
+                Ask 2: Which?
+            > withdrawn 2
+                answered Cancelled
+                b cancelled: [Operation Cancelled] Reason: the user cancelled the turn
+                end Aborted
+                Settle 2 Stop(Cancelled)
         "#]],
     );
 }

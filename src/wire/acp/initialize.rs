@@ -17,6 +17,14 @@ pub struct Client {
     pub name: String,
     pub reads_files: bool,
     pub writes_files: bool,
+    /// Runs commands in terminals of its own.
+    pub has_terminals: bool,
+    /// Draws terminals for what our own commands print, by Zed's convention of `_meta`.
+    pub draws_terminals: bool,
+    /// Shows questions with fields.
+    pub shows_forms: bool,
+    /// Sends its user to a page.
+    pub opens_links: bool,
     /// castor's own companion says when nobody can be asked; every other client is interactive.
     pub headless: bool,
     /// Knows boolean config options.
@@ -25,10 +33,27 @@ pub struct Client {
     pub notices: bool,
     /// Wants each AgentEvent as `_castor/session/event`.
     pub wants_events: bool,
-    /// Can start castor again in a terminal, for a login.
-    pub terminal_auth: bool,
+    pub login: LoginWays,
+}
+
+/// How a client can have castor log its user in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoginWays {
+    /// Can start castor again in a terminal.
+    pub terminal: bool,
     /// The same, told in the way from before it was standard.
-    pub old_terminal_auth: bool,
+    pub old_terminal: bool,
+}
+
+/// Clients that give `command` and `args` of terminal/create to a shell, joined and unquoted, in place of a program.
+const LINE_READERS: &[&str] = &["zed", "vscode"];
+
+impl Client {
+    /// Whether its terminals take a whole command line as the command. By the protocol they would take a program.
+    pub fn reads_command_lines(&self) -> bool {
+        let name = self.name.to_lowercase();
+        LINE_READERS.iter().any(|it| name.starts_with(it))
+    }
 }
 
 /// Reads the params of initialize.
@@ -39,6 +64,8 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
     let request: InitializeRequest = super::params(params)?;
     let caps = request.client_capabilities;
     let session = caps.session.as_ref();
+    let draws = caps.meta.as_ref().and_then(|it| it.get("terminal_output")).and_then(Value::as_bool);
+    let elicitation = caps.elicitation.unwrap_or_default();
     let ours = caps.meta.as_ref().and_then(|it| it.get("castor"));
     let flag = |name: &str| ours.and_then(|it| it.get(name)).and_then(Value::as_bool);
     Ok(Client {
@@ -47,10 +74,16 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         writes_files: caps.fs.write_text_file,
         booleans: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
         notices: session.is_some_and(|it| it.notices.is_some()),
+        has_terminals: caps.terminal,
+        draws_terminals: draws == Some(true),
+        shows_forms: elicitation.supports_form(),
+        opens_links: elicitation.supports_url(),
         headless: flag("interactive") == Some(false),
         wants_events: flag("events") == Some(true),
-        terminal_auth: caps.auth.terminal,
-        old_terminal_auth: caps.meta.as_ref().and_then(|it| it.get(OLD_TERMINAL_AUTH)) == Some(&Value::Bool(true)),
+        login: LoginWays {
+            terminal: caps.auth.terminal,
+            old_terminal: caps.meta.as_ref().and_then(|it| it.get(OLD_TERMINAL_AUTH)) == Some(&Value::Bool(true)),
+        },
     })
 }
 
@@ -138,9 +171,9 @@ fn old_login(login: &Login) -> Value {
 
 /// As advertised. A terminal login stands last: clients that take the first method can always do that one.
 fn offered(client: &Client, login: &Login) -> Vec<AuthMethod> {
-    let old = |it: &Plain| Some(login).filter(|_| client.old_terminal_auth && it.id == API_KEY);
+    let old = |it: &Plain| Some(login).filter(|_| client.login.old_terminal && it.id == API_KEY);
     let mut res: Vec<AuthMethod> = PLAIN.iter().map(|it| plain(it, old(it))).collect();
-    if client.terminal_auth {
+    if client.login.terminal {
         let it = AuthMethodTerminal::new(AuthMethodId::new(TERMINAL), "Log in in a terminal".to_owned());
         let it = it.description("Asks for a Gemini API key and stores it".to_owned());
         res.push(AuthMethod::Terminal(it.args(LOGIN_ARGS.map(str::to_owned).to_vec())));

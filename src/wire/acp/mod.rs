@@ -1,10 +1,12 @@
 //! ACP and our own words: params become base values, facts become updates. Only this room and app know ACP.
 
 pub mod content;
+pub mod elicitation;
 pub mod initialize;
 pub mod options;
 pub mod permission;
 pub mod session;
+pub mod terminals;
 pub mod tool_calls;
 pub mod trace;
 pub mod updates;

@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk,
-    CurrentModeUpdate, Notice, NoticeSeverity, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate, ToolCall,
-    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput, UsageUpdate,
+    CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate,
+    ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput,
+    UsageUpdate,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
     base::{
+        ansi::plain,
         content::{Part, joined_text},
         event::{AgentEvent, EventKind, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact},
+        path::AbsPath,
+        terminal::Screen,
         text,
         tool::{Display, ToolError},
     },
@@ -23,7 +27,7 @@ use crate::{
         content,
         options::{self, Chosen, Offer},
         session::{iso_time, wire_id},
-        tool_calls,
+        terminals, tool_calls,
     },
 };
 
@@ -56,6 +60,35 @@ pub struct Manner {
 struct Shown {
     printed: String,
     proposed: Option<Display>,
+    /// As it was told, whole.
+    call: Option<ToolCall>,
+    /// The client's terminal that shows its output.
+    screen: Option<Screen>,
+}
+
+impl Shown {
+    fn describe(&mut self, display: &ToolDisplay) {
+        if let Some(call) = &mut self.call {
+            call.title.clone_from(&display.title);
+            call.kind = tool_calls::kind(display.kind);
+            call.locations = tool_calls::locations(&display.locations);
+        }
+    }
+
+    /// The id of the terminal that shows its output.
+    fn terminal<'a>(&'a self, id: &'a CallId) -> Option<&'a str> {
+        self.screen.as_ref().map(|it| match it {
+            Screen::Client { terminal } => terminal.as_str(),
+            Screen::Drawn { .. } => id.as_str(),
+        })
+    }
+}
+
+/// How a call ended.
+struct End {
+    completed: bool,
+    content: Vec<ToolCallContent>,
+    raw_output: Option<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,8 +165,13 @@ impl View {
             EventKind::ToolUpdate { request_id, update } => self.progress(request_id, update, way, lines),
             EventKind::ToolResponse { request_id, content, display, summary, error, data, .. } => {
                 let shown = self.calls.remove(request_id).unwrap_or_default();
-                let content = result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), &shown);
-                self.end_call(request_id, error.is_none(), content, tool_calls::raw(data), lines);
+                let content = match shown.terminal(request_id) {
+                    Some(terminal) => seen_content(terminal, summary.as_deref(), error.as_ref()),
+                    None => result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), &shown),
+                };
+                let end = End { completed: error.is_none(), content, raw_output: tool_calls::raw(data) };
+                let drawn = matches!(shown.screen, Some(Screen::Drawn { .. }));
+                self.end_call(request_id, end, drawn.then(|| terminals::exit_meta(request_id, data)), lines);
             }
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
@@ -210,7 +248,6 @@ impl View {
     }
 
     fn tool_call(&mut self, id: &CallId, name: &str, args: &Value, display: &ToolDisplay, lines: &mut Vec<u8>) {
-        self.calls.insert(id.clone(), Shown::default());
         let call = ToolCall::new(id.as_str().to_owned(), tool_calls::title(display.kind, &display.title))
             .name(name.to_owned())
             .meta(named(name))
@@ -218,24 +255,49 @@ impl View {
             .status(ToolCallStatus::Pending)
             .locations(tool_calls::locations(&display.locations))
             .raw_input(tool_calls::raw(args));
+        self.calls.insert(id.clone(), Shown { call: Some(call.clone()), ..Shown::default() });
         self.update(SessionUpdate::ToolCall(call), lines);
     }
 
     fn progress(&mut self, id: &CallId, update: &ToolProgress, way: Way, lines: &mut Vec<u8>) {
         let shown = self.calls.entry(id.clone()).or_default();
         let fields = ToolCallUpdateFields::new();
+        let mut meta = None;
         let fields = match update {
-            ToolProgress::Described { display } => described(fields, display).status(ToolCallStatus::Pending),
+            ToolProgress::Described { display } => {
+                shown.describe(display);
+                described(fields, display).status(ToolCallStatus::Pending)
+            }
             ToolProgress::Proposed { display } => {
                 shown.proposed = Some(display.clone());
                 fields.status(ToolCallStatus::Pending).content(vec![tool_calls::display(display)])
             }
             ToolProgress::Started { display: Some(display) } => {
+                shown.describe(display);
                 described(fields, display).status(ToolCallStatus::InProgress)
             }
             ToolProgress::Started { display: None } => fields.status(ToolCallStatus::InProgress),
+            // A terminal that the client does not have would make it refuse the whole update.
+            ToolProgress::Attached { .. } if way == Way::Replay => return,
+            ToolProgress::Attached { screen } => {
+                shown.screen = Some(screen.clone());
+                match screen {
+                    Screen::Client { terminal } => {
+                        fields.status(ToolCallStatus::InProgress).content(vec![terminals::content(terminal)])
+                    }
+                    Screen::Drawn { cwd } => {
+                        let call = shown.call.take().map(|it| drawn_call(it, id, cwd));
+                        call.into_iter().for_each(|it| self.update(SessionUpdate::ToolCall(it), lines));
+                        return;
+                    }
+                }
+            }
+            ToolProgress::Printed { text } if matches!(shown.screen, Some(Screen::Drawn { .. })) => {
+                meta = Some(terminals::output_meta(id, text));
+                fields.status(ToolCallStatus::InProgress)
+            }
             ToolProgress::Printed { text } => {
-                shown.printed.push_str(text);
+                shown.printed.push_str(&plain(text).0);
                 if shown.printed.len() > MAX_LIVE {
                     shown.printed = text::tail(&shown.printed, MAX_LIVE).to_owned();
                 }
@@ -244,7 +306,8 @@ impl View {
         };
         // In replay only what a call is and how it ended matters.
         if way == Way::Live || matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { .. }) {
-            self.update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.as_str().to_owned(), fields)), lines);
+            let update = ToolCallUpdate::new(id.as_str().to_owned(), fields).meta(meta);
+            self.update(SessionUpdate::ToolCallUpdate(update), lines);
         }
     }
 
@@ -256,21 +319,16 @@ impl View {
             if !shown.printed.is_empty() {
                 content.push(tool_calls::printed(&shown.printed));
             }
-            self.end_call(&id, false, content, None, lines);
+            self.end_call(&id, End { completed: false, content, raw_output: None }, None, lines);
         }
     }
 
-    fn end_call(
-        &self,
-        id: &CallId,
-        completed: bool,
-        content: Vec<ToolCallContent>,
-        raw_output: Option<Value>,
-        lines: &mut Vec<u8>,
-    ) {
+    fn end_call(&self, id: &CallId, end: End, meta: Option<Meta>, lines: &mut Vec<u8>) {
+        let End { completed, content, raw_output } = end;
         let status = if completed { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
         let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(raw_output);
-        self.update(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.as_str().to_owned(), fields)), lines);
+        let update = ToolCallUpdate::new(id.as_str().to_owned(), fields).meta(meta);
+        self.update(SessionUpdate::ToolCallUpdate(update), lines);
     }
 
     fn update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
@@ -328,6 +386,19 @@ fn described(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCallUpd
         .title(tool_calls::title(display.kind, &display.title))
         .kind(tool_calls::kind(display.kind))
         .locations(tool_calls::locations(&display.locations))
+}
+
+/// The call again, whole and with a terminal: only a `tool_call` can begin one.
+fn drawn_call(call: ToolCall, id: &CallId, cwd: &AbsPath) -> ToolCall {
+    call.status(ToolCallStatus::InProgress)
+        .content(vec![terminals::content(id.as_str())])
+        .meta(terminals::info_meta(id, cwd))
+}
+
+/// The end of a call whose output is in a terminal.
+fn seen_content(terminal: &str, summary: Option<&str>, error: Option<&ToolError>) -> Vec<ToolCallContent> {
+    let words = error.map(|it| it.message.as_str()).or(summary);
+    words.map(tool_calls::text_content).into_iter().chain([terminals::content(terminal)]).collect()
 }
 
 fn result_content(

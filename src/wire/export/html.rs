@@ -155,7 +155,7 @@ fn call(it: &Call<'_>, out: &mut String) {
         Ended::Well => ("done", "note"),
         Ended::Failed(_) => ("failed", "bad"),
     };
-    let answer = it.answer.map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
+    let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     let (name, title) = (Text(it.name), Text(it.title));
     let summary =
         format_args!("<code>{name}</code> {title} <small class=\"{class}\">{end}{answer}</small>").to_string();

@@ -82,7 +82,7 @@ fn call(it: &Call<'_>, out: &mut String) {
         Ended::Failed(_) => "failed",
     };
     let title: String = it.title.chars().take(MAX_HEADING).collect();
-    let answer = it.answer.map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
+    let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     line(out, format_args!("### Tool {}: {}\n\n*{end}{answer}*\n", span(it.name), span(&title)));
     fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
     match &it.shown {

@@ -136,7 +136,7 @@ impl<'a> Teller<'a> {
             }
             Fact::Answered { call, answer } => {
                 if let Some(call) = self.call(call) {
-                    call.answer = Some(*answer);
+                    call.answer = Some(answer.clone());
                 }
             }
             Fact::Mode { mode } => {
@@ -225,7 +225,7 @@ fn progress<'a>(call: &mut Call<'a>, update: &'a ToolProgress) {
         }
         ToolProgress::Proposed { display } => call.shown = Some(shown(display)),
         ToolProgress::Printed { text } => call.output.push_str(text),
-        ToolProgress::Started { display: None } => (),
+        ToolProgress::Started { display: None } | ToolProgress::Attached { .. } => (),
     }
 }
 
@@ -258,7 +258,7 @@ fn early(reason: EndReason) -> &'static str {
 }
 
 /// What the user said, for people.
-pub(super) fn answer(it: Answer) -> &'static str {
+pub(super) fn answer(it: &Answer) -> &'static str {
     match it {
         Answer::AllowOnce => "allowed once",
         Answer::AllowSession => "allowed for the session",

@@ -5,6 +5,7 @@ mod decode;
 mod groups;
 mod pipes;
 mod table;
+mod terminal;
 
 use std::{
     io,
@@ -13,6 +14,10 @@ use std::{
     time::Duration,
 };
 
+use nix::{
+    fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
+    pty::{OpenptyResult, Winsize, openpty},
+};
 use tokio::{
     io::AsyncReadExt,
     net::unix::pipe,
@@ -22,9 +27,11 @@ use tokio::{
 
 use crate::base::path::AbsPath;
 
+pub use crate::base::terminal::{Exit, Happening};
 pub use decode::Decoder;
 pub use groups::Groups;
 pub use pipes::{Life, Piped};
+pub use terminal::OwnTerminal;
 
 /// How much is read at once: a pipe holds no more than this by default.
 const READ_SIZE: usize = 64 * 1024;
@@ -32,6 +39,9 @@ const READ_SIZE: usize = 64 * 1024;
 const QUIET: Duration = Duration::from_millis(100);
 /// After the process ended, talkative children are listened to no longer than this.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// Rows and columns of our terminals; most programs cut or wrap their lines to it.
+const PTY_SIZE: Winsize = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
 
 /// What to start. Nothing of our own environment reaches the process: `env` is all it gets.
 #[derive(Clone, Copy, Debug)]
@@ -50,27 +60,6 @@ pub enum Stdin {
     Null,
     /// Take the writing end with [`Child::take_stdin`]; dropping it is the end of the file.
     Piped,
-}
-
-/// What a process does next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// It, or a child of it, printed this to stdout or stderr; both share one pipe, so the order is true.
-    Output(String),
-    /// It ended, and what it printed was delivered before.
-    Exited(Exit),
-    /// After the exit: nobody can print any more.
-    Closed,
-}
-
-/// How a process ended: by itself with a code, or by a signal.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exit {
-    pub code: Option<i32>,
-    /// Such as `SIGKILL`.
-    pub signal: Option<String>,
-    /// Its children that still run, by process id. They live until [`Groups::kill_all`] or [`Child::end`].
-    pub left: Vec<u32>,
 }
 
 enum State {
@@ -106,8 +95,27 @@ impl Spawn<'_> {
     pub fn start(&self, groups: &Groups) -> io::Result<Child> {
         let (reader, writer) = io::pipe()?;
         let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+        self.start_with(pipe, OwnedFd::from(writer), groups)
+    }
+
+    /// Starts it with a terminal of its own to print to, so that it shows colours and progress. As [`Self::start`].
+    ///
+    /// It is no controlling terminal: nobody could type there, so a program that opens `/dev/tty` to ask for a
+    /// password must fail at once instead of waiting; and children that it leaves behind get no SIGHUP at its end.
+    pub fn start_in_pty(&self, groups: &Groups) -> io::Result<Child> {
+        let OpenptyResult { master, slave } = openpty(Some(&PTY_SIZE), None)?;
+        for it in [&master, &slave] {
+            fcntl(it, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+        }
+        fcntl(&master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        // Only reading is done here, and for that a terminal is as good as a pipe; its end is EIO.
+        let pipe = pipe::Receiver::from_owned_fd_unchecked(master)?;
+        self.start_with(pipe, slave, groups)
+    }
+
+    fn start_with(&self, pipe: pipe::Receiver, output: OwnedFd, groups: &Groups) -> io::Result<Child> {
         // The command owns the writing ends and is dropped here: else the pipe would never be at its end.
-        let mut child = self.command(writer)?.spawn()?;
+        let mut child = self.command(output)?.spawn()?;
         let Some(pid) = child.id() else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
@@ -118,7 +126,7 @@ impl Spawn<'_> {
         Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state })
     }
 
-    fn command(&self, output: io::PipeWriter) -> io::Result<Command> {
+    fn command(&self, output: OwnedFd) -> io::Result<Command> {
         let mut res = self.bare_command();
         res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
         res.stdout(output.try_clone()?).stderr(output);

@@ -37,7 +37,7 @@ async fn run(child: &mut Child) -> (String, Exit) {
         match in_time(child.next()).await {
             Happening::Output(it) => text += &it,
             Happening::Exited(exit) => return (text, exit),
-            Happening::Closed => panic!("closed before the exit"),
+            it => panic!("{it:?} before the exit"),
         }
     }
 }
@@ -243,4 +243,52 @@ async fn dropped_while_the_runtime_goes_away() {
         })
     });
     all_dead(&[pid.join().unwrap()]).await;
+}
+
+fn in_pty(groups: &Groups, script: &str) -> Child {
+    let env = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
+    let cwd = AbsPath::new("/").unwrap();
+    let args = ["-c", script];
+    let spawn = Spawn { program: "bash", args: &args, cwd: &cwd, env: &env, stdin: Stdin::Null };
+    spawn.start_in_pty(groups).unwrap()
+}
+
+#[tokio::test]
+async fn a_terminal_of_its_own_to_print_to() {
+    let script = "[ -t 1 ] && [ -t 2 ] && echo out; [ -t 0 ] || echo no in; stty size <&1; \
+                  (: </dev/tty) 2>/dev/null || echo nobody to ask; echo last >&2; exit 3";
+    let (text, exit) = run(&mut in_pty(&Groups::default(), script)).await;
+    assert_eq!(text, "out\r\nno in\r\n40 120\r\nnobody to ask\r\nlast\r\n");
+    assert_eq!(exit, Exit { code: Some(3), signal: None, left: vec![] });
+}
+
+#[tokio::test]
+async fn much_output_through_a_terminal() {
+    let (text, exit) = run(&mut in_pty(&Groups::default(), "seq 1 20000; printf 'thr\\303'; printf '\\261e'")).await;
+    assert_eq!(text.lines().count(), 20_001);
+    assert!(text.ends_with("20000\r\nthrñe"), "{}", &text[text.len() - 20..]);
+    assert_eq!(exit.code, Some(0));
+}
+
+#[tokio::test]
+async fn in_a_terminal_all_are_ended_too() {
+    let mut child = in_pty(&Groups::default(), "sleep 300 & echo $!; echo $$; sleep 300; true");
+    let pids = ids(&mut child, 2).await;
+    child.end();
+    let (_, exit) = run(&mut child).await;
+    assert_eq!(exit.signal.as_deref(), Some("SIGTERM"));
+    all_dead(&pids).await;
+}
+
+#[tokio::test]
+async fn what_is_left_behind_survives_its_terminal() {
+    let groups = Groups::default();
+    let mut child = in_pty(&groups, "sleep 300 & echo $!");
+    let (text, exit) = run(&mut child).await;
+    let pid: u32 = text.trim().parse().unwrap();
+    assert_eq!(exit.left, [pid]);
+    drop(child);
+    assert!(is_alive(pid), "no SIGHUP");
+    in_time(groups.kill_all()).await;
+    all_dead(&[pid]).await;
 }

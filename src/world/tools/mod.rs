@@ -28,6 +28,7 @@ use crate::{
     base::{
         fs::{BoxFuture, Fs},
         path::AbsPath,
+        terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, Targets, ToolError, ToolOutput, ToolSpec},
     },
     world::process::Groups,
@@ -83,6 +84,27 @@ pub struct ToolContext {
     pub settings: Arc<ToolSettings>,
     /// The environment that children get, already filtered.
     pub env: Arc<Vec<(String, String)>>,
+    pub terminals: Terminals,
+}
+
+/// Where commands run, and how the client sees them.
+#[derive(Clone)]
+pub struct Terminals {
+    /// The client's own, where it has them and the user wants commands there.
+    pub client: Option<Arc<dyn Terminal>>,
+    /// Whether the client draws what our commands print, colours and all.
+    pub drawn: bool,
+    /// Tells the client which terminal shows a call.
+    pub attach: Attach,
+}
+
+pub type Attach = Arc<dyn Fn(Screen) -> BoxFuture<'static, ()> + Send + Sync>;
+
+impl Default for Terminals {
+    /// Text.
+    fn default() -> Self {
+        Self { client: None, drawn: false, attach: Arc::new(|_| Box::pin(async {})) }
+    }
 }
 
 pub type Progress = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -94,11 +116,13 @@ pub struct ToolSettings {
     pub respect_gemini_ignore: bool,
     /// Seconds without output after which a command is ended; 0: never.
     pub shell_inactivity_s: u64,
+    /// Commands run in the client's terminals, where it has them.
+    pub shell_in_client: bool,
 }
 
 impl Default for ToolSettings {
     fn default() -> Self {
-        Self { respect_git_ignore: true, respect_gemini_ignore: true, shell_inactivity_s: 300 }
+        Self { respect_git_ignore: true, respect_gemini_ignore: true, shell_inactivity_s: 300, shell_in_client: false }
     }
 }
 

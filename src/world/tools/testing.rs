@@ -10,7 +10,7 @@ use crate::{
     base::{content::joined_text, path::AbsPath, tool::ToolOutput},
     world::{
         disk::DiskFs,
-        tools::{Builtin, ToolContext, ToolSettings},
+        tools::{Builtin, Terminals, ToolContext, ToolSettings},
     },
 };
 
@@ -62,6 +62,7 @@ impl Ground {
             progress: Arc::new(|_| Box::pin(async {})),
             settings: Arc::new(self.settings.clone()),
             env: Arc::new(Vec::new()),
+            terminals: Terminals::default(),
         }
     }
 

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::output::plain;
 use crate::{
-    base::{fs::BoxFuture, text::tail},
+    base::{ansi::plain, fs::BoxFuture, terminal::Screen, text::tail},
     world::tools::Progress,
 };
 
@@ -15,20 +14,44 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// The most that one update holds, without the note on what was left out.
 const CHUNK: usize = 16 * 1024;
 
+/// How output is shown while a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As text, without escape sequences.
+    Plain,
+    /// As it is, for a client that draws it.
+    Raw,
+    /// Not by us: the client has it from its own terminal.
+    Hidden,
+}
+
+impl Style {
+    pub fn of(screen: Option<&Screen>) -> Self {
+        match screen {
+            None => Self::Plain,
+            Some(Screen::Drawn { .. }) => Self::Raw,
+            Some(Screen::Client { .. }) => Self::Hidden,
+        }
+    }
+}
+
 /// Shows what is pushed. The command never waits for the editor: what is too much is left out.
 pub struct Live {
+    style: Style,
     progress: Progress,
     fresh: Fresh,
     sending: Option<BoxFuture<'static, ()>>,
 }
 
 impl Live {
-    pub fn new(progress: Progress) -> Self {
-        Self { progress, fresh: Fresh::new(Instant::now()), sending: None }
+    pub fn new(progress: Progress, style: Style) -> Self {
+        Self { style, progress, fresh: Fresh::new(Instant::now()), sending: None }
     }
 
     pub fn push(&mut self, text: &str) {
-        self.fresh.push(text);
+        if self.style != Style::Hidden {
+            self.fresh.push(text);
+        }
     }
 
     /// One step of showing: returns when something moved, never when there is nothing to show. Dropping the future
@@ -61,7 +84,7 @@ impl Live {
     }
 
     fn send(&mut self) {
-        self.sending = self.fresh.take(Instant::now()).map(|text| (self.progress)(text));
+        self.sending = self.fresh.take(Instant::now(), self.style).map(|text| (self.progress)(text));
     }
 }
 
@@ -93,11 +116,17 @@ impl Fresh {
         (!self.text.is_empty()).then_some(self.next)
     }
 
-    /// For people; an escape sequence that is not complete stays for the next time.
-    fn take(&mut self, now: Instant) -> Option<String> {
+    /// For people; as plain text, an escape sequence that is not complete stays for the next time.
+    fn take(&mut self, now: Instant, style: Style) -> Option<String> {
         let text = std::mem::take(&mut self.text);
-        let (shown, rest) = plain(&text);
-        rest.clone_into(&mut self.text);
+        let shown = match style {
+            Style::Raw | Style::Hidden => text,
+            Style::Plain => {
+                let (shown, rest) = plain(&text);
+                rest.clone_into(&mut self.text);
+                shown
+            }
+        };
         self.next = now + PERIOD;
         let res = match std::mem::take(&mut self.omitted) {
             0 => shown,
@@ -114,7 +143,8 @@ mod tests {
     use futures_util::FutureExt;
     use tokio::{sync::Semaphore, time::Instant};
 
-    use super::{CHUNK, Fresh, Live};
+    use super::{CHUNK, Fresh, Live, Style};
+    use crate::base::fs::BoxFuture;
 
     #[test]
     fn first_at_once_then_every_50_ms() {
@@ -125,15 +155,15 @@ mod tests {
             let now = start + Duration::from_millis(ms);
             fresh.push(&format!("{ms} "));
             if fresh.due().is_some_and(|it| it <= now) {
-                shown.extend(fresh.take(now));
+                shown.extend(fresh.take(now, Style::Plain));
             }
         }
         assert_eq!(shown, ["0 ", "10 20 30 40 50 ", "60 70 80 90 100 "]);
         fresh.push("end\x1b[0m\x1b[");
-        assert_eq!(fresh.take(start).as_deref(), Some("110 end"));
+        assert_eq!(fresh.take(start, Style::Plain).as_deref(), Some("110 end"));
         fresh.push("1mbold");
-        assert_eq!(fresh.take(start).as_deref(), Some("bold"));
-        assert_eq!((fresh.due(), fresh.take(start)), (None, None));
+        assert_eq!(fresh.take(start, Style::Plain).as_deref(), Some("bold"));
+        assert_eq!((fresh.due(), fresh.take(start, Style::Plain)), (None, None));
     }
 
     #[test]
@@ -144,7 +174,7 @@ mod tests {
             assert!(fresh.text.len() <= CHUNK);
         }
         fresh.push(&"z".repeat(CHUNK - 1));
-        let text = fresh.take(Instant::now()).unwrap();
+        let text = fresh.take(Instant::now(), Style::Plain).unwrap();
         assert_eq!(text, format!("… 2000000 bytes omitted\n{}", "z".repeat(CHUNK - 1)));
     }
 
@@ -153,13 +183,14 @@ mod tests {
         let gate = Arc::new(Semaphore::new(0));
         let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
         let open = gate.clone();
-        let mut live = Live::new(Arc::new(move |text| {
+        let progress = Arc::new(move |text| -> BoxFuture<'static, ()> {
             let (sender, gate) = (sender.clone(), gate.clone());
             Box::pin(async move {
                 gate.acquire().await.unwrap().forget();
                 sender.send(text).unwrap();
             })
-        }));
+        });
+        let mut live = Live::new(progress, Style::Plain);
         live.push("first ");
         live.step().await;
         assert!(live.step().now_or_never().is_none(), "it waits for the reader");

@@ -4,13 +4,13 @@ use std::io;
 
 use tokio::{fs::File, io::AsyncWriteExt};
 
-use super::output::plain;
 use crate::{
-    base::path::AbsPath,
-    world::{
-        process::{Child, Exit, Happening},
-        tools::saved,
+    base::{
+        ansi::plain,
+        path::AbsPath,
+        terminal::{Exit, Happening, Running},
     },
+    world::tools::saved,
 };
 
 /// The longest log, in bytes: a forgotten server must not fill the disk.
@@ -52,13 +52,14 @@ impl Log {
 }
 
 /// Reads on until nobody can print any more. Dropping the task ends a command that still runs.
-pub async fn read_on(mut child: Child, mut log: Option<Log>) {
+pub async fn read_on(mut running: Box<dyn Running>, mut log: Option<Log>) {
     let mut fresh = String::new();
     loop {
-        let text = match child.next().await {
+        let text = match running.next().await {
             Happening::Output(text) => text,
             Happening::Exited(exit) => format!("\n{}\n", last_line(&exit)),
-            Happening::Closed => return,
+            Happening::Heard => continue,
+            Happening::Closed | Happening::Lost(_) => return,
         };
         fresh.push_str(&text);
         let (shown, rest) = plain(&fresh);

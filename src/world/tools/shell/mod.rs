@@ -12,21 +12,22 @@ use std::{io, time::Duration};
 use serde_json::{Value, json};
 
 use self::{
-    live::Live,
+    live::{Live, Style},
     log::Log,
     output::Output,
     params::Params,
     report::Facts,
     watch::{Ending, Until, watch},
 };
-use super::{Builtin, ToolContext};
+use super::{Builtin, Terminals, ToolContext};
 use crate::{
     base::{
         fs::BoxFuture,
         path::AbsPath,
+        terminal::{CommandLine, Running, Terminal},
         tool::{BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
-    world::process::{Child, Groups, Spawn, Stdin},
+    world::process::{Groups, OwnTerminal},
 };
 
 /// What children get above the user's environment: who calls, and that nobody is there to answer a question.
@@ -66,32 +67,50 @@ impl Shell {
     }
 
     async fn execute(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
-        let mut child = match self.start(params, ctx) {
+        let Started { mut running, note } = match self.start(params, silence, ctx).await {
             Ok(it) => it,
             Err(error) => return ToolOutput::failed(start_error(&error)),
         };
+        let screen = running.screen();
+        let style = Style::of(screen.as_ref());
+        if let Some(screen) = screen {
+            (ctx.terminals.attach)(screen).await;
+        }
         let delay = params.background.then_some(params.delay);
         let until = Until { cancel: ctx.cancel.clone(), silence, delay };
-        let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone()));
-        let ending = watch(&mut child, &until, &mut output, &mut live).await;
-        let (pid, text) = (child.pid(), output.text());
-        let log = if goes_on(&ending, &child) { let_go(child, &text, ctx).await } else { None };
-        Facts { ending, pid, text, log }.report()
+        let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));
+        let ending = watch(&mut *running, &until, &mut output, &mut live).await;
+        let (pid, text) = (running.pid(), output.text());
+        let log = if goes_on(&ending, &*running) { let_go(running, &text, ctx).await } else { None };
+        Facts { ending, pid, text, log, note }.report()
     }
 
-    fn start(&self, params: &Params, ctx: &ToolContext) -> io::Result<Child> {
-        let mut env = ctx.env.to_vec();
-        env.extend(ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        // The dashes keep a command that begins with one from being read as options.
-        let args = ["-c", "--", &params.command];
-        let spawn = Spawn { program: "bash", args: &args, cwd: &params.real_dir, env: &env, stdin: Stdin::Null };
-        match spawn.start(&self.groups) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Spawn { program: "sh", ..spawn }.start(&self.groups)
+    async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {
+        let line = CommandLine { text: &params.command, cwd: &params.real_dir, env: ENV, limit: output::KEPT, silence };
+        let Terminals { client, drawn, .. } = &ctx.terminals;
+        let mut note = None;
+        // What goes on after its call is ours alone: the client's terminals end with the call.
+        if let (Some(client), false) = (client, params.background) {
+            // An editor that does not answer must not hold a call that nobody wants any more.
+            match ctx.cancel.run_until_cancelled(client.start(line)).await {
+                Some(Ok(running)) => return Ok(Started { running, note }),
+                Some(Err(why)) => {
+                    note =
+                        Some(format!("The editor's terminal could not be used ({why}); the command ran without it."));
+                }
+                None => return Err(io::Error::new(io::ErrorKind::Interrupted, "the turn was cancelled")),
             }
-            it => it,
         }
+        let (groups, env, drawn) = (self.groups.clone(), ctx.env.clone(), *drawn && !params.background);
+        let running = OwnTerminal { groups, env, drawn }.start(line).await?;
+        Ok(Started { running, note })
     }
+}
+
+/// A command under way, and what is to be said of how it came to be.
+struct Started {
+    running: Box<dyn Running>,
+    note: Option<String>,
 }
 
 impl Builtin for Shell {
@@ -151,21 +170,21 @@ impl Builtin for Shell {
 }
 
 /// Whether somebody will still print when the call has returned.
-fn goes_on(ending: &Ending, child: &Child) -> bool {
+fn goes_on(ending: &Ending, running: &dyn Running) -> bool {
     match ending {
         Ending::Running => true,
-        Ending::Exited(exit) => !exit.left.is_empty() && child.is_open(),
-        Ending::Cancelled | Ending::Silent(_) => false,
+        Ending::Exited(exit) => !exit.left.is_empty() && running.is_open(),
+        Ending::Cancelled | Ending::Silent(_) | Ending::Lost(_) => false,
     }
 }
 
 /// Leaves what still runs to itself; returns where its output goes. Without a log it is read on all the same.
-async fn let_go(child: Child, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
+async fn let_go(running: Box<dyn Running>, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
     let (path, log) = match Log::create(&ctx.scratch, so_far).await {
         Ok((path, log)) => (Some(path), Some(log)),
         Err(_) => (None, None),
     };
-    tokio::spawn(log::read_on(child, log));
+    tokio::spawn(log::read_on(running, log));
     path
 }
 

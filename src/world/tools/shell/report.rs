@@ -5,14 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::watch::Ending;
-use crate::{
-    base::{
-        content::Part,
-        path::AbsPath,
-        text::{tail, untrusted},
-        tool::{Display, ToolOutput},
-    },
-    world::process::Exit,
+use crate::base::{
+    content::Part,
+    path::AbsPath,
+    terminal::Exit,
+    text::{tail, untrusted},
+    tool::{Display, ToolError, ToolOutput},
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
@@ -21,11 +19,14 @@ const SHOWN: usize = 100_000;
 /// What is known when the call returns.
 pub struct Facts {
     pub ending: Ending,
-    pub pid: u32,
+    /// Of a process of ours.
+    pub pid: Option<u32>,
     /// Plain, its end kept.
     pub text: String,
     /// Where what still runs goes on printing to.
     pub log: Option<AbsPath>,
+    /// What is to be said of how it ran.
+    pub note: Option<String>,
 }
 
 impl Facts {
@@ -55,17 +56,27 @@ impl Facts {
             }
             Ending::Running => {
                 let data = json!({ "exitCode": null, "background": true, "pid": self.pid, "log": self.log });
-                (self.running(), data, Some(format!("In background, PID {}", self.pid)), None)
+                (self.running(), data, Some(format!("In background, PID {}", self.pid())), None)
             }
+            Ending::Lost(why) => return lost(why),
         };
-        let display = Display::Terminal { text: tail(&self.text, SHOWN).to_owned(), exit };
+        let shown = tail(&self.text, SHOWN);
+        let text = self.note.as_ref().map_or_else(|| shown.to_owned(), |it| format!("{it}\n{shown}"));
+        let display = Display::Terminal { text, exit };
         ToolOutput {
-            content: vec![Part::text(content)],
+            content: vec![Part::text(match &self.note {
+                Some(note) => format!("{note}\n{content}"),
+                None => content,
+            })],
             display: Some(display),
-            summary,
+            summary: self.note.or(summary),
             data,
             ..ToolOutput::default()
         }
+    }
+
+    fn pid(&self) -> String {
+        self.pid.map_or_else(|| "unknown".to_owned(), |it| it.to_string())
     }
 
     fn result(&self, exit: &Exit) -> String {
@@ -75,7 +86,7 @@ impl Facts {
         if !exit.left.is_empty() {
             let left: Vec<_> = exit.left.iter().map(u32::to_string).collect();
             lines.push(format!("Background PIDs: {}", left.join(", ")));
-            lines.push(format!("Process Group PGID: {}", self.pid));
+            lines.push(format!("Process Group PGID: {}", self.pid()));
             lines.extend(self.log.as_ref().map(|it| format!("Background Output: {it}")));
         }
         lines.join("\n")
@@ -91,8 +102,17 @@ impl Facts {
     fn running(&self) -> String {
         let text = untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned());
         let log = self.log.as_ref().map(|it| format!("\nIts output goes to: {it}")).unwrap_or_default();
-        format!("Command is running in background. PID: {}. Initial output:\n{text}{log}", self.pid)
+        format!("Command is running in background. PID: {}. Initial output:\n{text}{log}", self.pid())
     }
+}
+
+/// It was started: running it again could do twice what should be done once.
+fn lost(why: &str) -> ToolOutput {
+    let message = format!(
+        "The editor's terminal was lost while the command ran: {why}. Whether the command took effect is unknown: look \
+         before you run it again."
+    );
+    ToolOutput::failed(ToolError::new("shell_execute_error", message))
 }
 
 fn exit_data(exit: &Exit) -> Value {
@@ -125,13 +145,13 @@ mod tests {
 
     use super::{Facts, minutes};
     use crate::{
-        base::{content::joined_text, path::AbsPath},
-        world::{process::Exit, tools::shell::watch::Ending},
+        base::{content::joined_text, path::AbsPath, terminal::Exit},
+        world::tools::shell::watch::Ending,
     };
 
     fn check(ending: Ending, text: &str, expected: &str) -> serde_json::Value {
         let log = AbsPath::new("/s/b.log");
-        let output = Facts { ending, pid: 7, text: text.to_owned(), log }.report();
+        let output = Facts { ending, pid: Some(7), text: text.to_owned(), log, note: None }.report();
         assert_eq!(joined_text(&output.content), expected);
         output.data
     }

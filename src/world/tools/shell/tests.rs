@@ -22,7 +22,7 @@ use crate::{
     },
     world::{
         process::Groups,
-        tools::{Builtin, ToolContext, ToolSettings},
+        tools::{Builtin, Terminals, ToolContext, ToolSettings},
     },
 };
 
@@ -68,6 +68,7 @@ impl Bench {
             }),
             settings: Arc::new(ToolSettings::default()),
             env: Arc::new(env),
+            terminals: Terminals::default(),
         };
         let groups = Groups::default();
         Self { dir, ctx, shell: Shell::new(groups.clone()), groups, shown }

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{live::Live, output::Output};
-use crate::world::process::{Child, Exit, Happening};
+use crate::base::terminal::{Exit, Happening, Running};
 
 /// How watching ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Ending {
     Silent(Duration),
     /// It still runs, as wished.
     Running,
+    /// Its terminal was lost: why.
+    Lost(String),
 }
 
 /// When to stop watching.
@@ -29,8 +31,8 @@ pub struct Until {
     pub delay: Option<Duration>,
 }
 
-/// Watches `child`; what it prints goes to `output` and `live`. Ends the child unless it goes on as wished.
-pub async fn watch(child: &mut Child, until: &Until, output: &mut Output, live: &mut Live) -> Ending {
+/// Watches a command; what it prints goes to `output` and `live`. Ends it unless it goes on as wished.
+pub async fn watch(running: &mut dyn Running, until: &Until, output: &mut Output, live: &mut Live) -> Ending {
     let started = Instant::now();
     let mut heard = started;
     let res = loop {
@@ -40,21 +42,23 @@ pub async fn watch(child: &mut Child, until: &Until, output: &mut Output, live: 
             () = until.cancel.cancelled() => break Ending::Cancelled,
             () = live.step() => (),
             () = after(started, until.delay) => break Ending::Running,
-            it = child.next() => match it {
+            it = running.next() => match it {
                 Happening::Output(text) => {
                     heard = Instant::now();
                     if let Some(it) = output.push(&text) {
                         live.push(it);
                     }
                 }
+                Happening::Heard => heard = Instant::now(),
                 Happening::Exited(exit) => break Ending::Exited(exit),
                 Happening::Closed => break Ending::Exited(Exit::default()),
+                Happening::Lost(why) => break Ending::Lost(why),
             },
             () = after(heard, until.silence) => break Ending::Silent(until.silence.unwrap_or_default()),
         }
     };
     if matches!(res, Ending::Cancelled | Ending::Silent(_)) {
-        child.end();
+        output.push(&running.end().await);
     }
     tokio::select! {
         biased;
