@@ -414,7 +414,8 @@ fn result_content(
         // What was proposed or printed stays visible when the call was refused or cancelled.
         res.extend(display.or(shown.proposed.as_ref()).map(tool_calls::display));
         if display.is_none() && !shown.printed.is_empty() {
-            res.push(tool_calls::printed(&shown.printed));
+            // A drawn terminal's codes are nothing to read.
+            res.push(tool_calls::printed(&crate::base::ansi::plain(&shown.printed).0));
         }
         return res;
     }
