@@ -12,7 +12,7 @@ use crate::{
         dispatch,
         event::Event,
         flush, listing, mcp,
-        state::{State, unix_ms},
+        state::{State, Timers, unix_ms},
         stdio::Stdout,
         sweep,
         terminals::{self, How},
@@ -49,7 +49,9 @@ pub async fn run(state: &mut State, mut inbox: Inbox, stdout: &Stdout) -> std::i
     let mut unsent = 0;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     loop {
-        let event = next_event(state, &mut inbox, unsent, &mut term, &mut int).await;
+        // Signals and timers are heard only when the runtime gets a moment: a flood of requests must leave it one.
+        tokio::task::yield_now().await;
+        let event = next_event(&state.timers, &mut inbox, unsent, &mut term, &mut int).await;
         let (start, name) = (Instant::now(), event.name());
         let (mut next, mut n_handled, mut ended) = (Some(event), 0, false);
         while let Some(event) = next.take() {
@@ -119,16 +121,16 @@ fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
     false
 }
 
-async fn next_event(state: &State, inbox: &mut Inbox, unsent: usize, term: &mut Signal, int: &mut Signal) -> Event {
-    let due = state.timers.next_ms();
+async fn next_event(timers: &Timers, inbox: &mut Inbox, unsent: usize, term: &mut Signal, int: &mut Signal) -> Event {
+    let due = timers.next_ms();
     let wait = Duration::from_millis(due.unwrap_or_default().saturating_sub(unix_ms()));
     tokio::select! {
         biased;
-        Some(event) = inbox.control.recv() => event,
-        event = inbox.stdin.recv(), if unsent < HARD => event.unwrap_or(Event::StdinClosed),
         _ = term.recv() => Event::Terminate,
         _ = int.recv() => Event::Terminate,
+        Some(event) = inbox.control.recv() => event,
         () = tokio::time::sleep(wait), if due.is_some() => Event::Timer,
+        event = inbox.stdin.recv(), if unsent < HARD => event.unwrap_or(Event::StdinClosed),
         Some(event) = inbox.answers.recv(), if unsent < SOFT => event,
     }
 }
@@ -181,4 +183,35 @@ async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent:
     // Both at once: the whole end takes less than a second.
     _ = tokio::join!(written, state.world.groups.kill_all());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::{Signal, raise};
+    use tokio::{
+        signal::unix::{SignalKind, signal},
+        sync::mpsc::channel,
+    };
+
+    use super::{Inbox, next_event};
+    use crate::app::{event::Event, state::Timers};
+
+    #[tokio::test]
+    async fn a_flood_of_requests_does_not_keep_a_signal_away() {
+        let (requests, stdin) = channel(16);
+        let ((_control, control), (_answers, answers)) = (channel(1), channel(1));
+        let mut inbox = Inbox { stdin, control, answers };
+        let mut first = signal(SignalKind::user_defined1()).unwrap();
+        let mut second = signal(SignalKind::user_defined2()).unwrap();
+        raise(Signal::SIGUSR1).unwrap();
+        for _ in 0..10 {
+            while requests.try_send(Event::Stdin(Vec::new())).is_ok() {}
+            tokio::task::yield_now().await;
+            let event = next_event(&Timers::default(), &mut inbox, 0, &mut first, &mut second).await;
+            if matches!(event, Event::Terminate) {
+                return;
+            }
+        }
+        panic!("the signal was not heard");
+    }
 }

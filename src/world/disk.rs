@@ -156,8 +156,9 @@ fn new_file(parent: &AbsPath) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(parent.as_path() as &Path)
 }
 
-/// The first bytes of a file, `max` at most.
+/// The first bytes of a regular file, `max` at most.
 pub fn read_head(path: &AbsPath, max: u64) -> io::Result<Vec<u8>> {
+    must_be_file(fs::metadata(path)?)?;
     let mut res = Vec::new();
     fs::File::open(path)?.take(max).read_to_end(&mut res)?;
     Ok(res)
@@ -243,13 +244,15 @@ pub fn remove(path: &AbsPath) -> io::Result<bool> {
     }
 }
 
-/// Opens an existing file for reading and appending.
+/// Opens an existing regular file for reading and appending.
 pub fn open_append(path: &AbsPath) -> io::Result<File> {
+    must_be_file(fs::metadata(path)?)?;
     OpenOptions::new().append(true).read(true).open(path)
 }
 
-/// Opens an existing file to read only: for what may not be ours to write.
+/// Opens an existing regular file to read only: for what may not be ours to write.
 pub fn open_read(path: &AbsPath) -> io::Result<File> {
+    must_be_file(fs::metadata(path)?)?;
     File::open(path)
 }
 
@@ -332,7 +335,7 @@ mod tests {
         os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     };
 
-    use super::{DiskFs, Fs, FsError, read, read_dir, real_path, write_atomic};
+    use super::{DiskFs, Fs, FsError, open_append, read, read_dir, read_head, real_path, write_atomic};
     use crate::base::path::AbsPath;
 
     /// By its real path: the system's own folder for temporary files may be behind a link.
@@ -360,6 +363,8 @@ mod tests {
     fn devices_are_no_files() {
         let (zero, null) = (AbsPath::new("/dev/zero").unwrap(), AbsPath::new("/dev/null").unwrap());
         assert!(read(&zero).is_err());
+        assert!(read_head(&zero, 9).is_err());
+        assert!(open_append(&zero).is_err());
         assert!(write_atomic(&null, b"").is_err());
         assert!(!null.as_path().is_file());
     }

@@ -129,8 +129,14 @@ impl Env {
             !blocked.iter().any(|it| it.eq_ignore_ascii_case(name)) && (allowed() || listed() && !secret())
         };
         let kept = self.vars.iter().filter(|(name, value)| passes(name, value));
-        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+        kept.map(|(name, value)| (name.clone(), if name == "PATH" { absolute(value) } else { value.clone() })).collect()
     }
+}
+
+/// A search path without the folders that depend on where a command runs: there, `ls` may be anything.
+fn absolute(path: &str) -> String {
+    let kept: Vec<&str> = path.split(':').filter(|it| it.starts_with('/')).collect();
+    kept.join(":")
 }
 
 /// Names only: a value in a log would be a leak.
@@ -219,6 +225,14 @@ mod tests {
             (&["ACPV_RUN"], &["acpv_run", "LC_ALL"], always.replace("LC_ALL ", "")),
         ] {
             assert_eq!(names(env, allowed, blocked), want, "{allowed:?} {blocked:?}");
+        }
+    }
+
+    #[test]
+    fn children_find_programs_in_absolute_folders_only() {
+        for (path, want) in [("/a:/b", "/a:/b"), (":.:/b:node_modules/.bin:", "/b"), ("", "")] {
+            let env = Env::from_pairs([("PATH", path)]).child_env(&[], &[]);
+            assert_eq!(env, [("PATH".to_owned(), want.to_owned())], "{path}");
         }
     }
 

@@ -40,12 +40,16 @@ pub(super) fn command_of<'a>(query: &Query<'a>) -> Option<Result<&'a str, Unpars
 /// Decides on `text`, or on a call whose command is not known.
 pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>) -> Verdict {
     let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
+    let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !matches!(*it, "" | "." | "./"));
     let parsed = text.and_then(|text| Script::parse(text).map(|it| (text, it)));
-    let (text, script) = match &parsed {
-        Ok((text, script)) => (*text, script),
-        Err(why) => return verdict(query, unparsed(&rules, query, why), None),
+    let (text, script) = match parsed {
+        Ok((text, script)) => {
+            let wide = script.commands.iter().any(safe::is_wide_cd);
+            (text, &Script { moved: dir.is_some(), wide, ..script })
+        }
+        Err(why) => return verdict(query, unparsed(&rules, query, &why), None),
     };
-    let plain = safe::is_plain(script);
+    let plain = safe::is_plain(script) && !dir.is_some_and(paths::is_secret_dir);
     let all_safe = plain && script.commands.iter().all(|it| it.transparent || safe::is_safe(it, script));
     let shell = Shell { query, rules, text, script, plain, all_safe };
     let (opinion, asked) = shell.worst();

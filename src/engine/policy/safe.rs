@@ -55,22 +55,47 @@ pub(super) fn is_plain(script: &Script) -> bool {
 pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
     let Some(name) = command.name() else { return false };
     let args = command.args();
-    let quiet = args.iter().all(|it| it.kind != WordKind::Expanded && !paths::is_secret(it));
+    let wide = script.wide;
+    let quiet = args.iter().all(|it| {
+        it.kind != WordKind::Expanded && !paths::is_secret(it) && !(wide && paths::may_reach_kernel(it, true))
+    });
     if command.opaque || command.wrapper || !quiet {
         return false;
     }
     // What a repository's own configuration names (fsmonitor) runs with the first `git status` in it.
-    if name == "git" && script.commands.iter().any(|it| it.name() == Some("cd")) {
+    if name == "git" && (script.moved || script.commands.iter().any(|it| it.name() == Some("cd"))) {
         return false;
     }
     if TRUSTED_RG.contains(&name) {
-        return rg(args);
+        return rg(args) && !(wide || searches_wide(args));
+    }
+    if name == "grep" && args.iter().any(recurses) && (wide || searches_wide(args)) {
+        return false;
     }
     match SAFE.binary_search_by_key(&name, |it| it.0).ok().and_then(|it| SAFE.get(it)) {
         Some((_, Args::Any)) => true,
         Some((_, Args::When(holds))) => holds(args) && !args.iter().any(may_be_option),
         None => false,
     }
+}
+
+/// `-r`, `-R`, `-d recurse` and their long forms.
+fn recurses(word: &Word) -> bool {
+    ['r', 'R', 'd'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--d"])
+}
+
+/// A search through a home or the whole disk comes upon secrets that nobody named.
+fn searches_wide(args: &[Word]) -> bool {
+    // The first operand is what is searched for, unless an option has it.
+    let given = has_prefix(args, &["--reg", "--f"]) || args.iter().any(|it| clustered(it, 'e') || clustered(it, 'f'));
+    let operands = args.iter().filter(|it| !it.text.starts_with('-'));
+    operands.skip(usize::from(!given)).any(|it| paths::is_wide(it) || may_be_option(it))
+}
+
+/// Whether it may lead to the root or to a home.
+pub(super) fn is_wide_cd(command: &Command) -> bool {
+    let args = command.args();
+    command.name() == Some("cd") && (args.is_empty() || args.iter().any(|it| paths::is_wide(it) || it.text == "-"))
 }
 
 /// A file may be called `-delete`: a pattern at the start of a word finds it.
@@ -115,8 +140,9 @@ fn sort(args: &[Word]) -> bool {
 /// A second operand is written to; so is what a pattern turns into two.
 fn uniq(args: &[Word]) -> bool {
     let operands = args.iter().filter(|it| !it.text.starts_with('-') || it.text == "-").count();
-    let pattern = args.iter().any(|it| it.kind == WordKind::Pattern);
-    operands < 2 && !pattern
+    // After `--` an operand may begin with a dash.
+    let unclear = args.iter().any(|it| it.kind == WordKind::Pattern || it.text == "--");
+    operands < 2 && !unclear
 }
 
 /// `sed -n 3,9p file …` and nothing else: its scripts can write and run, its options edit in place.
@@ -142,10 +168,11 @@ const GIT_ACTS: &[&str] =
 
 pub(super) fn git_acts(arg: &Word) -> bool {
     let name = arg.text.split('=').next().unwrap_or_default();
-    // `%G` formats run the signature program.
+    // `%G` formats run the signature program; `%+G`, `%-G` and `% G` are the same.
+    let signature = ["%G", "%+G", "%-G", "% G", "%(signature"].iter().any(|it| arg.text.contains(it));
     (name.len() > 2 && name.starts_with("--") && GIT_ACTS.iter().any(|it| it.starts_with(name)))
         || name.starts_with("--output")
-        || arg.text.contains("%G")
+        || signature
 }
 
 fn git(args: &[Word]) -> bool {

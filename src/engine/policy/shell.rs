@@ -71,6 +71,10 @@ pub struct Script {
     pub has_definitions: bool,
     /// Here-documents and here-strings.
     pub has_heredoc: bool,
+    /// It runs in a folder that the call names: as behind a `cd`.
+    pub moved: bool,
+    /// A `cd` in it may lead to the root or to a home.
+    pub wide: bool,
 }
 
 impl Script {

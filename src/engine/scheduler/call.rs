@@ -134,7 +134,7 @@ impl Call {
         let id = step.question();
         let about = About::Confirmation(Confirmation {
             call: self.call.id.clone(),
-            title: self.display.title.clone(),
+            title: self.asked_title(),
             kind: self.display.kind,
             args: self.call.args.clone(),
             locations: self.display.locations.clone(),
@@ -154,6 +154,14 @@ impl Call {
         let about = About::Form { call: Some(self.call.id.clone()), form: form.clone() };
         step.effect(Effect::Ask(Box::new(Question { id: question, about })));
         self.state = State::Inquiring { question, form };
+    }
+
+    /// What runs is named by itself: the model's words for it are no ground for a yes.
+    fn asked_title(&self) -> String {
+        match self.call.args.get("command").and_then(Value::as_str) {
+            Some(command) if self.display.kind == ToolKind::Execute => command.to_owned(),
+            _ => self.display.title.clone(),
+        }
     }
 
     pub fn run(&mut self, step: &mut Step<'_>) {

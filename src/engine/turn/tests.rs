@@ -474,7 +474,7 @@ fn cancel_stops_everything_and_late_answers_meet_nobody() {
                 #4 Preview a
             > previewed 4
                 a described
-                Ask 1 about a (t2)
+                Ask 1 about a (sleep 9)
             > cancel
                 Withdraw 1
                 a cancelled: [Operation Cancelled] Reason: the user cancelled the turn

@@ -22,6 +22,8 @@ use super::table::{Process, Table, send};
 const GRACE: Duration = Duration::from_millis(500);
 /// How often those who got a TERM are looked at.
 const TICK: Duration = Duration::from_millis(10);
+/// The variable by which those are found who left both their session and their parents.
+pub(super) const MARK: &str = "CASTOR_COMMAND";
 /// After KILL: whoever is still there hangs in the kernel, and waiting does not help.
 const GIVE_UP: Duration = Duration::from_millis(200);
 
@@ -30,11 +32,13 @@ const GIVE_UP: Duration = Duration::from_millis(200);
 pub struct Groups {
     /// Started with the first child.
     reaper: Arc<OnceLock<Option<Sender<Order>>>>,
+    /// How all marks of these groups begin.
+    prefix: Arc<OnceLock<String>>,
 }
 
 #[derive(Debug)]
 enum Order {
-    Add(Process),
+    Add(Process, String),
     /// Nobody is left in it.
     Forget(u32),
     End(u32),
@@ -53,8 +57,17 @@ impl Groups {
         }
     }
 
-    pub(super) fn add(&self, pid: u32) {
-        self.tell(pid, Order::Add(Process::now(pid)));
+    /// The mark of one more process: whoever has it in the environment belongs to that process.
+    pub(super) fn mark(&self) -> String {
+        format!("{}{}", self.prefix(), uuid::Uuid::now_v7().simple())
+    }
+
+    fn prefix(&self) -> &str {
+        self.prefix.get_or_init(|| format!("{}.", uuid::Uuid::now_v7().simple()))
+    }
+
+    pub(super) fn add(&self, pid: u32, mark: String) {
+        self.tell(pid, Order::Add(Process::now(pid), mark));
     }
 
     pub(super) fn end(&self, pid: u32) {
@@ -72,7 +85,7 @@ impl Groups {
     }
 
     fn tell(&self, pid: u32, order: Order) {
-        let reaper = self.reaper.get_or_init(start);
+        let reaper = self.reaper.get_or_init(|| start(self.prefix().to_owned()));
         let told = reaper.as_ref().is_some_and(|it| it.send(order).is_ok());
         if !told {
             // No thread could be started: better a hard end than nobody who would end it.
@@ -82,23 +95,25 @@ impl Groups {
     }
 }
 
-fn start() -> Option<Sender<Order>> {
+fn start(prefix: String) -> Option<Sender<Order>> {
     let (sender, orders) = channel();
-    let reaper = move || Reaper::default().run(&orders);
+    let reaper = Reaper { prefix, groups: BTreeMap::new(), waiting: Vec::new(), closing: false };
+    let reaper = move || reaper.run(&orders);
     thread::Builder::new().name("reaper".to_owned()).stack_size(256 * 1024).spawn(reaper).ok()?;
     Some(sender)
 }
 
 struct Group {
     leader: Process,
+    mark: String,
     /// Who was seen in it: found again also when their parents are dead.
     known: Vec<Process>,
     /// When TERM was sent.
     ending: Option<Instant>,
 }
 
-#[derive(Default)]
 struct Reaper {
+    prefix: String,
     groups: BTreeMap<u32, Group>,
     /// Who waits until all are gone; not empty: castor is going away.
     waiting: Vec<oneshot::Sender<()>>,
@@ -129,9 +144,9 @@ impl Reaper {
 
     fn follow(&mut self, order: Order) {
         match order {
-            Order::Add(leader) => {
+            Order::Add(leader, mark) => {
                 self.forget_empty();
-                self.groups.insert(leader.pid, Group { leader, known: Vec::new(), ending: None });
+                self.groups.insert(leader.pid, Group { leader, mark, known: Vec::new(), ending: None });
                 if self.closing {
                     self.end(leader.pid);
                 }
@@ -150,6 +165,15 @@ impl Reaper {
         for pid in self.groups.keys().copied().collect::<Vec<_>>() {
             self.end(pid);
         }
+        // Daemons of commands that are over long since.
+        let strays = Table::read().marked(&self.prefix);
+        for leader in strays {
+            if !self.groups.values().any(|it| it.known.contains(&leader)) {
+                self.groups
+                    .insert(leader.pid, Group { leader, mark: String::new(), known: vec![leader], ending: None });
+                self.end(leader.pid);
+            }
+        }
     }
 
     fn end(&mut self, pid: u32) {
@@ -157,7 +181,11 @@ impl Reaper {
         // A second TERM means "now!" to some programs.
         if group.ending.is_none() {
             group.ending = Some(Instant::now());
-            group.known = Table::read().members(group.leader, &group.known);
+            let table = Table::read();
+            if !group.mark.is_empty() {
+                group.known.extend(table.marked(&group.mark));
+            }
+            group.known = table.members(group.leader, &group.known);
             send(Signal::SIGTERM, group.leader, &group.known);
         }
     }

@@ -43,7 +43,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// Rows and columns of our terminals; most programs cut or wrap their lines to it.
 const PTY_SIZE: Winsize = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
 
-/// What to start. Nothing of our own environment reaches the process: `env` is all it gets.
+/// What to start. Nothing of our own environment reaches the process: `env` is all it gets, and a mark by which it and
+/// its children are found again.
 #[derive(Clone, Copy, Debug)]
 pub struct Spawn<'a> {
     /// Looked up in `env`'s `PATH` when it has no slash.
@@ -115,30 +116,31 @@ impl Spawn<'_> {
 
     fn start_with(&self, pipe: pipe::Receiver, output: OwnedFd, groups: &Groups) -> io::Result<Child> {
         // The command owns the writing ends and is dropped here: else the pipe would never be at its end.
-        let mut child = self.command(output)?.spawn()?;
+        let mark = groups.mark();
+        let mut child = self.command(output, &mark)?.spawn()?;
         let Some(pid) = child.id() else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
         };
-        groups.add(pid);
+        groups.add(pid, mark);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
         Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state })
     }
 
-    fn command(&self, output: OwnedFd) -> io::Result<Command> {
-        let mut res = self.bare_command();
+    fn command(&self, output: OwnedFd, mark: &str) -> io::Result<Command> {
+        let mut res = self.bare_command(mark);
         res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
         res.stdout(output.try_clone()?).stderr(output);
         Ok(res)
     }
 
     /// All but the three streams.
-    fn bare_command(&self) -> Command {
+    fn bare_command(&self, mark: &str) -> Command {
         let mut res = Command::new(self.program);
         res.args(self.args).current_dir(self.cwd).env_clear();
-        res.envs(self.env.iter().map(|(name, value)| (name, value)));
-        // SAFETY: runs between fork and exec; `leave` makes two system calls and touches no memory of ours.
+        res.envs(self.env.iter().map(|(name, value)| (name, value))).env(groups::MARK, mark);
+        // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(leave) };
         res
     }
@@ -243,6 +245,9 @@ fn leave() -> io::Result<()> {
     // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the editor's
     // screen, and ask there for a password.
     nix::unistd::setsid()?;
+    // Editors that are closed in a hurry kill castor, which then cannot end anybody.
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
     Ok(())
 }
 

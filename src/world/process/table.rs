@@ -7,6 +7,8 @@ use nix::{
     unistd::{Pid, getpgid},
 };
 
+use super::groups::MARK;
+
 /// A process that cannot be mistaken for a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
@@ -65,6 +67,17 @@ impl Table {
         }
         let living = rows.iter().filter(|it| !it.zombie && found.contains(&it.process.pid));
         living.map(|it| it.process).collect()
+    }
+
+    /// The living whose environment has a mark in it that begins so: daemons that left session and parents, too.
+    pub fn marked(&self, prefix: &str) -> Vec<Process> {
+        let wanted = format!("{MARK}={prefix}");
+        let has = |it: &&Row| {
+            let environ = std::fs::read(format!("/proc/{}/environ", it.process.pid)).unwrap_or_default();
+            environ.split(|it| *it == 0).any(|it| it.starts_with(wanted.as_bytes()))
+        };
+        let rows = self.0.iter().flatten().filter(|it| !it.zombie);
+        rows.filter(has).map(|it| it.process).collect()
     }
 }
 

@@ -109,7 +109,9 @@ async fn the_environment_is_what_was_given() {
     let (text, _) = run(&mut spawn.start(&Groups::default()).unwrap()).await;
     let mut lines: Vec<_> = text.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["A=2", "PATH=/usr/bin:/bin"]);
+    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!((lines[0], lines[2]), ("A=2", "PATH=/usr/bin:/bin"));
+    assert!(lines[1].starts_with("CASTOR_COMMAND="));
 }
 
 #[tokio::test]
@@ -157,6 +159,22 @@ async fn whoever_left_the_group_is_found() {
     let pids = ids(&mut child, 2).await;
     drop(child);
     all_dead(&pids).await;
+}
+
+/// A daemon, as programs make themselves one: of a session of its own, and its parents are gone.
+const DAEMON: &str = "(setsid sh -c 'trap \"\" TERM; echo $$; exec >/dev/null 2>&1; while :; do sleep 300; done' &)";
+
+#[tokio::test]
+async fn daemons_are_ended_with_their_command() {
+    let groups = Groups::default();
+    let (mut other, mut child) = (shell(&groups, DAEMON), shell(&groups, &format!("{DAEMON}; sleep 300")));
+    let (mine, others) = (ids(&mut child, 1).await, ids(&mut other, 1).await);
+    drop(child);
+    all_dead(&mine).await;
+    assert!(is_alive(others[0]));
+    run(&mut other).await;
+    in_time(groups.kill_all()).await;
+    all_dead(&others).await;
 }
 
 #[tokio::test]
@@ -291,4 +309,22 @@ async fn what_is_left_behind_survives_its_terminal() {
     assert!(is_alive(pid), "no SIGHUP");
     in_time(groups.kill_all()).await;
     all_dead(&[pid]).await;
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn it_ends_with_those_who_started_it() {
+    let pid = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let groups = Groups::default();
+            let mut child = shell(&groups, "trap '' TERM; echo $$; exec sleep 300");
+            let pid = ids(&mut child, 1).await[0];
+            // As after a KILL: nobody ends it.
+            std::mem::forget((child, groups));
+            pid
+        })
+    });
+    let pid = pid.join().unwrap();
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(all_dead(&[pid]));
 }

@@ -75,7 +75,8 @@ impl Store {
     /// When the file cannot be made.
     pub fn create(&self, id: &SessionId) -> Result<Log, StoreError> {
         let path = self.path(id)?;
-        let file = disk::create_append_private(&path).map_err(|it| io_error(id, it))?;
+        // Here "not found" speaks of castor's own folder, not of the session.
+        let file = disk::create_append_private(&path).map_err(|source| StoreError::Io { id: id.clone(), source })?;
         let note = self.hold(id, &file)?;
         Ok(Log { file, len: 0, torn: false, buffer: Vec::new(), note })
     }

@@ -394,3 +394,20 @@ fn the_list_says_the_last_title_and_whether_anything_was_asked() {
     shown.sort();
     assert_eq!(shown, ["a Some(\"Two\") true", "b None false", "c None true"]);
 }
+
+#[test]
+fn what_is_no_file_is_no_log() {
+    let bed = bed();
+    let id = SessionId::from("a");
+    bed.store.create(&id).unwrap();
+    let fifo = bed.file(&SessionId::from("pipe"));
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(bed.store.list(None).is_empty());
+    assert!(matches!(bed.store.read(&SessionId::from("pipe")), Err(StoreError::Io { .. })));
+}
+
+#[test]
+fn a_home_that_cannot_be_made_is_no_missing_session() {
+    let store = Store::new(AbsPath::new("/proc/nowhere").unwrap());
+    assert!(matches!(store.create(&SessionId::from("a")), Err(StoreError::Io { .. })));
+}

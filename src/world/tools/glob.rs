@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::SystemTime};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -65,13 +65,15 @@ impl Call {
         Ok(Self { pattern, places, case_sensitive, rules, within })
     }
 
-    fn matcher(&self, dir: &AbsPath, pattern: &str) -> Result<GlobMatcher, ToolError> {
+    fn matcher(&self, dir: &AbsPath, pattern: &str) -> Result<GlobSet, ToolError> {
         // `[id].tsx` is a file that frameworks like.
         let literal = pattern.contains(META) && disk::metadata(&dir.join(pattern)).is_ok();
         let pattern = if literal { globset::escape(pattern) } else { pattern.to_owned() };
         let mut builder = GlobBuilder::new(&pattern);
         let glob = builder.literal_separator(true).case_insensitive(!self.case_sensitive).build();
-        Ok(glob.map_err(|it| invalid(format!("Invalid glob pattern: {it}")))?.compile_matcher())
+        // As a set of one: a matcher of its own panics on a pattern that is too large.
+        let set = glob.and_then(|it| GlobSet::builder().add(it).build());
+        set.map_err(|it| invalid(format!("Invalid glob pattern: {it}")))
     }
 }
 
@@ -289,6 +291,10 @@ mod tests {
         );
         check(json!({"pattern": "*.py"}), "No files found matching pattern \"*.py\" within $W");
         check(json!({"pattern": " "}), "invalid_tool_params: The 'pattern' parameter cannot be empty.");
+        check(
+            json!({"pattern": format!("{}a{}", "{".repeat(500), "}".repeat(500))}),
+            "invalid_tool_params: Invalid glob pattern: error parsing pattern 0",
+        );
         check(json!({"pattern": "*", "dir_path": "no"}), "search_path_not_found: Path does not exist: $W/no");
         check(
             json!({"pattern": "*", "dir_path": "a.rs"}),

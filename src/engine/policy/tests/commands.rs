@@ -161,6 +161,7 @@ fn shipped_rules() {
         default  git --paginate log => ask
         default  git --config-env=a=b log => ask
         default  git log --format=%G? => ask
+        default  git log --format=%+G? => ask
         default  git show HEAD:.env => ask
         default  git branch => allow
         default  git branch -a => allow
@@ -190,6 +191,7 @@ fn shipped_rules() {
         default  uniq a b => ask
         default  uniq - b => ask
         default  uniq a* => ask
+        default  uniq a -- -x/../b => ask
         default  base64 f => allow
         default  base64 -o x f => ask
         default  base64 -do x f => ask
@@ -214,6 +216,35 @@ fn shipped_rules() {
         default  cd /proc/self && cat environ => ask
         default  cat /proc/cpuinfo => allow
         default  cat /dev/sda => ask
+        default  cat /./proc/self/env* => ask
+        default  cat //proc/1/env* => ask
+        default  cat ../../../proc/[0-9]*/env* => ask
+        default  cat /*/self/env* => ask
+        default  cat /[p]roc/1/maps => ask
+        default  cat ~/../../proc/1/maps => ask
+        default  grep x -f/proc/1/maps => ask
+        default  cd / && cat proc/1/env* => ask
+        default  cd ../.. && cat proc/1/maps => ask
+        default  cd / && cd proc && cat 1/maps => ask
+        default  cat src/proc/a dev/b sys/* => allow
+        default  cd src && cat proc/a => allow
+        default  grep -r key / => ask
+        default  grep -rs key ~ => ask
+        default  grep -r key ~u/ /x/y/z => ask
+        default  grep -R key /home/u => ask
+        default  grep -repat / => ask
+        default  grep -r -e pat / => ask
+        default  grep --recursive key .. => ask
+        default  grep -d recurse key /root => ask
+        default  cd && grep -r key . => ask
+        default  cd / && grep -r key home => ask
+        default  cd ~ && grep -r key . => ask
+        default  /usr/bin/rg -uu key / => ask
+        default  grep -rn /api src => allow
+        default  grep -rn key . => allow
+        default  grep -rn key /w/project => allow
+        default  cd /w/project && grep -rn key src => allow
+        default  grep root /etc/passwd => allow
         default  cat *.rs => allow
         default  cat /etc/shadow => ask
         default  head -5 a && tail -5 b => allow
@@ -498,4 +529,31 @@ fn large_ones() {
     _ = decision(Mode::Yolo, &"(".repeat(60_000));
     _ = decision(Mode::Yolo, &"`".repeat(60_000));
     _ = decision(Mode::Yolo, &"<<a ".repeat(9_000));
+}
+
+#[test]
+fn another_folder_is_like_a_cd() {
+    for (dir, command, want) in [
+        (json!("sub"), "ls", Decision::Allow),
+        (json!("sub"), "git status", Decision::Ask),
+        (json!("sub"), "bash -c 'git log'", Decision::Ask),
+        (json!("."), "git status", Decision::Allow),
+        (json!(null), "git status", Decision::Allow),
+        (json!(".ssh"), "cat id", Decision::Ask),
+        (json!("/w/.git"), "cat config", Decision::Allow),
+    ] {
+        let args = json!({ "command": command, "dir_path": dir });
+        let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
+        let (kind, mode) = (ToolKind::Execute, Mode::Default);
+        let query = Query {
+            tool: "run_shell_command",
+            kind,
+            args: &args,
+            targets: &targets,
+            mode,
+            interactive: true,
+            grants: &[],
+        };
+        assert_eq!(decide(&rules(""), &query).decision, want, "{args}");
+    }
 }

@@ -67,6 +67,8 @@ fn tools_and_paths() {
         autoEdit  write_file  edit  /w/.gemini/x!   => ask
         autoEdit  write_file  edit  /w/.castor/x!   => ask
         autoEdit  write_file  edit  /w/.idea./x!    => ask
+        autoEdit  write_file  edit  /w/bare/HEAD!   => ask
+        autoEdit  write_file  edit  /w/head/a!      => allow
         autoEdit  write_file  edit  /w/.gitignore!  => allow
         autoEdit! write_file  edit  /w/.zed/x!      => deny
         yolo      write_file  edit  /w/.zed/x!      => allow

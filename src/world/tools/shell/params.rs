@@ -9,7 +9,10 @@ use crate::{
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
-    world::tools::{ToolContext, saved},
+    world::{
+        disk,
+        tools::{ToolContext, saved},
+    },
 };
 
 /// A longer command is shown by its description, where it has one. In characters.
@@ -55,15 +58,31 @@ impl Params {
     pub fn targets(self, roots: &[AbsPath]) -> Targets {
         let in_roots = roots.iter().any(|it| self.real_dir.is_within(it));
         // What a command does where it runs is not known: the worst is assumed.
-        let outside = TargetPath { path: self.dir, real: self.real_dir, access: Access::Write, line: None, in_roots };
+        let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots };
+        let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
             title: description.unwrap_or_else(|| self.command.clone()),
-            paths: if in_roots { Vec::new() } else { vec![outside] },
+            paths: if in_roots { Vec::from_iter(repository) } else { vec![write(self.dir, self.real_dir)] },
             command: Some(self.command),
         }
     }
+}
+
+/// The `HEAD` that makes the folder, or one above it, a repository to git though nobody named it `.git`: it may come
+/// with a project, and its configuration names programs that git runs.
+fn bare_repository(dir: &AbsPath) -> Option<AbsPath> {
+    for dir in std::iter::successors(Some(dir.clone()), AbsPath::parent) {
+        let has = |name: &str| disk::metadata(&dir.join(name)).is_ok();
+        if has(".git") {
+            return None;
+        }
+        if has("HEAD") && has("refs") {
+            return Some(dir.join("HEAD"));
+        }
+    }
+    None
 }
 
 fn real_dir(dir: &AbsPath) -> Result<AbsPath, ToolError> {
