@@ -25,6 +25,7 @@ use crate::{
         content::Part,
         fs::{BoxFuture, Fs},
         ids::{EffectId, SessionId},
+        log::Lasting,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
@@ -37,6 +38,7 @@ use crate::{
         process::Groups,
         store::{Cache, Store},
         tools::{self, Builtin, Terminals, ToolContext, shell, truncate},
+        workspace::saved,
     },
 };
 
@@ -116,6 +118,7 @@ impl World {
             | Effect::Withdraw { .. }
             | Effect::Wake { .. }
             | Effect::Abort { .. }
+            | Effect::Save(_)
             | Effect::Settle { .. } => return,
         }
         self.running.insert((desk.session.clone(), id), cancel);
@@ -172,6 +175,19 @@ impl World {
     /// Makes a log durable on its own time.
     pub fn sync(&mut self, log: File) {
         self.spawn(async move { sync_log(log).await });
+    }
+
+    /// Writes a yes for ever into the user's own policies.
+    pub fn save(&self, lasting: Lasting) {
+        let home = self.store.home().clone();
+        self.spawn(async move {
+            let saving = tokio::task::spawn_blocking(move || saved::add(&home, &lasting));
+            match saving.await {
+                Ok(Ok(None)) | Err(_) => (),
+                Ok(Ok(Some(it))) => tracing::warn!("{it}"),
+                Ok(Err(it)) => tracing::warn!("what is allowed for ever could not be saved: {it}"),
+            }
+        });
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

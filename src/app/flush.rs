@@ -98,6 +98,7 @@ fn tell_event(state: &State, id: &SessionId, fact: &Fact, lines: &mut Vec<u8>) {
 fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
         Effect::Settle { prompt, outcome } => settle(state, id, Ticket(prompt.0), outcome, lines),
+        Effect::Save(lasting) => state.world.save(lasting),
         Effect::Ask(question) => questions::ask(state, id, &question, lines),
         Effect::Withdraw { question } => {
             let is_it = |it: &Asked| matches!(it, Asked::Question { session, question: of, .. } if session == id && *of == question);

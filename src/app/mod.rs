@@ -15,6 +15,7 @@ mod listing;
 mod mcp;
 mod models;
 mod options;
+mod policies;
 mod questions;
 mod requests;
 pub mod serve;

@@ -110,6 +110,7 @@ fn confirmation(session: &SessionId, it: &Confirmation) -> Result<Projection, An
         locations: &it.locations,
         display: it.display.as_ref(),
         always: it.always.as_deref(),
+        lasting: it.lasting.as_deref(),
     });
     let params = serde_json::to_value(params).map_err(|_| Answer::Unable)?;
     Ok(Projection { shape: Shape::Confirmation, method: PERMISSION, params })

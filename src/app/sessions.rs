@@ -11,6 +11,7 @@ use crate::{
         flush,
         mcp::{self, Wish},
         options::Options,
+        policies,
         requests::store_error,
         settings::{Flag, McpSettings, Settings, Sources},
         state::{Live, State},
@@ -23,7 +24,6 @@ use crate::{
     },
     engine::{
         context::{Instructions, Surroundings},
-        policy::Rules,
         record::{Origin, Record},
         routing::limits::KNOWN,
         scheduler::Toolbox,
@@ -265,6 +265,14 @@ fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), Erro
     Ok(())
 }
 
+fn session_rules(state: &State, ground: &Ground) -> policies::Found {
+    let found = policies::rules(&state.env, &ground.cwd, ground.trust.is_trusted());
+    for it in &found.warnings {
+        tracing::warn!("{it}");
+    }
+    found
+}
+
 /// The spec of the engine and the desk of the leaves.
 fn furnish(
     state: &mut State,
@@ -277,12 +285,14 @@ fn furnish(
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;
     let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
+    let found = session_rules(state, ground);
     let spec = Spec {
         toolbox: Toolbox::new(
             state.world.tools.iter().map(|(spec, _)| spec.clone()).collect(),
-            Rules::shipped(),
+            found.rules,
             interactive,
-        ),
+        )
+        .saving(found.saves),
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
         models: models_on_offer(&state.options, model),

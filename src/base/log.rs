@@ -178,6 +178,8 @@ impl ThoughtLevel {
 pub enum Answer {
     AllowOnce,
     AllowSession,
+    /// For this session and all to come.
+    AllowAlways,
     Reject,
     /// The client withdrew: the turn is over.
     Cancelled,
@@ -197,6 +199,19 @@ pub enum Answer {
     },
     /// The client shows no such questions: it is asked in a message, and the next prompt is the answer.
     InText,
+}
+
+/// A yes for ever, narrowed to what was asked: it becomes a rule in a file of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lasting {
+    pub tool: String,
+    pub server: Option<String>,
+    /// Leading words of shell commands.
+    pub prefixes: Vec<String>,
+    /// Over the arguments.
+    pub args_pattern: Option<String>,
+    /// The mode it was said in, and those that ask less.
+    pub modes: Vec<Mode>,
 }
 
 /// A standing yes, as narrow as the question was.

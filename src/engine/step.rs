@@ -8,7 +8,7 @@ use crate::base::{
     content::Part,
     event::{Location, Outcome},
     ids::{CallId, EffectId, PromptId, QuestionId},
-    log::{Answer, Entry, Grant, Mode, Tuning},
+    log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
     question::Form,
     terminal::Screen,
@@ -108,6 +108,8 @@ pub enum Effect {
     Run { call: ToolCall, base: Option<BaseHash>, durable: bool },
     /// Answered by `Answered`, with the question's id.
     Ask(Box<Question>),
+    /// A yes for ever, to be written down. Not answered.
+    Save(Lasting),
     /// Nobody waits for the answer any more.
     Withdraw { question: QuestionId },
     /// Answered by `Woke` at `at_ms` (Unix, milliseconds) or later.
@@ -154,6 +156,8 @@ pub struct Confirmation {
     pub display: Option<Display>,
     /// What "for this session" would allow, in words; `None`: not on offer.
     pub always: Option<String>,
+    /// The same for ever.
+    pub lasting: Option<String>,
 }
 
 /// What a step says, in order.

@@ -80,6 +80,20 @@ pub fn metadata(path: &AbsPath) -> io::Result<Meta> {
     Ok(Meta { is_dir: it.is_dir(), len: it.len(), modified_ms: modified.map_or(0, |it| it.as_millis() as u64) })
 }
 
+/// Whether nobody but root can change it. Elsewhere than on Unix nobody knows.
+pub fn only_root_writes(path: &AbsPath) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(path).is_ok_and(|it| it.uid() == 0 && it.mode() & 0o022 == 0)
+    }
+    #[cfg(not(unix))]
+    {
+        _ = path;
+        false
+    }
+}
+
 /// The entries of a folder, in the disk's order. Links count as what they point to.
 pub fn read_dir(path: &AbsPath) -> io::Result<Vec<DirEntry>> {
     let mut res = Vec::new();

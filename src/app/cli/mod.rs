@@ -3,6 +3,8 @@
 pub mod args;
 pub mod auth;
 pub mod config;
+pub mod permissions;
+pub mod policy;
 pub mod run;
 pub mod sessions;
 
@@ -52,6 +54,14 @@ pub fn main() -> ExitCode {
             ExitCode::from(code.unwrap_or(0))
         }),
         Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd)),
+        Verb::Permissions(args) => {
+            let code = permissions::run(&args, &Env::from_process(), &mut std::io::stdout());
+            ExitCode::from(code.unwrap_or(EXIT_INPUT))
+        }
+        Verb::Policy(args) => with_cwd(|cwd| {
+            let code = policy::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            ExitCode::from(code.unwrap_or(EXIT_INPUT))
+        }),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
 mod check;
 mod explain;
 mod keys;
+mod lists;
 mod mcp;
 mod resolve;
 mod retention;
@@ -21,6 +22,7 @@ mod retention;
 pub use check::check;
 pub use explain::explain;
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
+pub use lists::{lists, may_save};
 pub use mcp::McpSettings;
 
 /// Where values come from, weakest first.

@@ -1,8 +1,11 @@
 //! The verdict on a shell command: every part on its own, then the worst of them.
 
+use std::collections::BTreeSet;
+
 use super::{
-    Query, Verdict, danger,
+    PartVerdict, Query, Verdict, danger,
     decide::{Opinion, verdict},
+    destroy::{self, Place},
     paths, prefixes,
     rules::{Hit, Rule, Rules, Tier},
     safe,
@@ -17,6 +20,7 @@ struct Shell<'a> {
     rules: Vec<&'a Rule>,
     text: &'a str,
     script: &'a Script,
+    place: Place<'a>,
     plain: bool,
     /// Only commands that are known to look.
     all_safe: bool,
@@ -25,7 +29,7 @@ struct Shell<'a> {
 /// The command of a call that runs one; the arguments must not say another than the targets.
 pub(super) fn command_of<'a>(query: &Query<'a>) -> Option<Result<&'a str, Unparsed>> {
     let argument = query.args.get("command").and_then(|it| it.as_str());
-    let is_shell = super::rules::current_name(query.tool) == "run_shell_command";
+    let is_shell = super::names::current_name(query.tool) == "run_shell_command";
     match (query.targets.command.as_deref(), argument) {
         (Some(target), Some(argument)) if is_shell && target.trim() != argument.trim() => {
             Some(Err(Unparsed("its arguments and its targets name different commands")))
@@ -39,19 +43,19 @@ pub(super) fn command_of<'a>(query: &Query<'a>) -> Option<Result<&'a str, Unpars
 
 /// Decides on `text`, or on a call whose command is not known.
 pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>) -> Verdict {
-    let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
     let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !matches!(*it, "" | "." | "./"));
-    let parsed = text.and_then(|text| Script::parse(text).map(|it| (text, it)));
-    let (text, script) = match parsed {
-        Ok((text, script)) => {
-            let wide = script.commands.iter().any(safe::is_wide_cd);
-            (text, &Script { moved: dir.is_some(), wide, ..script })
+    let parsed = text.and_then(|text| Script::parse(text).map(|it| (text, it))).map(|(text, script)| {
+        let wide = script.commands.iter().any(safe::is_wide_cd);
+        (text, Script { moved: dir.is_some(), wide, ..script })
+    });
+    let shell = match &parsed {
+        Ok((text, script)) => Shell::new(rules, query, text, script),
+        Err(why) => {
+            let text = command_of(query).and_then(Result::ok).unwrap_or_default();
+            let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
+            return verdict(query, unparsed(&rules, query, why, text), None);
         }
-        Err(why) => return verdict(query, unparsed(&rules, query, &why), None),
     };
-    let plain = safe::is_plain(script) && !dir.is_some_and(paths::is_secret_dir);
-    let all_safe = plain && script.commands.iter().all(|it| it.transparent || safe::is_safe(it, script));
-    let shell = Shell { query, rules, text, script, plain, all_safe };
     let (opinion, asked) = shell.worst();
     let grant = match opinion.decision {
         Decision::Ask => shell.grant(&asked),
@@ -60,10 +64,21 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
     verdict(query, opinion, grant)
 }
 
+/// What is thought of each command in `text` by itself.
+pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict> {
+    let Ok(script) = Script::parse(text) else { return Vec::new() };
+    let shell = Shell::new(rules, query, text, &script);
+    let part = |it: &Command| {
+        let opinion = shell.part(it);
+        PartVerdict { text: it.text.clone(), decision: opinion.decision, rule: opinion.rule }
+    };
+    script.commands.iter().map(part).collect()
+}
+
 /// Nobody knows what it runs: a rule that denies or asks for some commands may mean it.
-fn unparsed(rules: &[&Rule], query: &Query, why: &Unparsed) -> Opinion {
+fn unparsed(rules: &[&Rule], query: &Query, why: &Unparsed, text: &str) -> Opinion {
     let said = format!("the command cannot be read: {}", why.0);
-    let hit = rules.iter().find(|it| match it.is_specific() {
+    let hit = rules.iter().filter(|it| !it.is_broken()).find(|it| match it.is_specific() {
         true => it.matches_args(query.args) && it.decision != Decision::Allow,
         false => true,
     });
@@ -77,17 +92,35 @@ fn unparsed(rules: &[&Rule], query: &Query, why: &Unparsed) -> Opinion {
     if restricts(Decision::Deny) {
         return Opinion::new(Decision::Deny, format!("{said}; some commands are denied"));
     }
-    match restricts(Decision::Ask) {
+    match restricts(Decision::Ask)
+        || rules.iter().any(|it| it.is_broken())
+        || destroy::may_hide_in(text)
+        || text.is_empty()
+    {
         true => Opinion::new(Decision::Ask, said),
         false => hit.map_or_else(|| Opinion::new(Decision::Allow, "yolo mode"), |it| Opinion::of(it, query)),
     }
 }
 
-impl Shell<'_> {
+impl<'a> Shell<'a> {
+    fn new(rules: &'a Rules, query: &'a Query<'a>, text: &'a str, script: &'a Script) -> Self {
+        let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
+        let dir = query.args.get("dir_path").and_then(|it| it.as_str());
+        let plain = safe::is_plain(script) && !dir.is_some_and(super::paths::is_secret_dir);
+        let all_safe = plain && script.commands.iter().all(|it| it.transparent || safe::is_safe(it, script));
+        let place = Place::of(query, script);
+        Self { query, rules, text, script, place, plain, all_safe }
+    }
+
     /// The worst opinion on any part, and the parts that were asked about.
     fn worst(&self) -> (Opinion, Vec<&Command>) {
         let (mut worst, mut asked): (Option<Opinion>, Vec<&Command>) = (None, Vec::new());
+        // The same command again is judged the same, and there may be thousands.
+        let mut seen: BTreeSet<&Command> = BTreeSet::new();
         for command in &self.script.commands {
+            if !seen.insert(command) {
+                continue;
+            }
             let opinion = self.part(command);
             if opinion.decision == Decision::Deny {
                 return (opinion, Vec::new());
@@ -110,6 +143,10 @@ impl Shell<'_> {
 
     /// What makes even an allowed command worth a question.
     fn as_a_whole(&self, opinion: Opinion) -> Opinion {
+        let device = self.script.redirects.iter().find(|it| it.writes && destroy::is_device(&it.target.text));
+        if let Some(it) = device.filter(|_| opinion.decision == Decision::Allow) {
+            return Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text));
+        }
         if opinion.decision != Decision::Allow || self.query.mode == Mode::Yolo {
             return opinion;
         }
@@ -133,7 +170,12 @@ impl Shell<'_> {
     fn part(&self, command: &Command) -> Opinion {
         let mut maybe: Option<&Rule> = None;
         let mut found: Option<&Rule> = None;
+        let mut broken: Option<&Rule> = None;
         for rule in &self.rules {
+            if rule.is_broken() {
+                broken = broken.or(Some(rule));
+                continue;
+            }
             match rule.matches_command(command, self.text, self.query.args) {
                 Hit::Yes => {
                     found = Some(rule);
@@ -147,6 +189,19 @@ impl Shell<'_> {
             Some(rule) => Opinion::of(rule, self.query),
             None => Opinion::unmatched(self.query),
         };
+        // Only what nothing else restricts: a rule that cannot be read must not soften those that can.
+        let broken = maybe.is_none().then_some(broken).flatten();
+        let opinion = self.with_effects(command, opinion, maybe.or(broken));
+        match destroy::signs(command, &self.place) {
+            Some(signs) if opinion.decision == Decision::Allow && !found.is_some_and(|it| signs.named_by(it)) => {
+                Opinion { specific: true, ..Opinion::new(Decision::Ask, format!("destructive: {signs}")) }
+            }
+            _ => opinion,
+        }
+    }
+
+    /// What a matching rule says, with what is known of the command besides.
+    fn with_effects(&self, command: &Command, opinion: Opinion, maybe: Option<&Rule>) -> Opinion {
         // A script that is listed on its own needs no yes for the shell that runs it.
         if command.transparent && opinion.decision == Decision::Ask && !opinion.specific {
             return Opinion::new(Decision::Allow, "its script is decided on");
@@ -193,10 +248,14 @@ impl Shell<'_> {
         }
     }
 
+    fn destroys(&self) -> bool {
+        self.script.commands.iter().any(|it| destroy::signs(it, &self.place).is_some())
+    }
+
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {
         let script = self.script;
         let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
-        if !simple || asked.is_empty() || danger::find(script).is_some() {
+        if !simple || asked.is_empty() || danger::find(script).is_some() || self.destroys() {
             return None;
         }
         prefixes::grantable(asked.iter().copied()).map(|prefixes| Grant::Commands { prefixes })

@@ -1,8 +1,10 @@
 //! The one decision.
 
 use super::{
-    Query, Verdict, command, paths,
-    rules::{Rule, Rules, Tier, current_name},
+    Explanation, Query, Verdict, command,
+    names::current_name,
+    paths,
+    rules::{Rule, Rules, Tier},
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
@@ -55,14 +57,16 @@ impl Opinion {
 ///    every part is matched on its own, also those inside substitutions and behind wrappers.
 /// 2. No rule: yolo allows, else ask; deny when nobody can be asked.
 /// 3. A shell command that cannot be read is never allowed by what it seems to say: ask; in yolo, deny when any
-///    rule denies some commands.
+///    rule denies some commands, ask when something destructive could hide in it.
 /// 4. Of a shell command's parts the worst decides: deny, ask, allow. A part that a restricting rule may mean
 ///    counts as asked about, in yolo as that rule says.
 /// 5. Known-safe commands turn the shipped rules' ask into allow; standing yeses of the session turn ask into
 ///    allow; neither touches a deny, nor an ask for that very command.
 /// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, paths outside the roots, and
 ///    writes to configuration that castor, editors or git obey.
-/// 7. What is left to ask is denied when nobody can be asked.
+/// 7. In every mode, allow becomes ask for what cannot be taken back, unless a rule of the user or above names just
+///    that: see `destroy`. Standing yeses do not.
+/// 8. What is left to ask is denied when nobody can be asked.
 pub fn decide(rules: &Rules, query: &Query) -> Verdict {
     match command::command_of(query) {
         Some(text) => command::decide(rules, query, text),
@@ -73,7 +77,17 @@ pub fn decide(rules: &Rules, query: &Query) -> Verdict {
     }
 }
 
-/// Steps 6 (paths) and 7.
+/// The same decision with its parts, for people who ask why.
+pub fn explain(rules: &Rules, query: &Query) -> Explanation {
+    let verdict = decide(rules, query);
+    let parts = match command::command_of(query) {
+        Some(Ok(text)) => command::parts(rules, query, text),
+        _ => Vec::new(),
+    };
+    Explanation { verdict, parts }
+}
+
+/// Steps 6 (paths) and 8.
 pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> Verdict {
     let (opinion, grant) = match opinion.decision == Decision::Allow {
         true => match question_of_paths(query) {
@@ -92,8 +106,15 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
 }
 
 fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
-    let rule = rules.iter().find(|it| it.applies(query) && it.matches_args(query.args));
+    let mut speaking = rules.iter().filter(|it| it.applies(query) && it.matches_args(query.args));
+    let first = speaking.next();
+    let broken = first.filter(|it| it.is_broken());
+    let rule = if broken.is_some() { speaking.find(|it| !it.is_broken()) } else { first };
     let opinion = rule.map_or_else(|| Opinion::unmatched(query), |it| Opinion::of(it, query));
+    let opinion = match broken {
+        Some(it) if opinion.decision == Decision::Allow => Opinion::of(it, query),
+        _ => opinion,
+    };
     let question = match opinion.decision {
         Decision::Deny => return (opinion, None),
         Decision::Ask => Some(opinion.clone()),

@@ -2,8 +2,14 @@
 
 use regex::Regex;
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toml::Spanned;
 
-use super::rules::{Examples, Matcher, Rule, Tier, current_name};
+use super::{
+    names::{Named, Who, current_name},
+    rules::{Examples, Hit, Matcher, Rule, Source, Tier},
+    shell::Script,
+};
 use crate::base::log::{Decision, Mode};
 
 /// Longer patterns are not compiled.
@@ -13,7 +19,7 @@ const SHELL: &str = "run_shell_command";
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]
-    rule: Vec<toml::Table>,
+    rule: Vec<Spanned<toml::Table>>,
 }
 
 #[derive(Deserialize)]
@@ -43,15 +49,13 @@ enum Word {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawRule {
-    tool_name: OneOrMany,
+    tool_name: Option<OneOrMany>,
     decision: Word,
     priority: u16,
     #[serde(default)]
     modes: Vec<String>,
-    interactive: Option<bool>,
-    args_pattern: Option<String>,
-    command_prefix: Option<OneOrMany>,
-    command_regex: Option<String>,
+    #[serde(flatten)]
+    scope: RawScope,
     #[serde(default, alias = "allow_redirection")]
     allow_redirection: bool,
     #[serde(alias = "deny_message")]
@@ -62,25 +66,84 @@ struct RawRule {
     not_matches: Vec<String>,
 }
 
+/// Which calls a rule speaks of, beyond the tool's name.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawScope {
+    mcp_name: Option<String>,
+    subagent: Option<String>,
+    #[serde(default)]
+    tool_annotations: Map<String, Value>,
+    interactive: Option<bool>,
+    args_pattern: Option<String>,
+    command_prefix: Option<OneOrMany>,
+    command_regex: Option<String>,
+}
+
 pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Vec<Rule>, Vec<String>), String> {
-    let file: File = toml::from_str(text).map_err(|it| format!("{source}: {}", it.message()))?;
+    let line_of = |at: usize| text.get(..at).map_or(0, |it| it.matches('\n').count() + 1);
+    let file: File = toml::from_str(text).map_err(|it| {
+        let line = it.span().map_or(0, |it| line_of(it.start));
+        format!("{}: {}", Source { file: source.to_owned(), line }, it.message())
+    })?;
     let (mut rules, mut warnings) = (Vec::new(), Vec::new());
-    for (at, table) in file.rule.into_iter().enumerate() {
-        match rule(table, tier, source) {
+    for table in file.rule {
+        let place = Source { file: source.to_owned(), line: line_of(table.span().start) };
+        let table = table.into_inner();
+        match rule(table.clone(), tier, &place) {
             Ok(it) => rules.push(it),
-            Err(why) => warnings.push(format!("{source}: rule {} is left out: {why}", at + 1)),
+            Err(why) => {
+                let stand_in = stand_in(&table, tier, &place);
+                let then = if stand_in.is_some() { "; what it may have denied is asked about" } else { "" };
+                warnings.push(format!("{place}: the rule is left out: {why}{then}"));
+                rules.extend(stand_in);
+            }
         }
     }
     Ok((rules, warnings))
 }
 
-fn rule(table: toml::Table, tier: Tier, source: &str) -> Result<Rule, String> {
-    // Without these conditions the rule would say more than its author wrote.
-    for key in ["mcpName", "subagent", "toolAnnotations"] {
-        if table.contains_key(key) {
-            return Err(format!("{key} is not supported yet"));
-        }
+/// In place of a rule that would have restricted something; of one that allows nothing needs to be left.
+fn stand_in(table: &toml::Table, tier: Tier, place: &Source) -> Option<Rule> {
+    if table.get("decision").and_then(toml::Value::as_str) == Some("allow") {
+        return None;
     }
+    let tools = match table.get("toolName").or_else(|| table.get("mcpName").and(None)) {
+        Some(toml::Value::String(it)) if !it.is_empty() => vec![it.clone()],
+        Some(toml::Value::Array(list)) => {
+            let names: Option<Vec<String>> = list.iter().map(|it| it.as_str().map(str::to_owned)).collect();
+            names.filter(|it| !it.is_empty()).unwrap_or_else(|| vec!["*".to_owned()])
+        }
+        _ => vec!["*".to_owned()],
+    };
+    let priority = table.get("priority").and_then(toml::Value::as_integer);
+    let priority = priority.and_then(|it| u16::try_from(it).ok()).unwrap_or(999).min(999);
+    Some(broken(tools, tier, priority, place.clone()))
+}
+
+/// In place of a whole file.
+pub(super) fn stand_in_for_file(tier: Tier, source: &str) -> Rule {
+    broken(vec!["*".to_owned()], tier, 999, Source { file: source.to_owned(), line: 0 })
+}
+
+fn broken(tools: Vec<String>, tier: Tier, priority: u16, source: Source) -> Rule {
+    Rule {
+        tools,
+        who: Who::default(),
+        decision: Decision::Ask,
+        tier,
+        priority,
+        modes: Vec::new(),
+        interactive: None,
+        matcher: Matcher::Broken,
+        allow_redirection: false,
+        deny_message: None,
+        source,
+        examples: Examples::default(),
+    }
+}
+
+fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, String> {
     let mut raw: RawRule = table.try_into().map_err(|it: toml::de::Error| it.message().to_owned())?;
     if raw.priority > 999 {
         return Err("priority must be 0 to 999".to_owned());
@@ -88,7 +151,14 @@ fn rule(table: toml::Table, tier: Tier, source: &str) -> Result<Rule, String> {
     let modes: Option<Vec<Mode>> = raw.modes.iter().map(|it| Mode::parse(it)).collect();
     let modes = modes.ok_or("it names an unknown mode")?;
     let matcher = matcher(&mut raw)?;
-    let tools = raw.tool_name.into_vec();
+    let tools = match (raw.tool_name, &raw.scope.mcp_name) {
+        (Some(it), _) => it.into_vec(),
+        (None, Some(_)) => vec!["*".to_owned()],
+        (None, None) => return Err("toolName is missing".to_owned()),
+    };
+    if [&raw.scope.mcp_name, &raw.scope.subagent].into_iter().any(|it| it.as_deref() == Some("")) {
+        return Err("mcpName and subagent must not be empty".to_owned());
+    }
     if tools.is_empty() || tools.iter().any(|it| it.is_empty()) {
         return Err("toolName is empty".to_owned());
     }
@@ -97,31 +167,69 @@ fn rule(table: toml::Table, tier: Tier, source: &str) -> Result<Rule, String> {
         Word::Deny => Decision::Deny,
         Word::AskUser => Decision::Ask,
     };
-    if decision == Decision::Allow && tools.iter().any(|it| it != "*" && it.ends_with('*')) {
-        return Err("only rules that deny or ask may name tools by a pattern".to_owned());
+    let pattern = |it: &String| it != "*" && it.ends_with('*') && !(it.starts_with("mcp_") && it.ends_with("_*"));
+    if decision == Decision::Allow && tools.iter().any(pattern) {
+        return Err(
+            "only rules that deny or ask may name tools by a pattern other than mcp_* and mcp_SERVER_*".to_owned()
+        );
     }
     if matches!(matcher, Matcher::Prefixes(_) | Matcher::Command(_))
         && !tools.iter().all(|it| current_name(it) == SHELL)
     {
         return Err(format!("commandPrefix and commandRegex are for {SHELL} only"));
     }
-    Ok(Rule {
+    let res = Rule {
         tools,
+        who: Who { server: raw.scope.mcp_name, subagent: raw.scope.subagent, annotations: raw.scope.tool_annotations },
         decision,
         tier,
         priority: raw.priority,
         modes,
-        interactive: raw.interactive,
+        interactive: raw.scope.interactive,
         matcher,
         allow_redirection: raw.allow_redirection,
         deny_message: raw.deny_message,
-        source: source.to_owned(),
+        source: place.clone(),
         examples: Examples { matches: raw.matches, not_matches: raw.not_matches },
-    })
+    };
+    check_examples(&res)?;
+    Ok(res)
+}
+
+/// A rule is held to what its author said of it.
+fn check_examples(rule: &Rule) -> Result<(), String> {
+    if let Some(it) = rule.examples.matches.iter().find(|it| !fits(rule, it)) {
+        return Err(format!("it does not match its example `{it}`"));
+    }
+    match rule.examples.not_matches.iter().find(|it| fits(rule, it)) {
+        Some(it) => Err(format!("it matches `{it}`, which it should not")),
+        None => Ok(()),
+    }
+}
+
+/// An example is `TOOL`, `TOOL COMMAND` or `TOOL {…}`; of a rule for the shell alone also just the command.
+fn fits(rule: &Rule, example: &str) -> bool {
+    let (first, rest) = example.split_once(' ').unwrap_or((example, ""));
+    let server = rule.who.server.as_deref().map(|it| if it == "*" { "any" } else { it });
+    let server = server.or_else(|| first.strip_prefix("mcp_").and_then(|it| it.split_once('_')).map(|it| it.0));
+    let names = |tool: &str| rule.names_tool(Named { tool, server });
+    let for_shell = rule.tools.iter().all(|it| current_name(it) == SHELL);
+    let (tool, rest) = if for_shell && !names(first) { (SHELL, example) } else { (first, rest) };
+    if !names(tool) {
+        return false;
+    }
+    if current_name(tool) != SHELL {
+        return rule.matches_args(&serde_json::from_str(rest).unwrap_or_else(|_| json!({})));
+    }
+    let args = json!({ "command": rest });
+    match Script::parse(rest) {
+        Ok(script) => script.commands.iter().any(|it| rule.matches_command(it, rest, &args) == Hit::Yes),
+        Err(_) => rule.matches_args(&args),
+    }
 }
 
 fn matcher(raw: &mut RawRule) -> Result<Matcher, String> {
-    match (raw.args_pattern.take(), raw.command_prefix.take(), raw.command_regex.take()) {
+    match (raw.scope.args_pattern.take(), raw.scope.command_prefix.take(), raw.scope.command_regex.take()) {
         (None, None, None) => Ok(Matcher::Any),
         (Some(it), None, None) => regex(&it, &it).map(Matcher::Args),
         (None, None, Some(it)) => regex(&it, &format!("^(?:{it})")).map(Matcher::Command),

@@ -3,7 +3,11 @@
 mod command;
 mod danger;
 mod decide;
+mod derived;
+mod destroy;
+mod lasting;
 mod load;
+mod names;
 mod paths;
 mod prefixes;
 pub mod rules;
@@ -14,12 +18,16 @@ mod tests;
 
 use serde_json::Value;
 
-pub use decide::decide;
+pub use decide::{decide, explain};
+pub use derived::Lists;
+pub use lasting::{lasting, lasting_in_words};
+pub use names::hidden;
 pub use prefixes::command_prefixes;
 pub use rules::{Rule, Rules, Tier};
 
 use crate::base::{
     log::{Decision, Grant, Mode},
+    path::AbsPath,
     tool::{Targets, ToolKind},
 };
 
@@ -35,6 +43,14 @@ pub struct Query<'a> {
     pub interactive: bool,
     /// What the user allowed for this session.
     pub grants: &'a [Grant],
+    /// The folders of the session, canonical.
+    pub roots: &'a [AbsPath],
+    /// The MCP server that the tool comes from, as the configuration names it.
+    pub server: Option<&'a str>,
+    /// What that server says of its tool.
+    pub annotations: Option<&'a Value>,
+    /// The sub-agent that calls.
+    pub subagent: Option<&'a str>,
 }
 
 /// The decision and why: the user will ask.
@@ -47,4 +63,19 @@ pub struct Verdict {
     pub deny_message: Option<String>,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
+}
+
+/// A verdict, with what was thought of each part of a shell command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    pub verdict: Verdict,
+    pub parts: Vec<PartVerdict>,
+}
+
+/// One command of many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartVerdict {
+    pub text: String,
+    pub decision: Decision,
+    pub rule: String,
 }

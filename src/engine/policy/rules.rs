@@ -4,7 +4,10 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{
-    Query, load, safe,
+    derived::{self, Lists},
+    load,
+    names::Who,
+    safe,
     shell::{Command, Word, WordKind, base_name},
 };
 use crate::base::log::{Decision, Mode};
@@ -24,6 +27,7 @@ pub enum Tier {
 pub struct Rule {
     /// Exact names, `*`, or (never for allow) a name that ends with `*`.
     pub tools: Vec<String>,
+    pub who: Who,
     pub decision: Decision,
     pub tier: Tier,
     /// 0 to 999, within the tier.
@@ -35,15 +39,38 @@ pub struct Rule {
     pub matcher: Matcher,
     pub allow_redirection: bool,
     pub deny_message: Option<String>,
-    /// The file, for people.
-    pub source: String,
+    pub source: Source,
     pub examples: Examples,
+}
+
+/// Where a rule is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// For people: a file, or a setting.
+    pub file: String,
+    /// From 1; 0: there are no lines.
+    pub line: usize,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
 }
 
 /// What must hold of the arguments.
 #[derive(Clone, Debug)]
 pub enum Matcher {
     Any,
+    /// Nothing: the rule says something that cannot be held.
+    Never,
+    /// Any tool but these, and no tool of an MCP server.
+    NotTools(Vec<String>),
+    /// A rule that restricts, but cannot be read, stands here: what the others would allow is asked about.
+    Broken,
     /// Over the arguments as JSON with sorted keys, each pair between NUL characters.
     Args(Regex),
     /// Leading words of a shell command.
@@ -69,6 +96,11 @@ pub(super) enum Hit {
 }
 
 impl Rule {
+    /// In place of a file that cannot be read: everything is asked about.
+    pub fn unread(tier: Tier, file: &str) -> Self {
+        load::stand_in_for_file(tier, file)
+    }
+
     /// Its place in the order: tier + priority / 1000, in thousandths.
     pub fn effective(&self) -> u32 {
         self.tier as u32 * 1000 + u32::from(self.priority)
@@ -76,41 +108,30 @@ impl Rule {
 
     /// For people, when it spoke of `tool`: `default/write.toml: run_shell_command`.
     pub fn name(&self, tool: &str) -> String {
-        let all = self.tools.iter().any(|it| it == "*");
-        let tools = if all { "*" } else { tool };
+        let tools = self.shown_tools(tool);
         let what = match &self.matcher {
-            Matcher::Any => String::new(),
+            Matcher::Any | Matcher::Never | Matcher::NotTools(_) => String::new(),
+            Matcher::Broken => " (a rule that cannot be read)".to_owned(),
             Matcher::Args(it) | Matcher::Command(it) => format!(" {it}"),
             Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
         };
         format!("{}: {tools}{what}", self.source)
     }
 
-    /// Whether it speaks of this tool at all, here and now.
-    pub(super) fn applies(&self, query: &Query) -> bool {
-        (self.modes.is_empty() || self.modes.contains(&query.mode))
-            && self.interactive.is_none_or(|it| it == query.interactive)
-            && self.names_tool(query.tool)
-    }
-
-    pub(super) fn names_tool(&self, tool: &str) -> bool {
-        let tool = current_name(tool);
-        self.tools.iter().any(|it| match it.strip_suffix('*') {
-            Some(prefix) => tool.starts_with(prefix),
-            None => current_name(it) == tool,
-        })
-    }
-
     pub(super) fn is_specific(&self) -> bool {
-        !matches!(self.matcher, Matcher::Any)
+        matches!(self.matcher, Matcher::Args(_) | Matcher::Prefixes(_) | Matcher::Command(_))
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(self.matcher, Matcher::Broken)
     }
 
     /// For calls that are no shell command.
     pub(super) fn matches_args(&self, args: &Value) -> bool {
         match &self.matcher {
-            Matcher::Any => true,
+            Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => true,
             Matcher::Args(it) => it.is_match(&stable(args, None)),
-            Matcher::Prefixes(_) | Matcher::Command(_) => false,
+            Matcher::Prefixes(_) | Matcher::Command(_) | Matcher::Never => false,
         }
     }
 
@@ -119,7 +140,8 @@ impl Rule {
     pub(super) fn matches_command(&self, command: &Command, whole: &str, args: &Value) -> Hit {
         let generous = self.decision != Decision::Allow;
         let hit = match &self.matcher {
-            Matcher::Any => return Hit::Yes,
+            Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => return Hit::Yes,
+            Matcher::Never => return Hit::No,
             Matcher::Args(it) => Hit::from(
                 it.is_match(&stable(args, Some(&command.text))) || (generous && it.is_match(&stable(args, None))),
             ),
@@ -173,15 +195,6 @@ fn words_hit(prefix: &[String], words: &[Word], generous: bool) -> Hit {
     Hit::Yes
 }
 
-/// Old names of tools that rules and models still use.
-const RENAMED: &[(&str, &str)] =
-    &[("ShellTool", "run_shell_command"), ("edit", "replace"), ("search_file_content", "grep_search")];
-
-/// What the tool is called today.
-pub(super) fn current_name(tool: &str) -> &str {
-    RENAMED.iter().find(|it| it.0 == tool).map_or(tool, |it| it.1)
-}
-
 /// The arguments with sorted keys; patterns can hold on to the NUL characters around each pair, which no JSON text
 /// has in it. `command` takes the place of the argument of that name.
 fn stable(args: &Value, command: Option<&str>) -> String {
@@ -228,12 +241,28 @@ impl Rules {
     pub fn shipped() -> Self {
         // A shipped file that does not load allows nothing; tests see to it that all do.
         let files = SHIPPED.iter().filter_map(|(source, text)| Self::parse(text, Tier::Default, source).ok());
-        Self::default().with(files.flat_map(|it| it.0).collect())
+        // Nobody can open these files: their lines say nothing.
+        let rules = files.flat_map(|it| it.0).map(|mut it| {
+            it.source.line = 0;
+            it
+        });
+        Self::default().with(rules.collect())
     }
 
     /// The rules of one file, and what is wrong with those left out. An error: the whole file is left out.
     pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Vec<Rule>, Vec<String>), String> {
         load::parse(text, tier, source)
+    }
+
+    /// As [`Rules::parse`], but a file that cannot be read at all makes everything a question: nobody knows what it
+    /// would have denied.
+    pub fn load(text: &str, tier: Tier, source: &str) -> (Vec<Rule>, Vec<String>) {
+        load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::unread(tier, source)], vec![why]))
+    }
+
+    /// What settings say, as rules of the user.
+    pub fn of_settings(lists: &Lists) -> Vec<Rule> {
+        derived::rules(lists)
     }
 
     /// These rules and `more`, sorted; of equals the earlier comes first, but one that denies before all others.

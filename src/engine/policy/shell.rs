@@ -4,12 +4,13 @@
 //! (line continuations inside words, escaped blanks, comments in back-quotes, here-documents with odd delimiters,
 //! words after a redirection) the text counts as unparsed: nobody may be misled by our reading.
 
+mod heredoc;
 mod walk;
 mod words;
 mod wrap;
 
 pub use words::{Word, WordKind};
-pub(super) use wrap::base_name;
+pub(super) use wrap::{base_name, is_shell};
 
 /// Longer scripts are not read.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -21,7 +22,7 @@ pub const MAX_DEPTH: usize = 8;
 pub struct Unparsed(pub &'static str);
 
 /// A command that would run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Command {
     /// The name first, quoting resolved.
     pub words: Vec<Word>,
@@ -33,6 +34,18 @@ pub struct Command {
     pub transparent: bool,
     /// It runs other commands that are listed on their own: `xargs rm`, `env X=1 make`.
     pub wrapper: bool,
+    /// Code in another language that it runs: `python -c`, `awk '…'`.
+    pub code: Option<String>,
+    /// Its here-document.
+    pub input: Option<Input>,
+}
+
+/// What a here-document hands to a command.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Input {
+    pub text: String,
+    /// bash expands nothing in it.
+    pub literal: bool,
 }
 
 impl Command {
@@ -99,7 +112,9 @@ impl Script {
         }
         prescan(text)?;
         let first = self.commands.len();
-        walk::walk(text, self)?;
+        for inner in walk::walk(text, self)? {
+            self.add(&inner, depth + 1)?;
+        }
         let mut at = first;
         while at < self.commands.len() {
             self.unwrap_at(at, depth)?;
@@ -116,10 +131,14 @@ impl Script {
         if command.wrapper {
             return Ok(());
         }
-        let (inner, text) = match wrap::inner(&command.words) {
+        let (inner, text) = match wrap::inner(&command.words, command.input.as_ref()) {
             wrap::Inner::Nothing => return Ok(()),
             wrap::Inner::Hidden => {
                 command.opaque = true;
+                return Ok(());
+            }
+            wrap::Inner::Code(code) => {
+                command.code = Some(code);
                 return Ok(());
             }
             wrap::Inner::Words(inner) => (inner, None),
@@ -132,7 +151,15 @@ impl Script {
         for words in inner {
             let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
             let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
-            self.commands.push(Command { words, text, opaque, transparent: false, wrapper: false });
+            self.commands.push(Command {
+                words,
+                text,
+                opaque,
+                transparent: false,
+                wrapper: false,
+                code: None,
+                input: None,
+            });
             if self.commands.len() > MAX_BYTES {
                 return Err(Unparsed("it has too many commands"));
             }
@@ -160,7 +187,11 @@ fn prescan(text: &str) -> Result<(), Unparsed> {
     if text.chars().any(odd) {
         return Err(Unparsed("it has control characters or unusual blanks in it"));
     }
-    // `r\⏎m` is `rm` to bash and two words to the grammar.
+    Ok(())
+}
+
+/// `r\⏎m` is `rm` to bash and two words to the grammar.
+fn check_continuations(text: &str) -> Result<(), Unparsed> {
     let blank = |it: Option<&u8>| it.is_none_or(|it| matches!(it, b' ' | b'\t' | b'\n'));
     let bytes = text.as_bytes();
     for (at, pair) in bytes.windows(2).enumerate() {

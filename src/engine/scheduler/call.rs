@@ -9,14 +9,14 @@ use crate::{
         content::Part,
         event::{EventKind, Location, ToolDisplay, ToolProgress},
         ids::{EffectId, QuestionId},
-        log::Grant,
+        log::{Grant, Lasting, Mode},
         path::AbsPath,
         question::Form,
         text,
         tool::{BaseHash, Preview, TailCall, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
-        policy::Rules,
+        policy::{self, Rules, hidden},
         record::Step,
         scheduler::{ask, todos},
         step::{About, Confirmation, Effect, Question},
@@ -122,7 +122,7 @@ impl Call {
         self.state = State::Allowed { base };
     }
 
-    pub fn ask(&mut self, step: &mut Step<'_>, preview: Preview) {
+    pub fn ask(&mut self, step: &mut Step<'_>, tools: &Toolbox, preview: Preview) {
         let State::Previewing { grant, .. } = &self.state else { return };
         let grant = grant.clone();
         if std::mem::take(&mut self.news) {
@@ -131,6 +131,7 @@ impl Call {
         if let Some(display) = preview.display.clone() {
             self.tell(step, ToolProgress::Proposed { display });
         }
+        let lasting = grant.as_ref().and_then(|it| tools.lasting(&self.call, it, step.record.mode));
         let id = step.question();
         let about = About::Confirmation(Confirmation {
             call: self.call.id.clone(),
@@ -140,6 +141,7 @@ impl Call {
             locations: self.display.locations.clone(),
             display: preview.display,
             always: grant.as_ref().map(in_words),
+            lasting: lasting.map(|it| policy::lasting_in_words(&it)),
         });
         step.effect(Effect::Ask(Box::new(Question { id, about })));
         self.state = State::Asking { question: id, grant, base: preview.base };
@@ -242,6 +244,8 @@ pub struct Toolbox {
     pub rules: Arc<Rules>,
     /// Whether somebody can be asked.
     pub interactive: bool,
+    /// Whether answers may hold for ever.
+    saves: bool,
     /// What of `tools` is castor's own.
     own: Arc<[ToolSpec]>,
     /// Standing yeses that come with the tools.
@@ -263,15 +267,16 @@ const SESSION_TOOLS: &[(&str, SessionTool)] = &[
 ];
 
 impl Toolbox {
-    /// `builtins` and the session tools, in one sorted table.
+    /// `builtins` and the session tools, in one sorted table, without those that are always denied.
     pub fn new(builtins: Vec<ToolSpec>, rules: Rules, interactive: bool) -> Self {
         let mut tools = builtins;
         tools.push(todos::spec());
         // Where nobody can be asked, the model is not told of it.
         tools.extend(interactive.then(ask::spec));
+        tools.retain(|it| !hidden(&rules, it, None, interactive));
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let tools: Arc<[ToolSpec]> = tools.into();
-        Self { own: tools.clone(), tools, rules: Arc::new(rules), interactive, granted: Arc::default() }
+        Self { own: tools.clone(), tools, rules: Arc::new(rules), interactive, granted: Arc::default(), saves: false }
     }
 
     /// The same with these tools from outside, in place of those before. A name that is castor's own stays castor's.
@@ -286,6 +291,16 @@ impl Toolbox {
     /// What the user allowed: with the tools, and in this session.
     pub fn grants(&self, session: &[Grant]) -> Vec<Grant> {
         self.granted.iter().chain(session).cloned().collect()
+    }
+
+    /// Whether answers may hold for ever.
+    pub fn saving(self, saves: bool) -> Self {
+        Self { saves, ..self }
+    }
+
+    /// What a yes for ever to this call would be, where it is on offer.
+    pub fn lasting(&self, call: &ToolCall, grant: &Grant, mode: Mode) -> Option<Lasting> {
+        policy::lasting(call, grant, None, mode).filter(|_| self.saves)
     }
 
     pub fn find(&self, name: &str) -> Option<&ToolSpec> {

@@ -147,7 +147,7 @@ impl Scheduler {
             return Standing::Open;
         };
         match result {
-            Ok(preview) => call.ask(step, preview),
+            Ok(preview) => call.ask(step, tools, preview),
             // What cannot be previewed would not work either: the model learns why, the user is not bothered.
             Err(error) => call.end(step, ToolOutput::failed(error)),
         }
@@ -169,6 +169,16 @@ impl Scheduler {
             Answer::AllowSession => {
                 if let Some(grant) = call.state.grant() {
                     step.log(Fact::Granted { grant });
+                }
+                call.allow();
+            }
+            Answer::AllowAlways => {
+                if let Some(grant) = call.state.grant() {
+                    let lasting = tools.lasting(&call.call, &grant, step.record.mode);
+                    step.log(Fact::Granted { grant });
+                    if let Some(it) = lasting {
+                        step.effect(Effect::Save(it));
+                    }
                 }
                 call.allow();
             }
@@ -279,6 +289,10 @@ fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Target
         mode: step.record.mode,
         interactive: tools.interactive,
         grants: &grants,
+        roots: &step.record.roots,
+        server: None,
+        annotations: None,
+        subagent: None,
     };
     let verdict = policy::decide(&tools.rules, &query);
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });

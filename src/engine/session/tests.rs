@@ -181,7 +181,11 @@ impl World {
             Effect::Run { .. } if partial => Input::Printed { effect, text: "printed\n".to_owned() },
             Effect::Run { .. } => Input::Ran { effect, output: Box::new(self.output()) },
             Effect::Wake { .. } => Input::Woke { effect },
-            Effect::Ask(_) | Effect::Withdraw { .. } | Effect::Abort { .. } | Effect::Settle { .. } => unreachable!(),
+            Effect::Ask(_)
+            | Effect::Save(_)
+            | Effect::Withdraw { .. }
+            | Effect::Abort { .. }
+            | Effect::Settle { .. } => unreachable!(),
         }
     }
 

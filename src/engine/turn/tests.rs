@@ -105,6 +105,7 @@ fn input(line: &str) -> Input {
         "invalid" => Input::Resolved { effect, result: Err(ToolError::new("invalid_tool_params", rest)) },
         "previewed" => Input::Previewed { effect, result: Ok(Preview::default()) },
         "allow" => Input::Answered { question: QuestionId(n), answer: Answer::AllowOnce },
+        "for-ever" => Input::Answered { question: QuestionId(n), answer: Answer::AllowAlways },
         "always" => Input::Answered { question: QuestionId(n), answer: Answer::AllowSession },
         "reject" => Input::Answered { question: QuestionId(n), answer: Answer::Reject },
         "withdrawn" => Input::Answered { question: QuestionId(n), answer: Answer::Cancelled },
@@ -187,6 +188,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Withdraw { question } => format!("Withdraw {}", question.0),
             Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            Effect::Save(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
             Effect::Settle { prompt, outcome } => format!("Settle {} {outcome:?}", prompt.0),
         }),
     }

@@ -28,11 +28,14 @@ pub struct Asked<'a> {
     pub display: Option<&'a Display>,
     /// The words of the option that allows it for the session.
     pub always: Option<&'a str>,
+    /// The words of the option that allows it for ever.
+    pub lasting: Option<&'a str>,
 }
 
 /// The narrow yes stands first: clients that approve by themselves take the first option.
 const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_SESSION: &str = "allow_session";
+const ALLOW_SAVE: &str = "allow_always_save";
 const REJECT: &str = "reject_once";
 
 pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
@@ -47,6 +50,7 @@ pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
     let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
     let mut options = vec![option(ALLOW_ONCE, "Allow", PermissionOptionKind::AllowOnce)];
     options.extend(asked.always.map(|it| option(ALLOW_SESSION, it, PermissionOptionKind::AllowAlways)));
+    options.extend(asked.lasting.map(|it| option(ALLOW_SAVE, it, PermissionOptionKind::AllowAlways)));
     options.push(option(REJECT, "Reject", PermissionOptionKind::RejectOnce));
     let call = ToolCallUpdate::new(asked.call.as_str().to_owned(), fields);
     RequestPermissionRequest::new(wire_id(asked.session), call, options)
@@ -60,6 +64,7 @@ pub fn answer(result: &RawValue) -> Answer {
         RequestPermissionOutcome::Selected(it) => match &*it.option_id.0 {
             ALLOW_ONCE => Answer::AllowOnce,
             ALLOW_SESSION => Answer::AllowSession,
+            ALLOW_SAVE => Answer::AllowAlways,
             REJECT => Answer::Reject,
             _ => Answer::Unable,
         },

@@ -1,10 +1,12 @@
-//! What lies in the user's, the system's and the workspace's folders: settings and trust.
+//! What lies in the user's, the system's and the workspace's folders: settings, policies and trust.
 
 use std::{fmt, io};
 
 use crate::{base::path::AbsPath, world::disk, world::secrets::Env};
 
 pub mod jsonc;
+pub mod policies;
+pub mod saved;
 pub mod settings;
 pub mod trust;
 

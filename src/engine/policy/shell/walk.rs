@@ -1,13 +1,26 @@
 //! The syntax tree, walked once without recursion: fills a `Script`, refuses what bash may read differently.
 
-use tree_sitter::{Node, Parser, TreeCursor};
+use tree_sitter::{Node, Parser};
 
-use super::{Command, MAX_DEPTH, Redirect, Script, Unparsed, Word, wrap};
+use super::{
+    Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Word,
+    heredoc::{self, Body, Masked},
+    wrap,
+};
 
 const ODD_BLANKS: Unparsed = Unparsed("its words cannot be told apart");
 
-/// Appends what `text` would run to `out`.
-pub(super) fn walk(text: &str, out: &mut Script) -> Result<(), Unparsed> {
+/// Appends what `text` would run to `out`; returns the scripts in its here-documents' substitutions.
+pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unparsed> {
+    let Masked { text, bodies } = heredoc::mask(source)?;
+    let text = text.as_str();
+    super::check_continuations(text)?;
+    let mut inner = Vec::new();
+    for body in bodies.iter().filter(|it| !it.literal) {
+        inner.extend(substitutions_in(&body.text)?);
+    }
+    out.has_heredoc |= !bodies.is_empty();
+    out.has_substitution |= !inner.is_empty();
     let mut parser = Parser::new();
     // A fresh parser each time: making one costs little next to a parse, and there is nothing to share.
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| Unparsed("the shell grammar does not load"))?;
@@ -15,7 +28,8 @@ pub(super) fn walk(text: &str, out: &mut Script) -> Result<(), Unparsed> {
     if tree.root_node().has_error() {
         return Err(Unparsed("it is not valid shell"));
     }
-    let mut walker = Walker { text, out, substitutions: Vec::new(), leaf_end: 0, quoted_until: 0 };
+    let mut walker =
+        Walker { text, source, bodies, last: Vec::new(), out, substitutions: Vec::new(), leaf_end: 0, quoted_until: 0 };
     let mut cursor = tree.walk();
     loop {
         walker.enter(cursor.node())?;
@@ -24,14 +38,19 @@ pub(super) fn walk(text: &str, out: &mut Script) -> Result<(), Unparsed> {
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return walker.finish();
+                return walker.finish().map(|()| inner);
             }
         }
     }
 }
 
 struct Walker<'a> {
+    /// With its here-documents masked; `source` is as written.
     text: &'a str,
+    source: &'a str,
+    bodies: Vec<Body>,
+    /// Where commands end and start, with their places in the list.
+    last: Vec<(usize, usize, usize)>,
     out: &'a mut Script,
     /// Ends of the substitutions around the current node.
     substitutions: Vec<usize>,
@@ -81,7 +100,8 @@ impl Walker<'_> {
             "expansion" if self.slice(node).contains('@') => Err(Unparsed("it transforms a variable into a prompt")),
             "comment" => self.comment(node),
             "file_redirect" => self.redirect(node),
-            "heredoc_redirect" => self.heredoc(node),
+            // All were taken out before.
+            "heredoc_redirect" => Err(Unparsed("its here-document is unusual")),
             "herestring_redirect" => {
                 self.out.has_heredoc = true;
                 node.named_children(&mut node.walk()).try_for_each(|it| self.word(it).map(|_| ()))
@@ -165,7 +185,7 @@ impl Walker<'_> {
                 _ => words.push(self.word(child)?),
             }
         }
-        self.push(words, self.slice(node).to_owned());
+        self.push(words, node);
         Ok(())
     }
 
@@ -179,7 +199,7 @@ impl Walker<'_> {
             });
         }
         self.out.has_definitions = true;
-        self.push(words, self.slice(node).to_owned());
+        self.push(words, node);
         Ok(())
     }
 
@@ -197,13 +217,31 @@ impl Walker<'_> {
         // Subscripts in here are evaluated: `[[ -v a[$(x)] ]]`.
         self.out.has_definitions = true;
         let words = vec![Word { text: name.to_owned(), kind: super::WordKind::Literal }, inside];
-        self.out.commands.push(Command { words, text, opaque: false, transparent: false, wrapper: false });
+        self.out.commands.push(Command {
+            words,
+            text,
+            opaque: false,
+            transparent: false,
+            wrapper: false,
+            code: None,
+            input: None,
+        });
         Ok(())
     }
 
-    fn push(&mut self, words: Vec<Word>, text: String) {
+    fn push(&mut self, words: Vec<Word>, node: Node) {
+        let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
+        self.last.push((node.end_byte(), node.start_byte(), self.out.commands.len()));
         let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
-        self.out.commands.push(Command { words, text, opaque, transparent: false, wrapper: false });
+        self.out.commands.push(Command {
+            words,
+            text,
+            opaque,
+            transparent: false,
+            wrapper: false,
+            code: None,
+            input: None,
+        });
     }
 
     fn word(&self, node: Node) -> Result<Word, Unparsed> {
@@ -247,6 +285,14 @@ impl Walker<'_> {
     }
 
     fn redirect(&mut self, node: Node) -> Result<(), Unparsed> {
+        if self.bodies.iter().any(|it| it.at == node.start_byte()) {
+            self.heredoc(node);
+            // The mask is one target.
+            return match node.named_child_count() {
+                1 => Ok(()),
+                _ => Err(Unparsed("words follow a redirection")),
+            };
+        }
         let (mut targets, mut operator) = (Vec::new(), "");
         for child in node.children(&mut node.walk()) {
             match child.kind() {
@@ -270,52 +316,56 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// The body must end where bash ends it: at the first line that is the delimiter.
-    fn heredoc(&mut self, node: Node) -> Result<(), Unparsed> {
-        const ODD: Unparsed = Unparsed("its here-document is unusual");
-        self.out.has_heredoc = true;
-        let (mut start, mut body, mut end, mut dash) = ("", "", "", false);
-        for child in node.children(&mut node.walk()) {
-            match child.kind() {
-                "heredoc_start" => start = self.slice(child),
-                "heredoc_body" => body = self.slice(child),
-                "heredoc_end" => end = self.slice(child),
-                "<<-" => dash = true,
-                "<<" | "file_descriptor" | "file_redirect" | "pipeline" | "&&" | "||" | "\n" => (),
-                _ if field_of(node, child).is_some_and(|it| it == "right") => (),
-                _ => return Err(ODD),
-            }
-        }
-        let quoted = start.starts_with(['\'', '"']);
-        let delimiter = start.trim_matches(['\'', '"']);
-        let simple = !delimiter.is_empty() && delimiter.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
-        let line = |it: &str| if dash { it.trim_start_matches('\t') == delimiter } else { it == delimiter };
-        let early = body.lines().any(line) || (!quoted && body.contains("\\\n"));
-        match simple && !early && end.trim() == delimiter && self.substitutions.is_empty() && self.lone(node) {
-            true => Ok(()),
-            false => Err(ODD),
+    /// The body goes to the command that stands before it, `cat <<x`, or around it, `cat <<x | y`.
+    fn heredoc(&mut self, node: Node) {
+        let Some(body) = self.bodies.iter().find(|it| it.at == node.start_byte()).cloned() else { return };
+        // The one it stands in, else the one that ended last.
+        let at = node.start_byte();
+        let around = self.last.iter().filter(|it| it.1 <= at && at < it.0).max_by_key(|it| it.1);
+        let nearest = around.or_else(|| self.last.iter().filter(|it| it.0 <= at).max_by_key(|it| (it.0, it.1)));
+        let nearest = nearest.and_then(|it| self.out.commands.get_mut(it.2));
+        if let Some(command) = nearest.filter(|it| it.input.is_none()) {
+            command.input = Some(Input { text: body.text, literal: body.literal });
         }
     }
+}
 
-    /// Two here-documents on one line swap their bodies easily.
-    fn lone(&self, node: Node) -> bool {
-        let line_start = self.text.get(..node.start_byte()).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
-        let line = self.text.get(line_start..).and_then(|it| it.lines().next()).unwrap_or_default();
-        line.matches("<<").count() == 1
+/// The scripts of `$( )` and back-quotes in a body that bash expands.
+fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
+    const ODD: Unparsed = Unparsed("its here-document runs commands in an unusual way");
+    let mut res = Vec::new();
+    let mut rest = body;
+    while let Some(at) = rest.find(['$', '`', '\\']) {
+        let from = rest.get(at..).unwrap_or_default();
+        let len = match from.as_bytes() {
+            [b'\\', ..] => 1 + from.chars().nth(1).map_or(0, char::len_utf8),
+            [b'$', b'(', b'(', ..] | [b'`', ..] => return Err(ODD),
+            [b'$', b'(', ..] => {
+                let end = from.find(')').ok_or(ODD)?;
+                let inner = from.get(2..end).unwrap_or_default();
+                // Brackets and quotes in it would move its end.
+                if inner.contains(['(', '\'', '"', '`', '\\', '#', '<']) || inner.contains("case") {
+                    return Err(ODD);
+                }
+                res.push(inner.to_owned());
+                end
+            }
+            // `${x:-$(y)}`
+            [b'$', b'{', ..] => {
+                let end = from.find('}').ok_or(ODD)?;
+                let plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
+                if !from.get(2..end).unwrap_or_default().chars().all(plain) {
+                    return Err(ODD);
+                }
+                end
+            }
+            _ => 1,
+        };
+        rest = from.get(len..).unwrap_or_default();
     }
+    Ok(res)
 }
 
 fn blank_at(text: &str, at: usize) -> bool {
     text.as_bytes().get(at).is_some_and(|it| matches!(it, b' ' | b'\t' | b'\n'))
-}
-
-fn field_of<'tree>(parent: Node<'tree>, child: Node<'tree>) -> Option<&'tree str> {
-    let mut cursor: TreeCursor = parent.walk();
-    cursor.goto_first_child();
-    while cursor.node() != child {
-        if !cursor.goto_next_sibling() {
-            return None;
-        }
-    }
-    cursor.field_name()
 }

@@ -3,7 +3,7 @@
 use super::Unparsed;
 
 /// How far a word can be trusted to mean what it says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
     /// Exactly `text`.
     Literal,
@@ -13,7 +13,7 @@ pub enum WordKind {
     Expanded,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word {
     /// Quotes removed; as written when it is expanded.
     pub text: String,

@@ -1,6 +1,6 @@
 //! Commands that run other commands, as a table: what is left of their words is looked at on its own.
 
-use super::Word;
+use super::{Input, Word};
 
 /// What a command runs besides itself.
 pub(super) enum Inner {
@@ -9,6 +9,8 @@ pub(super) enum Inner {
     Hidden,
     /// Other commands.
     Words(Vec<Vec<Word>>),
+    /// Code in another language.
+    Code(String),
     /// A script; `transparent` when it is all that the command does.
     Script {
         text: String,
@@ -118,14 +120,71 @@ pub(in crate::engine::policy) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-pub(super) fn inner(words: &[Word]) -> Inner {
+pub(in crate::engine::policy) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
+/// Whether a shell or an interpreter runs what it reads: no file and no code among its words.
+fn reads_input(name: &str, args: &[Word]) -> bool {
+    let known = SHELLS.contains(&name) || INTERPRETERS.iter().any(|it| it.0 == name);
+    known
+        && args.iter().all(|it| matches!(it.literal(), Some("-" | "-s" | "-e" | "-u" | "-x" | "-eu" | "-ex" | "-eux")))
+}
+
+/// Interpreters, with the options before code.
+const INTERPRETERS: &[(&str, &[&str])] = &[
+    ("python", &["-c"]),
+    ("python2", &["-c"]),
+    ("python3", &["-c"]),
+    ("node", &["-e", "--eval", "-p", "--print"]),
+    ("deno", &["eval"]),
+    ("bun", &["-e", "--eval"]),
+    ("perl", &["-e", "-E"]),
+    ("ruby", &["-e"]),
+    ("php", &["-r"]),
+    ("lua", &["-e"]),
+    ("osascript", &["-e"]),
+];
+
+/// The words from the one with code on; of `awk` all of them.
+fn code(name: &str, args: &[Word]) -> Option<String> {
+    let from = match name {
+        "awk" | "gawk" | "mawk" => 0,
+        _ => {
+            let (_, options) = INTERPRETERS.iter().find(|it| it.0 == name)?;
+            args.iter().position(|it| {
+                let clustered = |option: &&str| {
+                    !it.text.starts_with("--") && option.len() == 2 && {
+                        it.text.starts_with('-') && option.chars().nth(1).is_some_and(|letter| it.text.contains(letter))
+                    }
+                };
+                options.iter().any(|option| it.text == *option || clustered(option))
+            })?
+        }
+    };
+    let words: Vec<&str> = args.get(from..)?.iter().map(|it| it.text.as_str()).collect();
+    Some(words.join(" "))
+}
+
+/// What the words run, with a here-document as input.
+pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     let Some((name, args)) = words.split_first() else { return Inner::Nothing };
     let Some(name) = name.literal().map(base_name) else { return Inner::Hidden };
+    if let Some(input) = input.filter(|_| reads_input(name, args)) {
+        return match (SHELLS.contains(&name), input.literal) {
+            (true, true) => Inner::Script { text: input.text.clone(), transparent: false },
+            (true, false) => Inner::Hidden,
+            (false, _) => Inner::Code(input.text.clone()),
+        };
+    }
     if SHELLS.contains(&name) {
         return shell(args);
     }
     if HIDING.contains(&name) {
         return Inner::Hidden;
+    }
+    if let Some(code) = code(name, args) {
+        return Inner::Code(code);
     }
     match name {
         "eval" => eval(args),

@@ -1,11 +1,16 @@
 //! Random commands: nothing panics, and a rule that denies never makes anything allowed.
 
 use super::*;
+use crate::engine::policy::Rule;
 
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -105,5 +110,182 @@ fn never_panics_and_denies_only_narrow() {
             let narrowed = shell(rules, mode, interactive, &command, &[]).decision;
             assert!(plain == Decision::Allow || narrowed != Decision::Allow, "{command:?} {mode:?} {}", denies[at]);
         }
+    }
+}
+
+const TOOLS: &[&str] = &[
+    "run_shell_command",
+    "ShellTool",
+    "write_file",
+    "edit",
+    "read_file",
+    "*",
+    "mcp_*",
+    "mcp_web_*",
+    "mcp_web_get",
+    "x",
+];
+const MATCHERS: &[&str] = &[
+    "",
+    "argsPattern='x'",
+    "argsPattern='^.*$'",
+    "argsPattern='('",
+    "commandPrefix='rm'",
+    "commandPrefix=['git push', 'ls']",
+    "commandPrefix='git'",
+    "commandRegex='.*x'",
+    "commandRegex='echo( |$)'",
+    "mcpName='web'",
+    "mcpName='*'",
+    "modes=['yolo', 'plan']",
+    "modes=['default']",
+    "interactive=false",
+    "subagent='helper'",
+    "toolAnnotations={readOnlyHint=true}",
+    "allowRedirection=true",
+    "match=['never this']",
+];
+
+/// A rule, often of the shell, sometimes one that does not load.
+fn any_rule(dice: &mut Dice, decision: &str) -> String {
+    let tool = if dice.roll(2) == 0 { "run_shell_command" } else { TOOLS[dice.roll(TOOLS.len())] };
+    let matcher = MATCHERS[dice.roll(MATCHERS.len())];
+    format!("[[rule]]\ntoolName='{tool}'\ndecision='{decision}'\npriority={}\n{matcher}\n", dice.roll(1000))
+}
+
+fn any_rules(dice: &mut Dice, text: &str) -> Vec<Rule> {
+    let tier = [Tier::Default, Tier::Extension, Tier::Workspace, Tier::User, Tier::Admin][dice.roll(5)];
+    Rules::load(text, tier, "fuzz.toml").0
+}
+
+/// A call, its command made of pieces; arguments and targets may disagree or be nonsense.
+struct AnyCall {
+    tool: &'static str,
+    server: Option<&'static str>,
+    args: Value,
+    targets: Targets,
+    mode: Mode,
+    interactive: bool,
+    grants: Vec<Grant>,
+}
+
+impl AnyCall {
+    fn roll(dice: &mut Dice) -> Self {
+        let command: String = (0..1 + dice.roll(10)).map(|_| PIECES[dice.roll(PIECES.len())]).collect();
+        let tool = if dice.roll(3) > 0 { "run_shell_command" } else { TOOLS[dice.roll(TOOLS.len())] };
+        let server = [None, None, Some("web"), Some("evil")][if tool.starts_with("run") { 0 } else { dice.roll(4) }];
+        let args = match dice.roll(8) {
+            0 => json!(null),
+            1 => json!({ "command": ["x", 1] }),
+            2 => json!([command]),
+            3 => json!({ "command": "ls", "file_path": command, "deep": { "x": [null, 1.5e300, "\0"] } }),
+            _ => json!({ "command": command }),
+        };
+        let paths = ["/w/a", "/etc/x", "/w/.git/config", "/"].iter().take(dice.roll(4)).map(|it| {
+            let path = AbsPath::new(it).unwrap();
+            let access = if dice.roll(2) == 0 { Access::Read } else { Access::Write };
+            TargetPath { in_roots: it.starts_with("/w"), real: path.clone(), path, access, line: None }
+        });
+        let paths = paths.collect();
+        let command = (dice.roll(6) > 0 && tool.starts_with("run")).then_some(command);
+        let grants = [
+            Grant::Edits,
+            Grant::Tool { tool: tool.to_owned() },
+            Grant::Commands { prefixes: vec!["ls".to_owned(), String::new()] },
+        ];
+        Self {
+            tool,
+            server,
+            args,
+            targets: Targets { paths, command, ..Targets::default() },
+            mode: [Mode::Default, Mode::AutoEdit, Mode::Yolo, Mode::Plan][dice.roll(4)],
+            interactive: dice.roll(3) > 0,
+            grants: grants.into_iter().filter(|_| dice.roll(4) == 0).collect(),
+        }
+    }
+
+    fn decide(&self, rules: &Rules) -> Decision {
+        let kind = if self.tool == "write_file" { ToolKind::Edit } else { ToolKind::Execute };
+        let annotations = json!({"readOnlyHint": true});
+        let roots = [AbsPath::new("/w").unwrap()];
+        let query = Query {
+            mode: self.mode,
+            interactive: self.interactive,
+            grants: &self.grants,
+            roots: &roots,
+            server: self.server,
+            annotations: Some(&annotations),
+            ..query(self.tool, kind, &self.args, &self.targets)
+        };
+        let got = decide(rules, &query);
+        assert!(self.interactive || got.decision != Decision::Ask, "nobody can be asked");
+        assert!(got.grant.is_none() || got.decision == Decision::Ask);
+        assert!(!got.rule.is_empty());
+        got.decision
+    }
+}
+
+/// Whatever rules there are: one more that denies, even one that cannot be read, allows nothing that was not allowed,
+/// and turns no denial into anything else.
+#[test]
+fn one_more_deny_never_allows_more() {
+    let (mut dice, mut changed) = (Dice(0x2545_f491_4f6c_dd1d), 0);
+    for _ in 0..600 {
+        let mut before = Rules::shipped();
+        for _ in 0..dice.roll(5) {
+            let decision = ["allow", "allow", "ask_user", "deny"][dice.roll(4)];
+            let text = any_rule(&mut dice, decision);
+            before = before.with(any_rules(&mut dice, &text));
+        }
+        let deny = any_rule(&mut dice, "deny");
+        let after = before.clone().with(any_rules(&mut dice, &deny));
+        for _ in 0..12 {
+            let call = AnyCall::roll(&mut dice);
+            let (was, is) = (call.decide(&before), call.decide(&after));
+            assert!(was == Decision::Allow || is != Decision::Allow, "{:?} {:?}\n{deny}", call.args, call.mode);
+            assert!(was != Decision::Deny || is == Decision::Deny, "{:?} {:?}\n{deny}", call.args, call.mode);
+            changed += usize::from(was != is);
+        }
+    }
+    assert!(changed > 100, "{changed}");
+}
+
+/// Any bytes as a policy file, any text as a command: an answer, and never a panic.
+#[test]
+fn loading_and_reading_never_panic() {
+    const WORDS: &[&str] = &[
+        "[[rule]]\n",
+        "toolName",
+        "=",
+        "'x'",
+        "[",
+        "]",
+        "decision",
+        "'deny'",
+        "\n",
+        "priority",
+        "1",
+        "match",
+        "{",
+        "}",
+        "\"",
+        "\0",
+        "é",
+        "#",
+    ];
+    let mut dice = Dice(7);
+    for _ in 0..3000 {
+        let text: String = (0..dice.roll(14)).map(|_| WORDS[dice.roll(WORDS.len())]).collect();
+        let rules = Rules::shipped().with(any_rules(&mut dice, &text));
+        _ = AnyCall::roll(&mut dice).decide(&rules);
+    }
+    let shipped = Rules::shipped();
+    for _ in 0..1500 {
+        let bytes: Vec<u8> = (0..dice.roll(60))
+            .map(|_| [b'<', b'$', b'(', b'\'', b'"', b'\\', b'\n', 0xc3, 0xa9, b'E'][dice.roll(10)])
+            .collect();
+        let text = String::from_utf8_lossy(&bytes);
+        _ = shell(&shipped, Mode::Yolo, true, &text, &[]);
+        _ = shell(&shipped, Mode::Yolo, true, &format!("cat <<E\n{text}"), &[]);
     }
 }

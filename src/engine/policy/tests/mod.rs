@@ -1,7 +1,10 @@
 //! Tests of policy, as data: one table after another through one check.
 
 mod commands;
+mod destroy;
 mod fuzz;
+mod origins;
+mod shell;
 mod tools;
 
 use serde_json::{Value, json};
@@ -28,7 +31,16 @@ fn shell(rules: &Rules, mode: Mode, interactive: bool, command: &str, grants: &[
     let args = json!({ "command": command });
     let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
     let kind = ToolKind::Execute;
-    decide(rules, &Query { tool: "run_shell_command", kind, args: &args, targets: &targets, mode, interactive, grants })
+    let roots = [AbsPath::new("/w").unwrap()];
+    let tool = "run_shell_command";
+    decide(rules, &Query { mode, interactive, grants, roots: &roots, ..query(tool, kind, &args, &targets) })
+}
+
+/// A call of a built-in tool in the default mode.
+fn query<'a>(tool: &'a str, kind: ToolKind, args: &'a Value, targets: &'a Targets) -> Query<'a> {
+    let (mode, interactive) = (Mode::Default, true);
+    let (server, annotations, subagent) = (None, None, None);
+    Query { tool, kind, args, targets, mode, interactive, grants: &[], roots: &[], server, annotations, subagent }
 }
 
 fn word(it: Decision) -> &'static str {

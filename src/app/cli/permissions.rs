@@ -1,0 +1,99 @@
+//! `castor permissions`: what was allowed for ever, and taking it back.
+
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand};
+
+use crate::{
+    app::cli::args::EXIT_INPUT,
+    world::{
+        secrets::Env,
+        workspace::{castor_home, saved},
+    },
+};
+
+/// Lists what was saved, or takes it back.
+#[derive(Args, Clone, Debug)]
+pub struct PermissionsArgs {
+    #[command(subcommand)]
+    pub verb: Option<PermissionsVerb>,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum PermissionsVerb {
+    /// Takes one back, by its number in the list, or all
+    Revoke {
+        /// A number, or `all`
+        which: String,
+    },
+}
+
+/// Returns the exit code.
+pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
+    let Some(home) = castor_home(env) else {
+        writeln!(out, "There is no home folder: set HOME or CASTOR_HOME.")?;
+        return Ok(EXIT_INPUT);
+    };
+    let Some(PermissionsVerb::Revoke { which }) = &args.verb else {
+        return match saved::list(&home) {
+            Err(why) => writeln!(out, "{why}").map(|()| 1),
+            Ok(list) if list.is_empty() => writeln!(out, "Nothing is allowed for ever.").map(|()| 0),
+            Ok(list) => {
+                for (n, it) in list.iter().enumerate() {
+                    writeln!(out, "{}. {it}", n + 1)?;
+                }
+                writeln!(out, "\n`castor permissions revoke NUMBER` takes one back.").map(|()| 0)
+            }
+        };
+    };
+    let at = match which.as_str() {
+        "all" => Some(None),
+        number => number.parse::<usize>().ok().and_then(|it| it.checked_sub(1)).map(Some),
+    };
+    let gone = at.map_or(Ok(0), |it| saved::revoke(&home, it))?;
+    match gone {
+        0 if which != "all" => {
+            writeln!(out, "There is no permission {which}; `castor permissions` lists them.").map(|()| EXIT_INPUT)
+        }
+        n => writeln!(out, "{n} taken back.").map(|()| 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{PermissionsArgs, run};
+    use crate::{
+        base::{log::Lasting, path::AbsPath},
+        world::{secrets::Env, workspace::saved},
+    };
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: PermissionsArgs,
+    }
+
+    #[test]
+    fn lists_and_revokes() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = AbsPath::new(temp.path()).unwrap();
+        let text = home.to_string();
+        let env = Env::from_pairs([("CASTOR_HOME", text.as_str())]);
+        let say = |line: &[&str]| {
+            let args = Line::try_parse_from([&["permissions"], line].concat()).unwrap_or_else(|it| panic!("{it}")).args;
+            let mut out = Vec::new();
+            let code = run(&args, &env, &mut out).unwrap();
+            (String::from_utf8(out).unwrap(), code)
+        };
+        assert_eq!(say(&[]), ("Nothing is allowed for ever.\n".to_owned(), 0));
+        let tool = "mcp_web_get".to_owned();
+        let one = Lasting { tool, server: Some("web".to_owned()), prefixes: vec![], args_pattern: None, modes: vec![] };
+        saved::add(&home, &one).unwrap();
+        assert!(say(&[]).0.starts_with("1. the tool `web/mcp_web_get`\n"));
+        assert_eq!(say(&["revoke", "2"]).1, 42);
+        assert_eq!(say(&["revoke", "1"]), ("1 taken back.\n".to_owned(), 0));
+        assert_eq!(say(&["revoke", "all"]), ("0 taken back.\n".to_owned(), 0));
+    }
+}

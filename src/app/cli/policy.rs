@@ -1,0 +1,263 @@
+//! `castor policy`: what the rules say of a call, and which rules there are.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::{
+    app::{
+        cli::args::{ApprovalMode, EXIT_INPUT},
+        policies,
+    },
+    base::{
+        log::{Decision, Mode},
+        path::AbsPath,
+        tool::{Access, TargetPath, Targets, ToolKind},
+    },
+    engine::policy::{self, Query, Rules},
+    world::{
+        disk,
+        process::Groups,
+        secrets::Env,
+        tools,
+        workspace::{Reader, trust},
+    },
+};
+
+const SHELL: &str = "run_shell_command";
+const EXIT_CODES: &str = "Exit codes:\n  0 allowed   1 asked about   2 denied   42 bad input";
+
+/// Asks the rules.
+#[derive(Args, Clone, Debug)]
+pub struct PolicyArgs {
+    #[command(subcommand)]
+    pub verb: PolicyVerb,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum PolicyVerb {
+    /// Says whether a shell command, or a tool's call, would run, and by which rule
+    #[command(after_help = EXIT_CODES)]
+    Check {
+        /// The command; or a tool's name, followed by its arguments as JSON
+        what: String,
+        /// The arguments of a tool, such as '{"file_path": "a"}'
+        args: Option<String>,
+        /// The mode of the session
+        #[arg(long, value_name = "MODE", value_enum, default_value = "default", hide_possible_values = true)]
+        mode: ApprovalMode,
+        /// The folder of the session [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// As if nobody could be asked
+        #[arg(long)]
+        headless: bool,
+    },
+    /// Prints every rule, in the order in which they are asked
+    List {
+        /// The folder of the session [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+    },
+}
+
+/// Returns the exit code.
+pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+    let dir = match &args.verb {
+        PolicyVerb::Check { cwd, .. } | PolicyVerb::List { cwd } => cwd,
+    };
+    let cwd = dir.as_ref().map_or_else(|| here.clone(), |it| here.join(it));
+    let (trust, _) = trust::trust(env, &cwd, Reader::disk());
+    let policies::Found { rules, warnings, .. } = policies::rules(env, &cwd, trust.is_trusted());
+    let code = match &args.verb {
+        PolicyVerb::List { .. } => list(&rules, out)?,
+        PolicyVerb::Check { what, args, mode, headless, .. } => {
+            let mode = Mode::parse(mode.mode_id()).unwrap_or_default();
+            check(&rules, &cwd, (what, args.as_deref()), (mode, !headless), out)?
+        }
+    };
+    if !trust.is_trusted() {
+        writeln!(out, "\n{cwd} is not trusted: its own policies were not read.")?;
+    }
+    if !warnings.is_empty() {
+        writeln!(out, "\nWarnings:")?;
+    }
+    for it in &warnings {
+        writeln!(out, "  {it}")?;
+    }
+    Ok(code)
+}
+
+fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
+    for rule in rules.iter() {
+        let priority = rule.effective();
+        let modes: Vec<&str> = rule.modes.iter().map(|it| it.as_str()).collect();
+        let modes = if modes.is_empty() { String::new() } else { format!("  in {}", modes.join(", ")) };
+        let who = match rule.interactive {
+            None => "",
+            Some(true) => "  when somebody can be asked",
+            Some(false) => "  when nobody can be asked",
+        };
+        let name = rule.name(&rule.tools.join(", "));
+        writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))?;
+    }
+    Ok(0)
+}
+
+fn check(
+    rules: &Rules,
+    cwd: &AbsPath,
+    (what, args): (&str, Option<&str>),
+    (mode, interactive): (Mode, bool),
+    out: &mut dyn Write,
+) -> io::Result<u8> {
+    let args = match args.map(serde_json::from_str::<Value>) {
+        None => None,
+        Some(Ok(it)) if it.is_object() => Some(it),
+        Some(_) => {
+            writeln!(out, "The arguments of {what} are not a JSON object.")?;
+            return Ok(EXIT_INPUT);
+        }
+    };
+    let tool = if args.is_some() { what } else { SHELL };
+    let args = args.unwrap_or_else(|| serde_json::json!({ "command": what }));
+    let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
+    let kind = kind_of(tool);
+    let targets = targets(&args, kind, cwd, &roots);
+    let (grants, server, annotations, subagent) = (&[][..], None, None, None);
+    let query = Query {
+        tool,
+        kind,
+        args: &args,
+        targets: &targets,
+        mode,
+        interactive,
+        grants,
+        roots: &roots,
+        server,
+        annotations,
+        subagent,
+    };
+    let said = policy::explain(rules, &query);
+    writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
+    if let Some(it) = &said.verdict.deny_message {
+        writeln!(out, "       the model is told: {it}")?;
+    }
+    for part in &said.parts {
+        let text = part.text.replace('\n', "\n         ");
+        writeln!(out, "  {:5}  {text}\n         {}", word(part.decision), part.rule)?;
+    }
+    Ok(match said.verdict.decision {
+        Decision::Allow => 0,
+        Decision::Ask => 1,
+        Decision::Deny => 2,
+    })
+}
+
+fn kind_of(tool: &str) -> ToolKind {
+    let specs = tools::builtins(Groups::default()).into_iter().map(|it| it.spec());
+    specs.into_iter().find(|it| it.name == tool).map_or(ToolKind::Other, |it| it.kind)
+}
+
+/// What the call would touch, as far as its arguments say.
+fn targets(args: &Value, kind: ToolKind, cwd: &AbsPath, roots: &[AbsPath]) -> Targets {
+    let names = ["file_path", "dir_path", "path"];
+    let said = names.iter().filter_map(|it| args.get(it).and_then(Value::as_str));
+    let access = if kind == ToolKind::Edit { Access::Write } else { Access::Read };
+    let paths = said.map(|it| {
+        let path = cwd.join(it);
+        let real = disk::real_path(&path).unwrap_or_else(|_| path.clone());
+        let in_roots = roots.iter().any(|it| real.is_within(it));
+        TargetPath { path, real, access, line: None, in_roots }
+    });
+    let command = args.get("command").and_then(Value::as_str).filter(|_| kind == ToolKind::Execute);
+    Targets { title: String::new(), paths: paths.collect(), command: command.map(str::to_owned) }
+}
+
+fn word(it: Decision) -> &'static str {
+    match it {
+        Decision::Allow => "allow",
+        Decision::Ask => "ask",
+        Decision::Deny => "deny",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{PolicyArgs, run};
+    use crate::{
+        base::path::AbsPath,
+        world::{disk, secrets::Env},
+    };
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: PolicyArgs,
+    }
+
+    fn castor_policy(line: &[&str], env: &Env, cwd: &AbsPath) -> (String, u8) {
+        let args = Line::try_parse_from([&["policy"], line].concat()).unwrap_or_else(|it| panic!("{it}")).args;
+        let mut out = Vec::new();
+        let code = run(&args, env, cwd, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), code)
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn explains_by_file_and_line() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let rule = |decision: &str, prefix: &str| {
+            format!(
+                "[[rule]]\ntoolName='run_shell_command'\ndecision='{decision}'\npriority=9\ncommandPrefix='{prefix}'\n"
+            )
+        };
+        write("h/.castor/policies/a.toml", &format!("# mine\n{}", rule("deny", "curl")));
+        write("h/.gemini/policies/b.toml", "[[rule]]\ntoolName='x'\ndecision='deny'\npriority=1\nargsPattern='('");
+        write("h/.castor/settings.json", r#"{"tools": {"exclude": ["web_fetch"]}}"#);
+        write("w/.castor/policies/c.toml", &rule("allow", "make"));
+        let (home, ws) = (root.join("h").to_string(), root.join("w"));
+        let env = |trust| Env::from_pairs([("HOME", home.as_str()), ("CASTOR_TRUST_WORKSPACE", trust)]);
+        let check = |line: &[&str]| castor_policy(&[&["check"], line].concat(), &env("true"), &ws);
+
+        let (text, code) = check(&["ls && curl x"]);
+        assert!(
+            text.starts_with(&format!("deny  {home}/.castor/policies/a.toml:2: run_shell_command curl\n")),
+            "{text}"
+        );
+        assert!(
+            text.contains("  allow  ls\n         known-safe command\n") && text.contains("  deny   curl x\n"),
+            "{text}"
+        );
+        assert!(text.contains("b.toml:1: the rule is left out"), "{text}");
+        assert_eq!(code, 2);
+        assert_eq!(check(&["make"]).1, 0);
+        assert_eq!(castor_policy(&["check", "make"], &env("false"), &ws).1, 1);
+        assert_eq!(check(&["npm test", "--headless"]).1, 2);
+        assert_eq!(check(&["rm -rf src", "--mode", "yolo"]).1, 1);
+        assert_eq!(check(&["rm -rf target", "--mode", "yolo"]).1, 0);
+        assert_eq!(check(&["write_file", r#"{"file_path": "a"}"#, "--mode", "auto_edit"]).1, 0);
+        assert_eq!(check(&["write_file", r#"{"file_path": "../a"}"#, "--mode", "auto_edit"]).1, 1);
+        assert_eq!(check(&["web_fetch", "{}"]).1, 2);
+        assert_eq!(check(&["web_fetch", "[]"]).1, 42);
+        assert_eq!(check(&["ls ("]).1, 1);
+
+        let (text, code) = castor_policy(&["list", "--cwd", "../w"], &env("true"), &ws);
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));
+        assert!(at("4.400  deny   settings: tools.exclude: web_fetch") < at("4.009  deny"), "{text}");
+        assert!(at("4.009  deny") < at("3.009  allow") && at("3.009  allow") < at("1.998  allow"), "{text}");
+        assert_eq!(code, 0);
+    }
+}

@@ -1,0 +1,68 @@
+//! What settings say about tools and MCP servers, with who said it: a repository may take away, but not allow.
+
+use serde_json::Value;
+
+use super::{
+    Sources, keys,
+    resolve::{self, Fate, Origin},
+};
+use crate::{engine::policy::Lists, world::workspace::settings::Scope};
+
+/// The lists that become rules.
+pub fn lists(sources: Sources<'_>) -> Lists {
+    let core = Named::of("tools.core", sources);
+    let mcp_allowed = Named::of("mcp.allowed", sources);
+    Lists {
+        exclude: Named::of("tools.exclude", sources).all,
+        allowed: Named::of("tools.allowed", sources).all,
+        core_allows: core.by_user,
+        core: core.given.then_some(core.all),
+        confirm: Named::of("tools.confirmationRequired", sources).all,
+        mcp_excluded: Named::of("mcp.excluded", sources).all,
+        mcp_allowed: if mcp_allowed.by_user { mcp_allowed.all } else { Vec::new() },
+        mcp_trusted: trusted_servers(sources),
+    }
+}
+
+/// Whether an answer may hold for ever.
+pub fn may_save(sources: Sources<'_>) -> bool {
+    let get =
+        |path: &str| keys::find(path).and_then(|it| resolve::resolve(it, sources).value) == Some(Value::Bool(true));
+    get("security.enablePermanentToolApproval") && !get("security.disableAlwaysAllow")
+}
+
+struct Named {
+    all: Vec<String>,
+    given: bool,
+    /// Somebody else than the workspace has a part in it.
+    by_user: bool,
+}
+
+impl Named {
+    fn of(path: &str, sources: Sources<'_>) -> Self {
+        let Some(key) = keys::find(path) else { return Self { all: Vec::new(), given: false, by_user: false } };
+        let found = resolve::resolve(key, sources);
+        let texts = found.value.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let all: Vec<String> = texts.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect();
+        let by_user = found.candidates.iter().any(|it| {
+            let counts = matches!(it.fate, Fate::Wins | Fate::Contributes);
+            counts && !matches!(it.origin, Origin::File(Scope::Workspace, _) | Origin::Default)
+        });
+        Self { all, given: found.value.is_some(), by_user }
+    }
+}
+
+/// Servers with `trust: true` whose entry is not the workspace's: of one name the last file's entry is taken whole.
+fn trusted_servers(sources: Sources<'_>) -> Vec<String> {
+    let mut res: Vec<String> = Vec::new();
+    for layer in &sources.layers.layers {
+        let servers = resolve::at(&layer.value, "mcpServers").and_then(Value::as_object);
+        for (name, entry) in servers.into_iter().flatten() {
+            res.retain(|it| it != name);
+            if layer.scope != Scope::Workspace && entry.get("trust") == Some(&Value::Bool(true)) {
+                res.push(name.clone());
+            }
+        }
+    }
+    res
+}

@@ -1,0 +1,292 @@
+//! The destructive class: what cannot be taken back is asked about in every mode, unless a rule of the user names it.
+
+mod checks;
+mod table;
+
+use table::{BUILD, CODE, DESTRUCTIVE, Row, When};
+
+use super::{
+    Query,
+    danger::git_words,
+    rules::{Matcher, Rule, Tier},
+    shell::{Command, Script, Word, WordKind, base_name},
+};
+use crate::base::{log::Decision, path::AbsPath};
+
+/// Where the words of a script point to.
+pub(super) struct Place<'a> {
+    roots: &'a [AbsPath],
+    /// Relative paths stay below the roots: nothing in the script goes elsewhere first.
+    steady: bool,
+}
+
+/// The words that make a command destructive, such as `git push --force`. A rule that has them all knows of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Signs(Vec<String>);
+
+impl<'a> Place<'a> {
+    pub fn of(query: &Query<'a>, script: &Script) -> Self {
+        let roots = query.roots;
+        let inside = query.targets.paths.iter().all(|it| it.in_roots);
+        Self { roots, steady: inside && script.commands.iter().all(|it| stays(it, roots)) }
+    }
+
+    /// Whether the word names something in a build folder. Symlinks on the way are the world's matter.
+    fn is_build(&self, word: &Word) -> bool {
+        let text = word.text.as_str();
+        let rest = match text.strip_prefix('/') {
+            None => self.steady.then_some(text),
+            Some(_) => self.roots.iter().find_map(|it| below(text, it)),
+        };
+        let Some(rest) = rest.filter(|it| word.kind != WordKind::Expanded && !it.starts_with('~')) else {
+            return false;
+        };
+        let hidden_pattern = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
+        let mut parts = rest.split('/');
+        !parts.clone().any(|it| it == ".." || hidden_pattern(it)) && parts.any(|it| BUILD.contains(&it))
+    }
+
+    fn all_build<'w>(&self, mut words: impl Iterator<Item = &'w Word>) -> bool {
+        let first = words.next();
+        first.is_some_and(|it| self.is_build(it)) && words.all(|it| self.is_build(it))
+    }
+
+    fn is_outside(&self, word: &Word) -> bool {
+        let text = word.text.as_str();
+        match word.kind {
+            WordKind::Expanded => true,
+            _ if text.starts_with('~') || text.split('/').any(|it| it == "..") => true,
+            _ if text.starts_with('/') => {
+                !self.roots.iter().any(|it| text == it.to_string() || below(text, it).is_some())
+            }
+            _ => !self.steady,
+        }
+    }
+}
+
+fn below<'t>(text: &'t str, root: &AbsPath) -> Option<&'t str> {
+    text.strip_prefix(&root.to_string())?.strip_prefix('/')
+}
+
+/// Whether relative words mean the same behind this command as before it.
+fn stays(command: &Command, roots: &[AbsPath]) -> bool {
+    let [name, args @ ..] = command.words.as_slice() else { return true };
+    match name.literal().map(base_name) {
+        Some("cd" | "pushd") => match args {
+            [to] => to.literal().is_some_and(|it| {
+                let inside =
+                    it.starts_with('/') && roots.iter().any(|root| it == root.to_string() || below(it, root).is_some());
+                (inside || !it.starts_with(['/', '-', '~'])) && !it.split('/').any(|it| it == "..")
+            }),
+            _ => false,
+        },
+        Some("popd") => false,
+        Some("env" | "sudo") => {
+            !args.iter().any(|it| ["-C", "-D", "--chdir"].iter().any(|opt| it.text.starts_with(opt)))
+        }
+        _ => true,
+    }
+}
+
+/// What makes the command destructive, if it is. What it hides counts by the words that can be seen, and as
+/// destructive when none can.
+pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
+    if command.opaque {
+        return hidden(&command.text, command);
+    }
+    let program = base_name(command.name()?).to_ascii_lowercase();
+    if program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
+        return Some(Signs(vec![program]));
+    }
+    if command.code.is_some() {
+        return code(command, &program);
+    }
+    if let Some(it) = git_alias(&program, command.args()) {
+        return Some(it);
+    }
+    let args = command.args();
+    if args.iter().any(|it| it.literal().is_some_and(|it| it.starts_with("--dry-run") && it != "--dry-run=none")) {
+        return None;
+    }
+    let starts = sub_commands(&program, args);
+    DESTRUCTIVE.iter().filter(|it| it.program == program).find_map(|row| match row.sub {
+        [] => row.signs(args, args, place),
+        _ => starts.iter().find_map(|it| row.signs(it, it.get(row.sub.len()..).unwrap_or_default(), place)),
+    })
+}
+
+/// Where a sub-command may begin: behind the program's options, and behind what may be the value of one.
+fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word]> {
+    if program == "git" {
+        return vec![git_words(args)];
+    }
+    let (mut res, mut valued) = (Vec::new(), false);
+    for (at, word) in args.iter().enumerate() {
+        let option = word.text.starts_with(['-', '+']);
+        if !option {
+            res.extend(args.get(at..));
+        }
+        if !option && !valued {
+            break;
+        }
+        valued = word.text.starts_with('-') && !word.text.contains('=');
+    }
+    res
+}
+
+/// `git -c alias.x='!rm' x` runs anything.
+fn git_alias(program: &str, args: &[Word]) -> Option<Signs> {
+    let globals = args.len() - git_words(args).len();
+    let sets = args.iter().take(globals).find(|it| it.text.contains("alias.") || it.text.contains('!'))?;
+    (program == "git").then(|| Signs(vec!["git".to_owned(), sets.text.clone()]))
+}
+
+impl Row {
+    /// `behind` are the words from the sub-command on, `args` those after it.
+    fn signs(&self, behind: &[Word], args: &[Word], place: &Place) -> Option<Signs> {
+        for (at, sub) in self.sub.iter().enumerate() {
+            match behind.get(at) {
+                Some(word) if word.kind == WordKind::Expanded => {
+                    return Some(Signs(vec![self.program.to_owned(), word.text.clone()]));
+                }
+                Some(word) if word.text == *sub => (),
+                _ => return None,
+            }
+        }
+        let why = self.when.decides(args, place)?;
+        let words = [self.program].into_iter().chain(self.sub.iter().copied()).chain(why);
+        Some(Signs(words.filter(|it| !it.is_empty()).map(str::to_owned).collect()))
+    }
+}
+
+impl When {
+    /// What decides beside program and sub-command; `None`: it does not destroy.
+    fn decides<'a>(&self, args: &'a [Word], place: &Place) -> Option<Vec<&'a str>> {
+        let text = |it: &'a Word| vec![it.text.as_str()];
+        let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
+        match self {
+            Self::Always => Some(Vec::new()),
+            Self::Options(short, long) => args.iter().find(|it| option_matches(it, short, long)).map(text),
+            Self::Words(list) => args.iter().find(|it| list.contains(&it.text.as_str())).map(text),
+            Self::Begins(list) => args.iter().find(|it| list.iter().any(|start| it.text.starts_with(start))).map(text),
+            Self::Unless(list) => (!args.iter().any(|it| list.contains(&it.text.as_str()))).then(Vec::new),
+            Self::Holds(holds) => holds(args).map(|it| vec![it]),
+            Self::HoldsOutside(holds) => {
+                // `find target -name x`: what follows an option is no folder.
+                let first = args.iter().position(|it| it.text.starts_with('-')).filter(|it| *it > 0);
+                let folders = args.get(..first.unwrap_or(args.len())).unwrap_or_default();
+                let fine = place.all_build(folders.iter().filter(|it| !it.text.starts_with('-')));
+                holds(args).filter(|_| !fine).map(|it| vec![it])
+            }
+            Self::OutsideBuild => {
+                let fine = place.all_build(operands());
+                // `rm x` and `rm -rf x` are two things to allow.
+                let options = args.iter().filter(|it| it.text.starts_with('-') && it.text.len() > 1);
+                (!fine).then(|| options.map(|it| it.text.as_str()).collect())
+            }
+            Self::OntoOutside => {
+                let target = args.iter().find(|it| it.text.starts_with("-t") || it.text.starts_with("--target"));
+                let last = operands().next_back();
+                let outside = target.is_some() || last.is_some_and(|it| place.is_outside(it));
+                outside.then(|| last.map(text).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// `-rf` has `r` and `f`; `--for` is `--force`.
+fn option_matches(word: &Word, short: &str, long: &[&str]) -> bool {
+    match word.text.strip_prefix('-') {
+        Some(rest) if rest.starts_with('-') => {
+            let name = word.text.split('=').next().unwrap_or_default();
+            name.len() > 3 && long.iter().any(|it| it.starts_with(name))
+        }
+        Some(rest) => rest.contains(|it| short.contains(it)),
+        None => false,
+    }
+}
+
+/// Code in another language: what it deletes with, and the commands that it names.
+fn code(command: &Command, program: &str) -> Option<Signs> {
+    let code = command.code.as_deref()?;
+    let called = CODE.iter().find(|it| code.contains(**it)).map(|it| (*it).to_owned());
+    let named = || rows_in(code).map(|it| it.program.to_owned());
+    called.or_else(named).map(|it| Signs(vec![program.to_owned(), it]))
+}
+
+/// Stands for words that nobody sees; no rule has it in it.
+const UNSEEN: &str = "what it runs is only known when it runs";
+
+/// What hides behind a command whose words do not tell: judged by its text.
+fn hidden(text: &str, command: &Command) -> Option<Signs> {
+    if let Some(row) = rows_in(text) {
+        return Some(Signs(vec![row.program.to_owned()]));
+    }
+    // A shell without a script reads its input; `$X` is anything.
+    let blind = command.name().is_none_or(|it| super::shell::is_shell(base_name(it)));
+    (blind || text.contains(['$', '`'])).then(|| Signs(vec![UNSEEN.to_owned()]))
+}
+
+/// The first row of which all words stand in the text, in whatever order and quoting.
+fn rows_in(text: &str) -> Option<&'static Row> {
+    let joined = text.replace("\\\n", "");
+    let clean: String = joined.chars().filter(|it| !matches!(it, '\'' | '"' | '\\')).collect();
+    let mut words: Vec<&str> =
+        clean.split(|it: char| !(it.is_alphanumeric() || "_-.:+".contains(it))).filter(|it| !it.is_empty()).collect();
+    words.sort_unstable();
+    let has = |word: &str| words.binary_search(&word).is_ok();
+    let optional = |row: &Row| match &row.when {
+        When::Options(short, long) => words
+            .iter()
+            .any(|it| option_matches(&Word { text: (*it).to_owned(), kind: WordKind::Literal }, short, long)),
+        When::Words(list) => list.iter().any(|it| has(it)),
+        When::Begins(list) => list.iter().any(|start| words.iter().any(|it| it.starts_with(start))),
+        When::Unless(list) => !list.iter().any(|it| has(it)),
+        When::Holds(_) | When::HoldsOutside(_) if matches!(row.program, "find" | "gfind" | "tee" | "cp") => {
+            has("-delete") || text.contains("/dev/")
+        }
+        _ => true,
+    };
+    DESTRUCTIVE.iter().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row))
+}
+
+/// Whether a text that cannot be read may have something destructive in it: by its words, or because the shell makes
+/// words of it that nobody sees.
+pub(super) fn may_hide_in(text: &str) -> bool {
+    rows_in(text).is_some() || text.contains(['$', '`', '*', '?', '[', '{'])
+}
+
+/// Where output must not go.
+pub(super) fn is_device(text: &str) -> bool {
+    let plain = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+    text.starts_with("/dev/")
+        && !plain.contains(&text)
+        && !text.starts_with("/dev/fd/")
+        && !text.starts_with("/dev/shm/")
+}
+
+impl Signs {
+    /// Whether the rule allows just this: the user's own, and with each of these words in it. `git push` does not
+    /// speak of `git push --force`.
+    pub fn named_by(&self, rule: &Rule) -> bool {
+        let has_all = |has: &dyn Fn(&str) -> bool| self.0.iter().all(|it| has(it));
+        rule.decision == Decision::Allow
+            && rule.tier >= Tier::User
+            && match &rule.matcher {
+                Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::Broken => false,
+                Matcher::Prefixes(list) => list.iter().any(|prefix| {
+                    has_all(&|sign| prefix.iter().any(|it| base_name(it).eq_ignore_ascii_case(sign) || it == sign))
+                }),
+                Matcher::Args(it) | Matcher::Command(it) => {
+                    let written = it.as_str().replace('\\', "");
+                    has_all(&|sign| written.contains(sign))
+                }
+            }
+    }
+}
+
+impl std::fmt::Display for Signs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join(" "))
+    }
+}

@@ -1,0 +1,79 @@
+//! What the table of destructive commands cannot say by words and options alone. Each returns what decides.
+
+use crate::engine::policy::{
+    destroy::option_matches,
+    shell::{Word, WordKind},
+};
+
+pub(super) fn find(args: &[Word]) -> Option<&str> {
+    args.iter().map(|it| it.text.as_str()).find(|it| *it == "-delete")
+}
+
+/// Writing to a device, not to a file.
+pub(super) fn device(args: &[Word]) -> Option<&str> {
+    args.iter().map(|it| it.text.as_str()).find(|it| super::is_device(it))
+}
+
+/// `git checkout` throws changes away when it names paths. `git checkout x` may be a branch or a file: what has the
+/// ending of a file is taken for one.
+pub(super) fn checkout(args: &[Word]) -> Option<&str> {
+    let forced = args.iter().find(|it| option_matches(it, "f", &["--force", "--ours", "--theirs"]));
+    if let Some(it) = forced {
+        return Some(&it.text);
+    }
+    if let Some(at) = args.iter().position(|it| it.text == "--") {
+        return (at + 1 < args.len()).then_some("--");
+    }
+    if args.iter().any(|it| option_matches(it, "bB", &["--orphan"])) {
+        return None;
+    }
+    let operands: Vec<&Word> = args.iter().filter(|it| !it.text.starts_with('-')).collect();
+    match operands.as_slice() {
+        [only] => is_path(only).then_some(only.text.as_str()),
+        [] => None,
+        [_, path, ..] => Some(&path.text),
+    }
+}
+
+fn is_path(word: &Word) -> bool {
+    let text = word.text.as_str();
+    let ending = text.rsplit_once('.').map_or("", |it| it.1);
+    text == "."
+        || ["./", ":/"].iter().any(|it| text.starts_with(it))
+        || word.kind == WordKind::Pattern
+        || (2..=5).contains(&ending.len()) && ending.bytes().all(|it| it.is_ascii_alphabetic())
+}
+
+/// Only taking files out of the index loses nothing.
+pub(super) fn restore(args: &[Word]) -> Option<&str> {
+    let has = |short, long: &'static [&'static str]| args.iter().any(|it| option_matches(it, short, long));
+    let harmless = has("S", &["--staged"]) && !has("W", &["--worktree"]);
+    (!harmless && !args.is_empty()).then_some("")
+}
+
+pub(super) fn clean(args: &[Word]) -> Option<&str> {
+    let dry = args.iter().any(|it| option_matches(it, "n", &["--dry-run"]));
+    let force = args.iter().find(|it| option_matches(it, "f", &["--force"]));
+    force.filter(|_| !dry).map(|it| it.text.as_str())
+}
+
+/// Every process, or the first one.
+pub(super) fn kill(args: &[Word]) -> Option<&str> {
+    let signal = usize::from(args.first().is_some_and(|it| it.text.starts_with('-')));
+    let pids = args.get(signal..).unwrap_or_default();
+    pids.iter().map(|it| it.text.as_str()).find(|it| matches!(*it, "1" | "-1"))
+}
+
+pub(super) fn compose(args: &[Word]) -> Option<&str> {
+    let down = args.iter().any(|it| it.text == "down" || it.text == "rm");
+    let volumes = args.iter().find(|it| option_matches(it, "v", &["--volumes"]));
+    volumes.filter(|_| down).map(|it| it.text.as_str())
+}
+
+pub(super) fn sql(args: &[Word]) -> Option<&str> {
+    const WORDS: &[&str] = &["drop", "truncate", "delete"];
+    args.iter().find_map(|it| {
+        let words = it.text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+        words.into_iter().find(|it| WORDS.iter().any(|word| word.eq_ignore_ascii_case(it)))
+    })
+}

@@ -1,0 +1,223 @@
+//! Where rules come from: tiers, settings, MCP servers, files that are wrong.
+
+use super::{super::Lists, *};
+use crate::{
+    base::tool::ToolSpec,
+    engine::policy::{hidden, names::Named},
+};
+
+fn load(text: &str, tier: Tier) -> (Rules, Vec<String>) {
+    let (rules, warnings) = Rules::load(text, tier, "f.toml");
+    (Rules::shipped().with(rules), warnings)
+}
+
+/// A call of `server/tool`, or of a built-in tool.
+fn ask(rules: &Rules, mode: Mode, interactive: bool, tool: &str) -> Decision {
+    let (server, tool) = tool.split_once('/').map_or((None, tool), |(server, tool)| (Some(server), tool));
+    let (args, targets) = (json!({}), Targets::default());
+    let annotations = json!({"readOnlyHint": true});
+    let (annotations, subagent) = (Some(&annotations), Some("helper"));
+    let query = query(tool, ToolKind::Other, &args, &targets);
+    decide(rules, &Query { mode, interactive, server, annotations, subagent, ..query }).decision
+}
+
+#[test]
+fn names_of_mcp_tools() {
+    let one = |decision: &str, what: &str| {
+        let text = format!("[[rule]]\ndecision='{decision}'\npriority=5\n{what}");
+        let (rules, warnings) = load(&text, Tier::User);
+        assert_eq!(warnings, Vec::<String>::new(), "{what}");
+        rules
+    };
+    let named = |decision: &str, what: &str, tool: &str| {
+        let (server, name) = tool.split_once('/').map_or((None, tool), |(server, tool)| (Some(server), tool));
+        let rules = one(decision, what);
+        rules.iter().next().unwrap().names_tool(Named { tool: name, server })
+    };
+    for (what, tool, allows, denies) in [
+        ("toolName='mcp_*'", "web/mcp_web_get", true, true),
+        ("toolName='mcp_*'", "mcp_web_get", false, true),
+        ("toolName='mcp_web_*'", "web/mcp_web_get", true, true),
+        ("toolName='mcp_web_*'", "evil/mcp_web_get", false, true),
+        ("toolName='mcp_web_*'", "web_b/mcp_web_b_get", false, true),
+        ("toolName='mcp_web_b_*'", "web_b/mcp_web_b_get", true, true),
+        ("toolName='mcp_web_get'", "web/mcp_web_get", true, true),
+        ("toolName='mcp_web_get'", "mcp_web/mcp_web_get", false, true),
+        ("toolName='mcp_a_b_c'", "a_b/mcp_a_b_c", false, true),
+        ("toolName='get'\nmcpName='web'", "web/mcp_web_get", true, true),
+        ("toolName='mcp_web_get'\nmcpName='web'", "web/get", true, true),
+        ("toolName='get'\nmcpName='web'", "evil/get", false, false),
+        ("toolName='get'\nmcpName='web'", "get", false, false),
+        ("toolName='*'\nmcpName='web'", "web/anything", true, true),
+        ("mcpName='web'", "web/anything", true, true),
+        ("mcpName='*'", "other/x", true, true),
+        ("mcpName='*'", "read_file", false, false),
+        ("toolName='read_file'", "evil/read_file", false, true),
+        ("toolName='read_file'", "read_file", true, true),
+        ("toolName='edit'", "replace", true, true),
+    ] {
+        assert_eq!((named("allow", what, tool), named("deny", what, tool)), (allows, denies), "{what} {tool}");
+    }
+}
+
+#[test]
+fn conditions() {
+    for (what, want) in [
+        ("toolAnnotations={readOnlyHint=true}", Decision::Allow),
+        ("toolAnnotations={readOnlyHint=false}", Decision::Ask),
+        ("toolAnnotations={readOnlyHint=true, other=1}", Decision::Ask),
+        ("subagent='helper'", Decision::Allow),
+        ("subagent='other'", Decision::Ask),
+        ("interactive=true", Decision::Allow),
+        ("interactive=false", Decision::Ask),
+        ("modes=['default', 'autoEdit']", Decision::Allow),
+        ("modes=['yolo']", Decision::Ask),
+    ] {
+        let (rules, _) = load(&format!("[[rule]]\nmcpName='s'\ndecision='allow'\npriority=5\n{what}"), Tier::User);
+        assert_eq!(ask(&rules, Mode::Default, true, "s/x"), want, "{what}");
+    }
+    let (rules, _) = load("[[rule]]\ntoolName='spy'\ndecision='deny'\npriority=5", Tier::User);
+    let (args, targets) = (json!({"agent_name": "spy"}), Targets::default());
+    let call = query("invoke_agent", ToolKind::Other, &args, &targets);
+    assert_eq!(decide(&rules, &call).decision, Decision::Deny);
+}
+
+#[test]
+fn settings_as_rules() {
+    let list = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<String>>();
+    let lists = Lists {
+        exclude: list(&["web_fetch", "run_shell_command(git push)"]),
+        allowed: list(&["write_file", "shell(git commit)", "run_shell_command(cargo)", "glob(x)"]),
+        confirm: list(&["read_file", "write_file"]),
+        mcp_excluded: list(&["bad"]),
+        mcp_allowed: list(&["ok"]),
+        mcp_trusted: list(&["mine", "bad"]),
+        ..Lists::default()
+    };
+    let rules = Rules::shipped().with(Rules::of_settings(&lists));
+    for (tool, want) in [
+        ("web_fetch", Decision::Deny),
+        ("read_file", Decision::Ask),
+        ("write_file", Decision::Ask),
+        ("glob", Decision::Allow),
+        ("bad/x", Decision::Deny),
+        ("mine/x", Decision::Allow),
+        ("ok/x", Decision::Allow),
+        ("other/x", Decision::Ask),
+    ] {
+        assert_eq!(ask(&rules, Mode::Default, true, tool), want, "{tool}");
+    }
+    check(
+        &rules,
+        &[],
+        "
+        default  git commit -m x => allow
+        default!  git commit -m x => allow
+        default  git commit -m x && make => deny
+        default  cargo build => allow
+        yolo  git push => deny
+        yolo  make => deny
+        default  git commit -m x; git push => deny",
+    );
+    let plain = Lists { allowed: list(&["shell", "shell(git)"]), ..Lists::default() };
+    check(&Rules::shipped().with(Rules::of_settings(&plain)), &[], "default  make => allow");
+}
+
+#[test]
+fn core_tools_of_the_user_and_of_the_workspace() {
+    let core = Some(vec!["read_file".to_owned(), "run_shell_command(git)".to_owned()]);
+    let users = Lists { core: core.clone(), core_allows: true, ..Lists::default() };
+    let rules = Rules::shipped().with(Rules::of_settings(&users));
+    check(&rules, &[], "default!  git commit => allow\ndefault  make => deny\nyolo  git push -f => ask");
+    assert_eq!(ask(&rules, Mode::Default, true, "read_file"), Decision::Allow);
+    assert_eq!(ask(&rules, Mode::Default, true, "glob"), Decision::Deny);
+    let workspaces = Lists { core, core_allows: false, ..Lists::default() };
+    let rules = Rules::shipped().with(Rules::of_settings(&workspaces));
+    check(&rules, &[], "default  git commit => ask\ndefault!  git commit => deny");
+    assert_eq!(ask(&rules, Mode::Default, true, "glob"), Decision::Deny);
+    assert_eq!(ask(&rules, Mode::Default, true, "read_file"), Decision::Allow);
+    assert_eq!(ask(&rules, Mode::Default, true, "s/x"), Decision::Ask);
+}
+
+#[test]
+fn a_workspace_stays_below_the_user() {
+    let text = |decision: &str| rule(decision, "commandPrefix='make'");
+    let (user, _) = Rules::load(&text("ask_user"), Tier::User, "u");
+    let (workspace, _) = Rules::load(&text("allow").replace("100", "999"), Tier::Workspace, "w");
+    check(&Rules::shipped().with(workspace.clone()), &[], "default  make => allow\ndefault  rm x => ask");
+    check(&Rules::shipped().with(workspace.clone()).with(user), &[], "default  make => ask\nyolo  make => ask");
+    let (admin, _) = Rules::load(&text("deny"), Tier::Admin, "a");
+    let (user, _) = Rules::load(&text("allow").replace("100", "999"), Tier::User, "u");
+    check(&Rules::shipped().with(user).with(workspace).with(admin), &[], "yolo  make => deny");
+}
+
+#[test]
+fn rules_are_held_to_their_examples() {
+    let shell = |decision: &str, what: &str| rule(decision, what);
+    for (text, ok) in [
+        (shell("allow", "commandPrefix='git log'\nmatch=['git log -p', 'run_shell_command git log']\nnot_match=['git logout']"), true),
+        (shell("allow", "commandPrefix='git log'\nmatch=['ls; git log']"), true),
+        (shell("allow", "commandPrefix='git log'\nmatch=['git push']"), false),
+        (shell("allow", "commandRegex='git (log|show)'\nnot_match=['git shower']"), false),
+        (shell("deny", "commandPrefix='rm'\nmatch=['/bin/rm x', 'sudo rm x']\nnot_match=['rmdir']"), true),
+        (shell("deny", "commandPrefix='rm'\nnot_match=['rm x']"), false),
+        ("[[rule]]\ntoolName='write_file'\ndecision='deny'\npriority=1\nargsPattern='secret'\nmatch=['write_file {\"a\":\"secret\"}']\nnot_match=['write_file {\"a\":\"x\"}', 'read_file']".to_owned(), true),
+        ("[[rule]]\nmcpName='s'\ntoolName='get'\ndecision='allow'\npriority=1\nmatch=['mcp_s_get', 'get']\nnot_match=['mcp_s_put']".to_owned(), true),
+    ] {
+        let (_, warnings) = load(&text, Tier::User);
+        assert_eq!(warnings.is_empty(), ok, "{text}: {warnings:?}");
+    }
+}
+
+/// A rule that would have restricted something and cannot be read leaves a question in its place.
+#[test]
+fn broken_rules_fail_closed() {
+    let text = "\n\n[[rule]]\ntoolName='run_shell_command'\ndecision='deny'\npriority=500\ncommandRegex='('\n
+        [[rule]]\ntoolName='run_shell_command'\ndecision='deny'\npriority=100\ncommandPrefix='curl'
+        [[rule]]\ntoolName='read_file'\ndecision='allow'\npriority=100\nargsPattern='('";
+    let (rules, warnings) = load(text, Tier::User);
+    assert!(warnings[0].starts_with("f.toml:3: ") && warnings[0].ends_with("is asked about"), "{warnings:?}");
+    assert!(warnings[1].starts_with("f.toml:14: "), "{warnings:?}");
+    check(
+        &rules,
+        &[],
+        "yolo  make => ask\ndefault  ls => ask\nyolo!  make => deny\nyolo  curl x => deny\nyolo  ls ( => deny",
+    );
+    assert_eq!(ask(&rules, Mode::Default, true, "read_file"), Decision::Allow);
+    // What names no tool that can be read may have meant any; so may a whole file.
+    for text in ["[[rule]]\ndecision='deny'\npriority=1", "[[rule]]\ntoolName=5\ndecision='dney'", "[[rule"] {
+        let (rules, warnings) = load(text, Tier::User);
+        assert_eq!(warnings.len(), 1, "{text}");
+        assert_eq!(ask(&rules, Mode::Yolo, true, "read_file"), Decision::Ask, "{text}");
+    }
+}
+
+#[test]
+fn what_is_always_denied_is_hidden() {
+    let spec = |name: &str| ToolSpec {
+        name: name.to_owned().into(),
+        title: "".into(),
+        description: "".into(),
+        kind: ToolKind::Other,
+        parameters: Value::Null,
+    };
+    for (text, want) in [
+        ("toolName='t'\ndecision='deny'\npriority=5", true),
+        ("toolName='*'\ndecision='deny'\npriority=5", true),
+        ("toolName='t'\ndecision='deny'\npriority=5\nargsPattern='x'", false),
+        ("toolName='t'\ndecision='deny'\npriority=5\nmodes=['plan']", false),
+        ("toolName='t'\ndecision='deny'\npriority=5\ninteractive=false", false),
+        ("toolName='t'\ndecision='deny'\npriority=5\ninteractive=true", true),
+        (
+            "toolName='t'\ndecision='deny'\npriority=5\n[[rule]]\ntoolName='t'\ndecision='allow'\npriority=6\nmodes=['yolo']",
+            false,
+        ),
+        ("toolName='u'\ndecision='deny'\npriority=5", false),
+    ] {
+        let (rules, _) = load(&format!("[[rule]]\n{text}"), Tier::User);
+        assert_eq!(hidden(&rules, &spec("t"), None, true), want, "{text}");
+    }
+    let shipped = rules("");
+    let kept = ["run_shell_command", "write_file", "read_file", "unknown"];
+    assert!(kept.iter().all(|it| !hidden(&shipped, &spec(it), None, false)));
+}

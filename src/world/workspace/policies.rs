@@ -1,0 +1,208 @@
+//! Policy files: where they lie, and which of them may count. What they say is read by the engine.
+
+use std::io;
+
+use crate::{
+    base::path::AbsPath,
+    world::{
+        disk,
+        secrets::Env,
+        workspace::{Reader, Warning, castor_home, gemini_home},
+    },
+};
+
+/// Larger files are no policies.
+const MAX_BYTES: usize = 1 << 20;
+/// More files in one folder are not read: loading must not take long.
+const MAX_FILES: usize = 100;
+
+/// Who wrote a policy file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Author {
+    Workspace,
+    User,
+    /// The machine's administrator.
+    System,
+}
+
+/// A file with rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFile {
+    pub author: Author,
+    pub file: AbsPath,
+    /// `None`: it is there, but cannot be read. It may have denied something.
+    pub text: Option<String>,
+}
+
+type ListFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<String>> + 'a;
+type FirmFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
+
+/// How this looks at folders, beside [`Reader`].
+#[derive(Clone, Copy)]
+pub struct Folders<'a> {
+    /// The names in a folder.
+    pub list: &'a ListFn<'a>,
+    /// Whether nobody but root can change a file or a folder.
+    pub firm: &'a FirmFn<'a>,
+}
+
+impl Folders<'static> {
+    pub fn disk() -> Self {
+        Self {
+            list: &|it| disk::read_dir(it).map(|it| it.into_iter().map(|it| it.name).collect()),
+            firm: &disk::only_root_writes,
+        }
+    }
+}
+
+/// Reads every policy file. `workspace` is `None` when it is not trusted, or is the user's home.
+pub fn read(
+    env: &Env,
+    workspace: Option<&AbsPath>,
+    reader: Reader<'_>,
+    folders: Folders<'_>,
+) -> (Vec<PolicyFile>, Vec<Warning>) {
+    let (mut files, mut warnings) = (Vec::new(), Vec::new());
+    for (author, folder) in places(env, workspace) {
+        let names = match (folders.list)(&folder) {
+            Ok(it) => it,
+            Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
+            Err(it) => {
+                warnings.push(warn(&folder, format!("cannot be read: {it}; everything is asked about")));
+                files.push(PolicyFile { author, file: folder, text: None });
+                continue;
+            }
+        };
+        if author == Author::System && !(folders.firm)(&folder) {
+            warnings.push(warn(&folder, "is skipped: others than root can write to it".to_owned()));
+            continue;
+        }
+        let mut names: Vec<String> = names.into_iter().filter(|it| it.ends_with(".toml")).collect();
+        names.sort();
+        if names.len() > MAX_FILES {
+            warnings.push(warn(&folder, format!("has more than {MAX_FILES} files; everything is asked about")));
+            files.push(PolicyFile { author, file: folder.clone(), text: None });
+            names.truncate(MAX_FILES);
+        }
+        for name in names {
+            let file = folder.join(&name);
+            if author == Author::System && !(folders.firm)(&file) {
+                warnings.push(warn(&file, "is skipped: others than root can write to it".to_owned()));
+                continue;
+            }
+            let text = read_file(&file, reader).map_err(|it| warnings.push(it)).ok();
+            files.push(PolicyFile { author, file, text });
+        }
+    }
+    (files, warnings)
+}
+
+fn warn(file: &AbsPath, message: String) -> Warning {
+    Warning { origin: file.to_string(), at: None, key: None, message }
+}
+
+fn read_file(file: &AbsPath, reader: Reader<'_>) -> Result<String, Warning> {
+    let closed = "what it may have denied is asked about";
+    let bytes = (reader.read)(file).map_err(|it| warn(file, format!("cannot be read: {it}; {closed}")))?;
+    if bytes.len() > MAX_BYTES {
+        return Err(warn(file, format!("is over {} MiB: {closed}", MAX_BYTES >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| warn(file, format!("is not UTF-8: {closed}")))
+}
+
+/// Folders in order: of one author Gemini CLI's, then castor's.
+fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Author, AbsPath)> {
+    let mut res = Vec::new();
+    let system = ["/etc/gemini-cli/policies", "/etc/castor/policies"];
+    res.extend(system.into_iter().filter_map(AbsPath::new).map(|it| (Author::System, it)));
+    let homes = [gemini_home(env), castor_home(env)];
+    res.extend(homes.into_iter().flatten().map(|it| (Author::User, it.join("policies"))));
+    for name in [".gemini", ".castor"] {
+        let folder = workspace.map(|it| it.join(name).join("policies"));
+        // CASTOR_HOME may point into the workspace: a folder counts once, as the user's.
+        let fresh = folder.filter(|folder| res.iter().all(|(_, it)| it != folder));
+        res.extend(fresh.map(|it| (Author::Workspace, it)));
+    }
+    res
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, io};
+
+    use super::{Author, Folders, read};
+    use crate::{
+        base::path::AbsPath,
+        world::{secrets::Env, workspace::Reader},
+    };
+
+    /// `author file` of what was read, and the warnings. A text `denied` cannot be read; `loose` paths are writable.
+    fn look(files: &[(&str, &str)], loose: &[&str], workspace: Option<&str>) -> (Vec<String>, Vec<String>) {
+        let files: BTreeMap<String, &str> = files.iter().map(|(name, text)| ((*name).to_owned(), *text)).collect();
+        let reader = Reader {
+            read: &|it| match files.get(&it.to_string()).copied() {
+                Some("denied") | None => Err(io::ErrorKind::PermissionDenied.into()),
+                Some(text) => Ok(text.as_bytes().to_vec()),
+            },
+            real_path: &|it| Ok(it.clone()),
+        };
+        let list = |folder: &AbsPath| {
+            let below = files.keys().filter_map(|it| it.strip_prefix(&format!("{folder}/")));
+            let names: Vec<String> = below.map(str::to_owned).collect();
+            if names.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(names) }
+        };
+        let folders = Folders { list: &list, firm: &|it| !loose.contains(&it.to_string().as_str()) };
+        let env = Env::from_pairs([("HOME", "/h")]);
+        let workspace = workspace.and_then(AbsPath::new);
+        let (read, warnings) = read(&env, workspace.as_ref(), reader, folders);
+        let shown = |it: &super::PolicyFile| {
+            format!("{:?} {}{}", it.author, it.file, if it.text.is_some() { "" } else { " unread" })
+        };
+        (read.iter().map(shown).collect(), warnings.iter().map(|it| it.to_string()).collect())
+    }
+
+    const FILES: &[(&str, &str)] = &[
+        ("/etc/castor/policies/a.toml", ""),
+        ("/etc/gemini-cli/policies/b.toml", ""),
+        ("/h/.castor/policies/z.toml", ""),
+        ("/h/.castor/policies/auto-saved.toml", ""),
+        ("/h/.castor/policies/notes.md", ""),
+        ("/h/.gemini/policies/u.toml", ""),
+        ("/w/.castor/policies/w.toml", ""),
+    ];
+
+    #[test]
+    fn reads_folders_in_order() {
+        let (files, warnings) = look(FILES, &[], Some("/w"));
+        assert_eq!(
+            files,
+            [
+                "System /etc/gemini-cli/policies/b.toml",
+                "System /etc/castor/policies/a.toml",
+                "User /h/.gemini/policies/u.toml",
+                "User /h/.castor/policies/auto-saved.toml",
+                "User /h/.castor/policies/z.toml",
+                "Workspace /w/.castor/policies/w.toml",
+            ]
+        );
+        assert!(warnings.is_empty());
+        let (files, _) = look(FILES, &[], None);
+        assert!(files.iter().all(|it| !it.contains("/w")), "{files:?}");
+    }
+
+    #[test]
+    fn the_systems_files_must_be_roots() {
+        let (files, warnings) =
+            look(FILES, &["/etc/castor/policies", "/etc/gemini-cli/policies/b.toml", "/h/.castor/policies"], None);
+        assert!(files.iter().all(|it| it.starts_with("User")), "{files:?}");
+        assert_eq!(warnings.len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let (files, warnings) = look(&[("/h/.castor/policies/x.toml", "denied")], &[], None);
+        assert_eq!(files, ["User /h/.castor/policies/x.toml unread"]);
+        assert!(warnings[0].contains("is asked about"), "{warnings:?}");
+        assert_eq!(super::Author::Workspace.min(Author::User), Author::Workspace);
+    }
+}

@@ -1,0 +1,67 @@
+//! Standing yeses on a real disk.
+
+#![allow(clippy::disallowed_methods)]
+
+use super::{add, file, list, revoke};
+use crate::base::{
+    log::{Lasting, Mode},
+    path::AbsPath,
+};
+
+fn lasting(prefix: &str) -> Lasting {
+    let modes = vec![Mode::Default, Mode::Yolo];
+    let (tool, prefixes) = ("run_shell_command".to_owned(), vec![prefix.to_owned()]);
+    Lasting { tool, server: None, prefixes, args_pattern: None, modes }
+}
+
+#[test]
+fn saves_lists_and_takes_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let home = AbsPath::new(temp.path().join("new")).unwrap();
+    assert_eq!(list(&home), Ok(vec![]));
+    for it in ["git status", "cargo", "git status"] {
+        assert_eq!(add(&home, &lasting(it)).unwrap(), None);
+    }
+    let edit = Lasting {
+        tool: "replace".to_owned(),
+        server: None,
+        prefixes: Vec::new(),
+        args_pattern: Some("\\x00\"file_path\":\"a\"\\x00".to_owned()),
+        modes: Vec::new(),
+    };
+    add(&home, &edit).unwrap();
+    let all = ["commands `git status`", "commands `cargo`", "the tool `replace` with \"file_path\":\"a\""];
+    assert_eq!(list(&home).unwrap(), all);
+    assert_eq!(revoke(&home, Some(9)).unwrap(), 0);
+    assert_eq!(revoke(&home, Some(0)).unwrap(), 1);
+    assert_eq!(list(&home).unwrap(), all[1..]);
+    assert_eq!(revoke(&home, None).unwrap(), 2);
+}
+
+#[test]
+fn a_corrupted_file_is_kept_aside() {
+    let temp = tempfile::tempdir().unwrap();
+    let home = AbsPath::new(temp.path()).unwrap();
+    std::fs::create_dir(temp.path().join("policies")).unwrap();
+    for bad in ["[[rule", "rule = 5", "rule = [1]"] {
+        std::fs::write(file(&home), bad).unwrap();
+        assert!(list(&home).is_err());
+        let warning = add(&home, &lasting("ls")).unwrap().unwrap().to_string();
+        assert!(warning.contains("auto-saved.toml.bak"), "{warning}");
+        assert_eq!(std::fs::read_to_string(temp.path().join("policies/auto-saved.toml.bak")).unwrap(), bad);
+        assert_eq!(list(&home).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn many_writers_lose_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let home = AbsPath::new(temp.path()).unwrap();
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let home = &home;
+            scope.spawn(move || add(home, &lasting(&format!("tool{n}"))).unwrap());
+        }
+    });
+    assert_eq!(list(&home).unwrap().len(), 8);
+}
