@@ -1,6 +1,11 @@
 //! `castor run` from outside: what only the real process shows.
 
-use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, process::Command};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    process::{Command, Stdio},
+};
 
 #[test]
 fn a_folder_that_the_protocol_cannot_name_is_told() {
@@ -13,4 +18,16 @@ fn a_folder_that_the_protocol_cannot_name_is_told() {
     assert_eq!(ended.status.code(), Some(42));
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(said.contains("not UTF-8"), "{said}");
+}
+
+/// What a flag names must be there: that is configuration, and has its own exit code.
+#[test]
+fn a_script_that_is_not_there_is_bad_configuration() {
+    let home = tempfile::tempdir().unwrap();
+    let mut castor = Command::new(env!("CARGO_BIN_EXE_castor"));
+    castor.args(["run", "hi", "--fake-responses", "no-such-file"]).current_dir(home.path());
+    let output = castor.env("HOME", home.path()).stdin(Stdio::null()).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(52), "{error}");
+    assert!(error.contains("--fake-responses"), "{error}");
 }
