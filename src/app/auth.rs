@@ -5,7 +5,7 @@ use serde_json::{json, value::RawValue};
 use crate::{
     app::{
         access::AccessKind,
-        dispatch::{Reply, done},
+        reply::{Reply, done},
         sessions,
         state::State,
     },

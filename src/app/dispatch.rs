@@ -5,16 +5,13 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use jsonrpsee::types::ErrorObjectOwned;
-use serde::Serialize;
-use serde_json::{
-    Value,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::{
-        auth, listing, questions, requests,
+        auth, listing, questions,
+        reply::{Reply, answer},
+        requests,
         state::{Asked, Asker, State},
         terminals,
     },
@@ -32,8 +29,6 @@ use crate::{
     },
 };
 
-/// What a request is answered with: now, later (by who completes its ticket), or an error.
-pub type Reply = Result<Option<Box<RawValue>>, ErrorObjectOwned>;
 pub type Handler = fn(&mut State, Ticket, Option<&RawValue>) -> Reply;
 
 /// Every method that a client may call.
@@ -109,21 +104,6 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
     if !afterwards.is_empty() {
         state.say_lines(|lines| lines.extend_from_slice(&afterwards));
     }
-}
-
-/// The one answer to a request; a second one is dropped here.
-pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome: Result<&T, ErrorObjectOwned>) {
-    state.world.traces.end(ticket);
-    let Some((id, _)) = state.requests.complete(ticket) else { return };
-    state.say_lines(|lines| match outcome {
-        Ok(result) => write::result(lines, &id, result),
-        Err(error) => write::error(lines, &id, &error),
-    });
-}
-
-/// A result for now.
-pub fn done<T: Serialize>(result: &T) -> Reply {
-    to_raw_value(result).map(Some).map_err(|it| error::internal(&it.to_string()))
 }
 
 fn response(state: &mut State, id: &RequestId, outcome: Result<Box<RawValue>, RpcError>) {

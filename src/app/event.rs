@@ -4,8 +4,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
-    app::listing::Wish,
-    base::ids::{EffectId, SessionId},
+    base::{
+        ids::{EffectId, SessionId},
+        path::AbsPath,
+    },
     engine::step::Input,
     wire::jsonrpc::{message::RpcError, queue::Ticket},
     world::{
@@ -76,4 +78,11 @@ pub struct EditorRequest {
     pub method: &'static str,
     pub params: Value,
     pub reply: oneshot::Sender<Result<Value, RpcError>>,
+}
+
+/// What the client wants listed.
+pub struct Wish {
+    pub cwd: Option<AbsPath>,
+    /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
+    pub after: Option<(u64, SessionId)>,
 }

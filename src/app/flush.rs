@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     app::{
-        dispatch, questions, sessions,
+        questions,
+        reply::{self, auth_required},
+        sessions,
         state::{Asked, Live, Said, State},
         terminals::{self, How},
     },
@@ -15,7 +17,7 @@ use crate::{
     },
     engine::step::{Act, Effect},
     wire::{
-        acp::{initialize, session, terminals::CREATE, updates},
+        acp::{session, terminals::CREATE, updates},
         jsonrpc::{error, queue::Ticket, write},
     },
 };
@@ -147,13 +149,6 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
     }
 }
 
-/// -32000 with what can be done about it.
-pub fn auth_required(why: &str) -> jsonrpsee::types::ErrorObjectOwned {
-    let base = error::auth_required(Some(why));
-    let data = serde_json::json!({ "authMethods": initialize::auth_methods() });
-    jsonrpsee::types::ErrorObjectOwned::owned(base.code(), base.message(), Some(data))
-}
-
 /// Nobody waits for these any more: the client may take the question off the screen.
 fn withdraw(state: &mut State, is_it: impl Fn(&Asked) -> bool, lines: &mut Vec<u8>) {
     let ids: Vec<i64> = state.asked.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
@@ -181,6 +176,6 @@ pub fn ask_editor(state: &mut State, request: crate::app::event::EditorRequest) 
 pub fn answer_all(state: &mut State) {
     let open: Vec<Ticket> = state.requests.iter().map(|(ticket, _)| ticket).collect();
     for ticket in open {
-        dispatch::answer::<()>(state, ticket, Err(error::internal("castor is shutting down")));
+        reply::answer::<()>(state, ticket, Err(error::internal("castor is shutting down")));
     }
 }

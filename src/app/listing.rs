@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 
 use crate::{
     app::{
-        dispatch::{self, Reply},
-        event::{Event, Listing},
+        event::{Event, Listing, Wish},
+        reply::{self, Reply},
         state::State,
     },
-    base::{ids::SessionId, path::AbsPath},
+    base::ids::SessionId,
     wire::{
         acp::session,
         jsonrpc::{error, queue::Ticket},
@@ -20,13 +20,6 @@ use crate::{
 
 /// Sessions of one page.
 const PAGE: usize = 100;
-
-/// What the client wants listed.
-pub struct Wish {
-    cwd: Option<AbsPath>,
-    /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
-    after: Option<(u64, SessionId)>,
-}
 
 /// Answers later, by [`answer`].
 pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
@@ -67,7 +60,7 @@ pub fn answer(state: &mut State, listing: Listing) {
         .into_iter()
         .map(|it| session::Listed { session: it.id, cwd: it.cwd, title: it.title, updated_ms: it.updated_ms })
         .collect();
-    dispatch::answer(state, ticket, Ok(&session::list_response(&listed, next)));
+    reply::answer(state, ticket, Ok(&session::list_response(&listed, next)));
 }
 
 impl Wish {

@@ -17,6 +17,7 @@ mod models;
 mod options;
 mod policies;
 mod questions;
+mod reply;
 mod requests;
 pub mod serve;
 mod sessions;

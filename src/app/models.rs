@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::{
     app::{
         access::{self, AccessKind, Given, ModelAccess},
-        flush,
         options::{DEMO, Options},
+        reply::auth_required,
         settings::Settings,
     },
     base::path::AbsPath,
@@ -58,10 +58,9 @@ impl Models {
         if model == DEMO {
             return recorded(options, Arc::new(Demo));
         }
-        let access =
-            access::model_access(env, settings, &self.given).map_err(|it| flush::auth_required(&it.to_string()))?;
+        let access = access::model_access(env, settings, &self.given).map_err(|it| auth_required(&it.to_string()))?;
         if access.kind == AccessKind::None {
-            return Err(flush::auth_required(access.kind.missing()));
+            return Err(auth_required(access.kind.missing()));
         }
         if let Some((_, known)) = self.real.as_ref().filter(|(it, _)| it.is_same(&access)) {
             return Ok(known.clone());

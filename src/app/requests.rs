@@ -6,8 +6,9 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
-        dispatch::{Reply, done},
-        events, sessions,
+        events,
+        reply::{Reply, done, store_error},
+        sessions,
         state::{Asker, Live, Said, State},
     },
     base::{
@@ -187,17 +188,5 @@ fn known(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
     match state.sessions.contains_key(id) {
         true => Ok(()),
         false => Err(error::session_not_found(id.as_str())),
-    }
-}
-
-/// What the store could not do, for the client.
-pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
-    match it {
-        StoreError::NotFound { .. } => error::session_not_found(id.as_str()),
-        StoreError::Locked { holder, .. } => {
-            let data = json!({ "kind": "locked", "sessionId": id, "holder": holder });
-            ErrorObjectOwned::owned(-32600, format!("Invalid request: {it}"), Some(data))
-        }
-        other => error::internal(&other.to_string()),
     }
 }

@@ -8,11 +8,10 @@ use crate::{
     app::{
         access::{self, AccessKind, Given},
         desk::{Desk, Screens},
-        flush,
         mcp::{self, Wish},
         options::Options,
         policies,
-        requests::store_error,
+        reply::{auth_required, store_error},
         settings::{Flag, McpSettings, Settings, Sources},
         state::{Live, State},
     },
@@ -167,10 +166,10 @@ pub fn check_access(state: &State, given: &Given) -> Result<(), ErrorObjectOwned
     let (_, settings) = look(&state.options, &state.env, &cwd);
     let wanted = given.method.unwrap_or(AccessKind::ApiKey);
     let access = access::model_access(&state.env, &settings, given);
-    let access = access.map_err(|it| flush::auth_required(&it.to_string()))?;
+    let access = access.map_err(|it| auth_required(&it.to_string()))?;
     match access.kind == wanted || state.options.needs_no_access() {
         true => Ok(()),
-        false => Err(flush::auth_required(wanted.missing())),
+        false => Err(auth_required(wanted.missing())),
     }
 }
 
