@@ -40,8 +40,7 @@ fn try_serve(options: Options, env: Env) -> std::io::Result<()> {
     let (answers_tx, answers) = mpsc::channel(ANSWER_QUEUE);
     let stdout = stdio::write_stdout(stdio::take_stdout()?, control_tx.clone())?;
     stdio::read_stdin(stdin_tx)?;
-    let home = workspace::castor_home(&env)
-        .ok_or_else(|| std::io::Error::other("neither CASTOR_HOME nor HOME is an absolute path"))?;
+    let home = workspace::castor_home(&env).ok_or_else(|| std::io::Error::other(workspace::NO_HOME))?;
     let world = World::new(Store::new(home), answers_tx, control_tx);
     let mut state = State::new(options, env, world);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -73,7 +73,7 @@ impl Streams<'static> {
 /// Returns the exit code.
 pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> u8 {
     let Some(home) = workspace::castor_home(env) else {
-        _ = writeln!(streams.err, "castor: neither CASTOR_HOME nor HOME is set to an absolute path");
+        _ = writeln!(streams.err, "castor: {}", workspace::NO_HOME);
         return EXIT_AUTH;
     };
     let done = match args.verb {

@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
 
 fn sessions(verb: &SessionsVerb, cwd: &AbsPath) -> ExitCode {
     let Some(home) = workspace::castor_home(&Env::from_process()) else {
-        eprintln!("castor: neither CASTOR_HOME nor HOME is set");
+        eprintln!("castor: {}", workspace::NO_HOME);
         return ExitCode::from(EXIT_INPUT);
     };
     let (store, mut stdout) = (Store::new(home), std::io::stdout());

@@ -8,7 +8,7 @@ use crate::{
     app::cli::args::EXIT_INPUT,
     world::{
         secrets::Env,
-        workspace::{castor_home, saved},
+        workspace::{NO_HOME, castor_home, saved},
     },
 };
 
@@ -31,7 +31,7 @@ pub enum PermissionsVerb {
 /// Returns the exit code.
 pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
     let Some(home) = castor_home(env) else {
-        writeln!(out, "There is no home folder: set HOME or CASTOR_HOME.")?;
+        writeln!(out, "castor: {NO_HOME}")?;
         return Ok(EXIT_INPUT);
     };
     let Some(PermissionsVerb::Revoke { which }) = &args.verb else {
