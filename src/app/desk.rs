@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    app::mcp::McpTool,
+    app::mcp::servers::McpTool,
     base::{ids::SessionId, path::AbsPath},
     world::{models::Generator, tools::ToolSettings},
 };

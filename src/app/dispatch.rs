@@ -13,7 +13,6 @@ use crate::{
         reply::{Reply, answer},
         requests,
         state::{Asked, Asker, State},
-        terminals,
     },
     base::ids::PromptId,
     engine::step::Input,
@@ -120,7 +119,9 @@ fn response(state: &mut State, id: &RequestId, outcome: Result<Box<RawValue>, Rp
         Some(Asked::Terminal { session, effect, reply }) => {
             let outcome = outcome.map(|it| read(&it));
             if let Ok(result) = &outcome {
-                terminals::created(state, &session, effect, result);
+                let is_wanted = state.world.is_running(&session, effect);
+                let requests = state.terminals.created(&session, effect, is_wanted, result);
+                state.tell(requests);
             }
             _ = reply.send(outcome);
         }

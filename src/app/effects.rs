@@ -18,7 +18,7 @@ use crate::{
         client::{EditorFs, EditorTerminal, Hands},
         desk::{Desk, Screens},
         event::Event,
-        mcp::{McpTool, Servers},
+        mcp::servers::{McpTool, Servers},
         traces::Traces,
     },
     base::{

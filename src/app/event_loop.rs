@@ -15,7 +15,7 @@ use crate::{
         state::{State, Timers, unix_ms},
         stdio::Stdout,
         sweep,
-        terminals::{self, How},
+        terminals::How,
     },
     base::ids::SessionId,
     engine::step::Input,
@@ -104,7 +104,8 @@ fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
             state.world.ended(&session, &input);
             state.step(&session, input);
             if let Some(effect) = ran {
-                terminals::give_back(state, &session, effect, How::Release);
+                let requests = state.terminals.give_back(&session, effect, How::Release);
+                state.tell(requests);
             }
         }
         Event::Mcp { server, news } => mcp::heard(state, server, news),

@@ -4,11 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     app::{
-        questions,
-        reply::{self, auth_required},
-        sessions,
+        errors::auth_required,
+        questions, reply, sessions,
         state::{Asked, Live, Said, State},
-        terminals::{self, How},
+        terminals::How,
     },
     base::{
         event::Outcome,
@@ -112,7 +111,8 @@ fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Eff
                 |it: &Asked| matches!(it, Asked::Hand { session, effect: of, .. } if session == id && *of == effect);
             withdraw(state, is_it, lines);
             // Said in the next round: after the end of the call, which may show the terminal.
-            terminals::give_back(state, id, effect, How::Kill);
+            let requests = state.terminals.give_back(id, effect, How::Kill);
+            state.tell(requests);
         }
         Effect::Wake { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
         other => start(state, id, effect_id, other),

@@ -1,210 +1,23 @@
-//! MCP servers of the process: who uses which, how they are, and what that means for the tools of each session.
+//! MCP servers and sessions: connecting them, and what happens when a server says something.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+pub mod servers;
 
-use tokio_util::sync::CancellationToken;
+use std::sync::Arc;
 
 use crate::{
     app::{
         effects::World,
+        mcp::servers::Wish,
         state::{State, unix_ms},
     },
-    base::{
-        ids::SessionId,
-        log::Grant,
-        mcp::{McpLink, McpServerConfig},
-        path::AbsPath,
-        text,
-        tool::{ToolKind, ToolSpec},
-    },
-    engine::step::{Input, Kit, Starting},
-    world::mcp::{Connection, Doors, Launch, Names, News, ServerTool},
+    base::ids::SessionId,
+    engine::step::Input,
+    world::mcp::{Doors, News},
 };
-
-/// All servers, shared by the sessions that want the same one.
-#[derive(Default)]
-pub struct Servers {
-    shared: BTreeMap<u64, Shared>,
-    by_session: BTreeMap<SessionId, Party>,
-    n_started: u64,
-}
-
-struct Shared {
-    launch: Launch,
-    stop: CancellationToken,
-    since_ms: u64,
-    stage: Stage,
-}
-
-enum Stage {
-    Starting,
-    Ready { connection: Connection, tools: Arc<[ServerTool]> },
-    Lost(String),
-}
-
-/// The servers of one session.
-struct Party {
-    uses: Vec<Use>,
-    names: Names,
-    budget_ms: u64,
-}
-
-/// A session's own view of a server.
-struct Use {
-    config: McpServerConfig,
-    server: u64,
-    /// The user was told that it is lost.
-    told: bool,
-}
-
-/// A tool of a server, under the model's name for it. Calls go by these.
-#[derive(Clone)]
-pub struct McpTool {
-    pub spec: ToolSpec,
-    pub tool: String,
-    pub connection: Connection,
-    pub timeout: Duration,
-}
-
-/// What a session wants to be connected with.
-pub struct Wish {
-    pub servers: Vec<McpServerConfig>,
-    pub cwd: AbsPath,
-    pub env: Arc<Vec<(String, String)>>,
-    pub budget_ms: u64,
-}
-
-impl Servers {
-    /// From now on a session has these servers. Returns those that must be started.
-    fn set(&mut self, session: &SessionId, wish: Wish, now_ms: u64) -> Vec<(u64, Launch, CancellationToken)> {
-        let mut fresh = Vec::new();
-        let mut uses = Vec::new();
-        for config in wish.servers {
-            let launch = launch(&config, &wish.cwd, &wish.env);
-            let alive = |it: &Shared| it.launch == launch && !matches!(it.stage, Stage::Lost(_));
-            let known = self.shared.iter().find(|(_, it)| alive(it)).map(|(id, _)| *id);
-            let server = known.unwrap_or_else(|| {
-                self.n_started += 1;
-                let stop = CancellationToken::new();
-                fresh.push((self.n_started, launch.clone(), stop.clone()));
-                self.shared.insert(self.n_started, Shared { launch, stop, since_ms: now_ms, stage: Stage::Starting });
-                self.n_started
-            });
-            uses.push(Use { config, server, told: false });
-        }
-        let names = self.by_session.remove(session).map(|it| it.names).unwrap_or_default();
-        self.by_session.insert(session.clone(), Party { uses, names, budget_ms: wish.budget_ms });
-        self.stop_unused();
-        fresh
-    }
-
-    /// The session is over: servers that nobody else uses end.
-    pub fn release(&mut self, session: &SessionId) {
-        self.by_session.remove(session);
-        self.stop_unused();
-    }
-
-    /// All at once; their processes are waited for with all others.
-    pub fn stop_all(&mut self) {
-        self.by_session.clear();
-        self.stop_unused();
-    }
-
-    fn stop_unused(&mut self) {
-        let used: BTreeSet<u64> = self.by_session.values().flat_map(|it| &it.uses).map(|it| it.server).collect();
-        self.shared.retain(|id, it| {
-            let keep = used.contains(id);
-            if !keep {
-                it.stop.cancel();
-            }
-            keep
-        });
-    }
-
-    /// Returns the sessions that the news are for.
-    fn take(&mut self, server: u64, news: News) -> Vec<SessionId> {
-        let Some(shared) = self.shared.get_mut(&server) else { return Vec::new() };
-        match news {
-            News::Ready { connection, tools } => shared.stage = Stage::Ready { connection, tools: tools.into() },
-            News::Changed(new) => {
-                if let Stage::Ready { tools, .. } = &mut shared.stage {
-                    *tools = new.into();
-                }
-            }
-            News::Lost(why) => shared.stage = Stage::Lost(why),
-        }
-        let uses = |it: &Party| it.uses.iter().any(|it| it.server == server);
-        self.by_session.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
-    }
-
-    /// What a session has now; losses are in it once.
-    fn kit(&mut self, session: &SessionId) -> (Kit, Arc<[McpTool]>) {
-        let (mut kit, mut offers) = (Kit::default(), Vec::new());
-        let Some(party) = self.by_session.get_mut(session) else { return (kit, Arc::default()) };
-        for it in &mut party.uses {
-            let name = &it.config.name;
-            match self.shared.get(&it.server) {
-                Some(Shared { stage: Stage::Starting, since_ms, .. }) => {
-                    kit.starting.push(Starting { name: name.clone(), until_ms: since_ms + party.budget_ms });
-                }
-                Some(Shared { stage: Stage::Ready { connection, tools }, .. }) => {
-                    let wanted = tools.iter().filter(|tool| it.config.wants(&tool.name));
-                    offers.extend(wanted.map(|tool| (&it.config, connection, tool)));
-                }
-                Some(Shared { stage: Stage::Lost(why), .. }) if !it.told => {
-                    it.told = true;
-                    kit.notices.push(format!("MCP server {name:?} is not available: {why}."));
-                }
-                _ => (),
-            }
-        }
-        let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
-        let names: Vec<String> = offers.iter().map(|(config, _, tool)| name(config, tool)).collect();
-        let tool =
-            |(name, (config, connection, tool)): (String, &(&McpServerConfig, &Connection, &ServerTool))| McpTool {
-                spec: spec(name, config, tool),
-                tool: tool.name.clone(),
-                connection: (*connection).clone(),
-                timeout: Duration::from_millis(config.timeout_ms),
-            };
-        let trusted = |(name, (config, ..)): (&String, &(&McpServerConfig, &Connection, &ServerTool))| {
-            config.trust.then(|| Grant::Tool { tool: name.clone() })
-        };
-        kit.granted = names.iter().zip(&offers).filter_map(trusted).collect();
-        let tools: Arc<[McpTool]> = names.into_iter().zip(&offers).map(tool).collect();
-        kit.tools = tools.iter().map(|it| it.spec.clone()).collect();
-        (kit, tools)
-    }
-}
-
-fn launch(config: &McpServerConfig, cwd: &AbsPath, env: &Arc<Vec<(String, String)>>) -> Launch {
-    // Folder and environment make no difference to a server that somebody else runs.
-    let (cwd, env) = match config.link {
-        McpLink::Stdio { .. } => (cwd.clone(), env.clone()),
-        McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| cwd.clone()), Arc::default()),
-    };
-    Launch { link: config.link.clone(), cwd, env, timeout: Duration::from_millis(config.timeout_ms) }
-}
-
-fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        // People decide by it: it must not look like more than a name.
-        title: format!("{} ({} MCP)", text::first_line(&tool.name, 100), text::first_line(&config.name, 100)).into(),
-        description: tool.description.clone().into(),
-        // What a server says of its own harmlessness is no reason to believe it.
-        kind: ToolKind::Other,
-        parameters: tool.parameters.clone(),
-    }
-}
 
 /// Connects a session with its servers, without waiting for any of them.
 pub fn connect(state: &mut State, session: &SessionId, wish: Wish) {
-    let had_some = state.world.mcp.by_session.contains_key(session);
+    let had_some = state.world.mcp.has(session);
     if wish.servers.is_empty() && !had_some {
         return;
     }

@@ -7,6 +7,7 @@ mod client;
 mod desk;
 mod dispatch;
 mod effects;
+mod errors;
 mod event;
 mod event_loop;
 mod events;

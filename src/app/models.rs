@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::{
     app::{
         access::{self, AccessKind, Given, ModelAccess},
+        errors::auth_required,
         options::{DEMO, Options},
-        reply::auth_required,
         settings::Settings,
     },
     base::path::AbsPath,

@@ -1,15 +1,12 @@
 //! The one internal question, as this client can show it; and what its answer means.
 
-use std::sync::Arc;
-
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    app::state::{Asked, State},
+    app::state::{Asked, Shape, State},
     base::{
         ids::{QuestionId, SessionId},
         log::Answer,
-        question::Form,
     },
     engine::step::{About, Confirmation, Input, Question},
     wire::{
@@ -21,16 +18,6 @@ use crate::{
         jsonrpc::{message::RpcError, write},
     },
 };
-
-/// How a question was put: its answer is read the same way.
-#[derive(Clone, Debug)]
-pub enum Shape {
-    Confirmation,
-    Form(Arc<Form>),
-    /// A form, shown as options.
-    Options(Arc<Form>),
-    Link,
-}
 
 /// A request to the client.
 struct Projection {

@@ -6,8 +6,9 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
+        errors::store_error,
         events,
-        reply::{Reply, done, store_error},
+        reply::{Reply, done},
         sessions,
         state::{Asker, Live, Said, State},
     },

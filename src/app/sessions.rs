@@ -8,10 +8,10 @@ use crate::{
     app::{
         access::{self, AccessKind, Given},
         desk::{Desk, Screens},
-        mcp::{self, Wish},
+        errors::{auth_required, store_error},
+        mcp::{self, servers::Wish},
         options::Options,
         policies,
-        reply::{auth_required, store_error},
         settings::{Flag, McpSettings, Settings, Sources},
         state::{Live, State},
     },

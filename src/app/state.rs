@@ -17,13 +17,13 @@ use crate::{
         effects::World,
         models::Models,
         options::Options,
-        questions::Shape,
         terminals::{self, Terminals},
     },
     base::{
         ids::{EffectId, QuestionId, SessionId},
         log::Entry,
         now::Now,
+        question::Form,
     },
     engine::{
         record::Record,
@@ -111,6 +111,16 @@ pub enum Asked {
     Nothing,
 }
 
+/// How a question was put: its answer is read the same way.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    Confirmation,
+    Form(Arc<Form>),
+    /// A form, shown as options.
+    Options(Arc<Form>),
+    Link,
+}
+
 /// Something to say: ready lines, or acts of a session that are logged first.
 pub enum Said {
     Lines(Vec<u8>),
@@ -176,11 +186,20 @@ impl State {
         }
     }
 
+    /// Requests to the client whose answers change nothing.
+    pub fn tell(&mut self, requests: Vec<terminals::Request>) {
+        for (method, params) in requests {
+            let id = self.asked.open(Asked::Nothing);
+            self.say_lines(|lines| _ = write::request(lines, id, method, &params));
+        }
+    }
+
     /// The session as its log has it; its prompts are answered with `why`.
     pub fn refold(&mut self, id: &SessionId, why: &str) {
         self.world.abort_session(id);
         self.outbox.said.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
-        terminals::give_all_back(self, id);
+        let requests = self.terminals.give_all_back(id);
+        self.tell(requests);
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
             self.world.traces.end(ticket);

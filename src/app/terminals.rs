@@ -5,12 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::{
-    app::state::{Asked, State},
     base::ids::{EffectId, SessionId},
-    wire::{
-        acp::terminals::{self, KILL, RELEASE},
-        jsonrpc::write,
-    },
+    wire::acp::terminals::{self, KILL, RELEASE},
 };
 
 /// Which terminals are open for which running call.
@@ -27,38 +23,38 @@ pub enum How {
     Kill,
 }
 
-/// The client created a terminal. The call that wanted it may be over by now: then nobody else would release it.
-pub fn created(state: &mut State, session: &SessionId, effect: EffectId, result: &Value) {
-    let Some(terminal) = terminals::read_created(result) else { return };
-    let open = state.terminals.open.entry((session.clone(), effect)).or_default();
-    open.push(terminal);
-    if !state.world.is_running(session, effect) {
-        give_back(state, session, effect, How::Kill);
-    }
-}
+/// Method and params of a request to the client.
+pub type Request = (&'static str, Value);
 
-/// A call is over, and so are its terminals. What the call said at its end leaves before this.
-pub fn give_back(state: &mut State, session: &SessionId, effect: EffectId, how: How) {
-    for terminal in state.terminals.open.remove(&(session.clone(), effect)).unwrap_or_default() {
-        if how == How::Kill {
-            tell(state, KILL, session, &terminal);
+impl Terminals {
+    /// The client created a terminal. The call that wanted it may be over by now: then nobody else would release it.
+    pub fn created(&mut self, session: &SessionId, effect: EffectId, is_wanted: bool, result: &Value) -> Vec<Request> {
+        let Some(terminal) = terminals::read_created(result) else { return Vec::new() };
+        self.open.entry((session.clone(), effect)).or_default().push(terminal);
+        match is_wanted {
+            true => Vec::new(),
+            false => self.give_back(session, effect, How::Kill),
         }
-        tell(state, RELEASE, session, &terminal);
     }
-}
 
-/// All calls of a session are over.
-pub fn give_all_back(state: &mut State, session: &SessionId) {
-    let effects: Vec<EffectId> =
-        state.terminals.open.keys().filter(|(it, _)| it == session).map(|(_, effect)| *effect).collect();
-    for effect in effects {
-        give_back(state, session, effect, How::Kill);
+    /// A call is over, and so are its terminals. What the call said at its end leaves before these requests.
+    pub fn give_back(&mut self, session: &SessionId, effect: EffectId, how: How) -> Vec<Request> {
+        let methods: &[&'static str] = match how {
+            How::Release => &[RELEASE],
+            How::Kill => &[KILL, RELEASE],
+        };
+        let given = self.open.remove(&(session.clone(), effect)).unwrap_or_default();
+        let requests = |terminal: String| {
+            let params = terminals::about(session, &terminal);
+            methods.iter().map(move |method| (*method, params.clone()))
+        };
+        given.into_iter().flat_map(requests).collect()
     }
-}
 
-/// A request whose answer changes nothing.
-fn tell(state: &mut State, method: &str, session: &SessionId, terminal: &str) {
-    let id = state.asked.open(Asked::Nothing);
-    let params = terminals::about(session, terminal);
-    state.say_lines(|lines| _ = write::request(lines, id, method, &params));
+    /// All calls of a session are over.
+    pub fn give_all_back(&mut self, session: &SessionId) -> Vec<Request> {
+        let effects: Vec<EffectId> =
+            self.open.keys().filter(|(it, _)| it == session).map(|(_, effect)| *effect).collect();
+        effects.into_iter().flat_map(|it| self.give_back(session, it, How::Kill)).collect()
+    }
 }
