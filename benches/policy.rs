@@ -1,9 +1,8 @@
 //! What a decision costs: medians with 200 rules of the user, printed one a line.
 
-use std::{
-    hint::black_box,
-    time::{Duration, Instant},
-};
+mod timing;
+
+use std::hint::black_box;
 
 use castor::{
     base::{
@@ -31,16 +30,8 @@ fn rules() -> Rules {
     Rules::shipped().with(rules)
 }
 
-fn median(times: usize, mut run: impl FnMut()) -> Duration {
-    let mut all: Vec<Duration> = (0..times)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed()
-        })
-        .collect();
-    all.sort();
-    all[times / 2]
+fn median(times: usize, run: impl FnMut()) -> std::time::Duration {
+    timing::percentile(&timing::times(times, run), 50)
 }
 
 fn main() {

@@ -1,6 +1,6 @@
 //! What sessions cost on the disk: listing a thousand of them, opening one, an export. Prints figures, asserts none.
 
-use std::time::{Duration, Instant};
+mod timing;
 
 use castor::{
     base::{ids::SessionId, log::Entry, path::AbsPath},
@@ -36,15 +36,8 @@ fn facts(lines: &str) -> Vec<Entry> {
     lines.lines().filter_map(|it| serde_json::from_str(it).ok()).collect()
 }
 
-fn say(what: &str, mut act: impl FnMut()) {
-    let mut times: Vec<Duration> = (0..N_ROUNDS)
-        .map(|_| {
-            let start = Instant::now();
-            act();
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    let at = |part: usize| times.get(times.len() * part / 100).copied().unwrap_or_default();
+fn say(what: &str, act: impl FnMut()) {
+    let times = timing::times(N_ROUNDS, act);
+    let at = |percent| timing::percentile(&times, percent);
     println!("{what:24} p50 {:>9.3?}  p95 {:>9.3?}  ({N_SESSIONS} sessions)", at(50), at(95));
 }

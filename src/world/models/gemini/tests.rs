@@ -357,16 +357,3 @@ fn broken_events() {
     let failure = decode(br#"{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}"#).unwrap_err();
     assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(503), "busy"));
 }
-
-/// `cargo test --release -- --ignored --nocapture decode_speed`
-#[test]
-#[ignore = "measures"]
-fn decode_speed() {
-    let event = parts(json!([{ "text": "twenty bytes of text" }]));
-    let (mut decoder, mut out) = (Decoder::default(), Vec::with_capacity(100_000));
-    let start = std::time::Instant::now();
-    for _ in 0..100_000 {
-        decoder.event(&event, &mut out).unwrap();
-    }
-    println!("{} ns per event of {} bytes", start.elapsed().as_nanos() / 100_000, event.len());
-}

@@ -420,34 +420,3 @@ async fn nobody_there_and_bad_settings() {
     broken.config.headers = vec![("a b".to_owned(), KEY.into())];
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
 }
-
-/// `cargo test --release -- --ignored --nocapture stream_speed`
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "measures"]
-async fn stream_speed() {
-    const N: usize = 100_000;
-    let server = Server::new().await;
-    for name in ["plain", "chunked"] {
-        let body: Vec<u8> = match name {
-            "plain" => [STREAM.to_owned(), event("twenty bytes of text").repeat(N), STOP.to_owned()].concat().into(),
-            _ => {
-                let piece = |it: &str| format!("{:x}\r\n{it}\r\n", it.len());
-                let head = STREAM.replace("connection: close", "transfer-encoding: chunked");
-                [head, piece(&event("twenty bytes of text")).repeat(N), piece(STOP), piece("")].concat().into()
-            }
-        };
-        let model = server.model();
-        // Tasks of the runtime both, as in the program: the test's own thread is none of its workers.
-        let start = Instant::now();
-        let asking = tokio::spawn(async move {
-            let mut got = Got::default();
-            ask(&model, &mut got).await.map(|()| got)
-        });
-        let (mut it, _) = server.accept().await;
-        let writing = tokio::spawn(async move { it.write_all(&body).await });
-        let got = asking.await.unwrap().unwrap();
-        writing.await.unwrap().unwrap();
-        let ns = start.elapsed().as_nanos() as usize / N;
-        println!("{name}: {ns} ns per event, {} sends", got.sends.len());
-    }
-}
