@@ -29,10 +29,18 @@ const IMPURE: &[&str] = &[
     "RandomState",
 ];
 const LOCKS: &[&str] = &["Mutex<", "RwLock<", "Mutex::new", "RwLock::new"];
+const SLEEPS: &[&str] = &["::sleep(", " sleep(", "sleep_until("];
 const PANICS: &[&str] =
     &[".unwrap()", ".expect(", ".expect_err(", ".unwrap_err()", "panic!", "todo!", "unimplemented!"];
 /// Start of a line in `src/`, with what may stand there all the same, and why.
 const MAY_PANIC: &[(&str, &str, &str)] = &[];
+/// Files whose tests may sleep, and why.
+const MAY_SLEEP: &[(&str, &str)] = &[
+    ("src/world/models/gemini/tests_server.rs", "a loop that is slower than a socket's real time limit"),
+    ("tests/it/mcp.rs", "waits for another process"),
+    ("tests/it/mcp_server.rs", "a server that is slow on purpose"),
+    ("tests/tidy.rs", "only says the word"),
+];
 /// Names under which people keep their own machines' folders.
 const HOMES: &[&str] = &["/home/", "/Users/", "/root/", "C:\\Users"];
 
@@ -41,10 +49,13 @@ struct Room {
     pure: bool,
 }
 
-/// One source file, without its tests.
+/// One source file.
 struct Source {
     name: String,
+    /// Without its tests, unless the whole file is one.
     text: String,
+    /// The tests at its end.
+    tests: String,
 }
 
 /// Collects what is wrong, so that one run tells all of it.
@@ -206,15 +217,31 @@ fn no_paths_of_one_machine() {
 #[test]
 fn files_say_what_they_are_and_stay_small() {
     let mut report = Report::default();
-    let all = [sources(), sources_in(&root().join("tests")), sources_in(&root().join("benches"))];
-    for source in all.into_iter().flatten() {
+    for source in ["src", "tests", "benches"].iter().flat_map(|it| sources_in(&root().join(it))) {
         let first = source.text.lines().next().unwrap_or_default();
         if !first.starts_with("//! ") && source.name != "lib.rs" {
             report.add(&source, 1, "the first line says what the file is: `//! …`");
         }
-        let n_lines = source.text.lines().count();
+        let n_lines = source.text.lines().count() + source.tests.lines().count();
         if n_lines > MAX_LINES {
             report.add(&source, n_lines, &format!("{n_lines} lines, at most {MAX_LINES}"));
+        }
+    }
+}
+
+#[test]
+fn tests_do_not_sleep() {
+    let mut report = Report::default();
+    for folder in ["src", "tests"] {
+        for Source { name, text, tests } in sources_in(&root().join(folder)) {
+            let first = text.lines().count();
+            let is_test = folder == "tests" || is_test_file(&name);
+            let name = format!("{folder}/{name}");
+            if MAY_SLEEP.iter().any(|(it, _)| *it == name) {
+                continue;
+            }
+            let all = if is_test { text + &tests } else { "\n".repeat(first) + &tests };
+            report_words(&Source { name, text: all, tests: String::new() }, SLEEPS, "a test waits for", &mut report);
         }
     }
 }
@@ -425,8 +452,12 @@ impl Source {
 /// Every file of `src` that is no test: files and folders named `tests…` or `testing` hold tests only.
 fn sources() -> Vec<Source> {
     let mut res = sources_in(&src());
-    res.retain(|it| !it.name.split('/').any(|part| part.starts_with("tests") || part == "testing.rs"));
+    res.retain(|it| !is_test_file(&it.name));
     res
+}
+
+fn is_test_file(name: &str) -> bool {
+    name.split('/').any(|part| part.starts_with("tests") || part == "testing.rs")
 }
 
 fn sources_in(folder: &Path) -> Vec<Source> {
@@ -449,8 +480,9 @@ fn sources_in(folder: &Path) -> Vec<Source> {
 fn source(path: &Path, folder: &Path) -> Source {
     let text = fs::read_to_string(path).unwrap();
     let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
-    Source { name, text }
+    let at = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    let (text, tests) = text.split_at(at);
+    Source { name, text: text.to_owned(), tests: tests.to_owned() }
 }
 
 fn src() -> PathBuf {
