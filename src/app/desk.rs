@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    app::mcp::servers::McpTool,
+    app::{fault::Fault, mcp::servers::McpTool},
     base::{ids::SessionId, path::AbsPath},
     world::{models::Generator, tools::ToolSettings},
 };
@@ -17,6 +17,13 @@ pub enum Screens {
     Drawn,
     /// In the client's terminals.
     Client { reads_lines: bool },
+}
+
+/// Which file access of its own the editor offers.
+#[derive(Clone, Copy, Debug)]
+pub struct Editor {
+    pub reads: bool,
+    pub writes: bool,
 }
 
 #[derive(Clone)]
@@ -35,8 +42,7 @@ pub struct Desk {
     pub child_env: Arc<Vec<(String, String)>>,
     /// Characters of a tool's output beyond which it goes to a file; 0: never.
     pub truncate_at: usize,
-    /// Whether the editor offers its own file access.
-    pub editor_reads: bool,
-    pub editor_writes: bool,
+    pub editor: Editor,
     pub screens: Screens,
+    pub fault: Fault,
 }

@@ -12,7 +12,7 @@ use crate::{
         auth, listing, questions,
         reply::{Reply, answer},
         requests,
-        state::{Asked, Asker, State},
+        state::{Asked, Asker, Said, State},
     },
     base::ids::PromptId,
     engine::step::Input,
@@ -100,8 +100,10 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
         Err(error) => answer::<RawValue>(state, ticket, Err(error)),
     }
     let afterwards = std::mem::take(&mut state.outbox.afterwards);
-    if !afterwards.is_empty() {
-        state.say_lines(|lines| lines.extend_from_slice(&afterwards));
+    match state.outbox.said.last_mut() {
+        _ if afterwards.is_empty() => (),
+        Some(Said::Answer { lines, .. }) => lines.extend_from_slice(&afterwards),
+        _ => state.say_lines(|lines| lines.extend_from_slice(&afterwards)),
     }
 }
 

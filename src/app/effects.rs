@@ -18,6 +18,7 @@ use crate::{
         client::{EditorFs, EditorTerminal, Hands},
         desk::{Desk, Screens},
         event::Event,
+        fault,
         mcp::servers::{McpTool, Servers},
         traces::Traces,
     },
@@ -224,24 +225,20 @@ impl Hand {
 
     /// `task`'s end, or what its panic said.
     async fn guard<T>(&self, task: impl Future<Output = T>) -> Result<T, String> {
-        AssertUnwindSafe(task).catch_unwind().await.map_err(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            format!("castor's own code panicked: {}", text.unwrap_or_default())
-        })
+        AssertUnwindSafe(task).catch_unwind().await.map_err(|it| fault::in_words(&*it))
     }
 
     fn context(&self) -> ToolContext {
         let desk = &self.desk;
         let disk: Arc<dyn Fs> = Arc::new(DiskFs);
-        let fs: Arc<dyn Fs> = match desk.editor_reads || desk.editor_writes {
+        let fs: Arc<dyn Fs> = match desk.editor.reads || desk.editor.writes {
             false => disk,
             true => Arc::new(EditorFs {
                 hands: self.hands(),
                 disk,
                 roots: desk.roots.clone(),
-                reads: desk.editor_reads,
-                writes: desk.editor_writes,
+                reads: desk.editor.reads,
+                writes: desk.editor.writes,
             }),
         };
         ToolContext {
@@ -368,6 +365,7 @@ async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<Fil
     }
     let ctx = hand.context();
     let task = async {
+        fault::trip(hand.desk.fault.is_in_call(&call));
         let output = match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {
             (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await,
             (None, Some(tool)) => hand.call_mcp(tool, &call).await,

@@ -13,7 +13,7 @@ use crate::{
         event::Event,
         flush, listing, mcp,
         state::{State, Timers, unix_ms},
-        stdio::Stdout,
+        stdio::{self, Stdout},
         sweep,
         terminals::How,
     },
@@ -26,6 +26,8 @@ use crate::{
 const SOFT: usize = 1024 * 1024;
 /// Unwritten bytes above which the client is not listened to either: it must read first.
 const HARD: usize = 64 * 1024 * 1024;
+/// How often it is looked whether a client that is not listened to has gone.
+const LOOK: Duration = Duration::from_millis(100);
 /// Events of one loop turn: after so many the client sees what there is.
 const BATCH: usize = 64;
 /// A turn beyond this is logged with the event that began it.
@@ -132,7 +134,15 @@ async fn next_event(timers: &Timers, inbox: &mut Inbox, unsent: usize, term: &mu
         Some(event) = inbox.control.recv() => event,
         () = tokio::time::sleep(wait), if due.is_some() => Event::Timer,
         event = inbox.stdin.recv(), if unsent < HARD => event.unwrap_or(Event::StdinClosed),
+        () = gone(), if unsent >= HARD => Event::StdinClosed,
         Some(event) = inbox.answers.recv(), if unsent < SOFT => event,
+    }
+}
+
+/// The end of the input lies behind what is not taken from it: who neither reads nor writes is not waited for.
+async fn gone() {
+    while !stdio::stdin_is_closed() {
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -31,6 +31,10 @@ pub fn flush(state: &mut State) -> Vec<u8> {
         for it in said {
             match it {
                 Said::Lines(more) => lines.extend_from_slice(&more),
+                Said::Answer { session, request, lines: answer } => match broken.get(&session) {
+                    None => lines.extend_from_slice(&answer),
+                    Some(why) => write::error(&mut lines, &request, &error::failed("log", &unwritten(why))),
+                },
                 // Nothing more is shown of it; what it started is stopped by the refold.
                 Said::Acts(id, _) if broken.contains_key(&id) => (),
                 Said::Close { id, delete } => {
@@ -47,11 +51,14 @@ pub fn flush(state: &mut State) -> Vec<u8> {
             }
         }
         for (id, why) in broken {
-            let why = format!("the session log could not be written, so the turn was stopped: {why}");
-            state.refold(&id, &why);
+            state.refold(&id, "log", &format!("{}, so the turn was stopped", unwritten(&why)));
         }
     }
     lines
+}
+
+fn unwritten(why: &str) -> String {
+    format!("the session log could not be written ({why})")
 }
 
 /// One write for each touched log. Returns the sessions whose log could not be written, and why.
@@ -150,7 +157,7 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
 }
 
 /// Nobody waits for these any more: the client may take the question off the screen.
-fn withdraw(state: &mut State, is_it: impl Fn(&Asked) -> bool, lines: &mut Vec<u8>) {
+pub fn withdraw(state: &mut State, is_it: impl Fn(&Asked) -> bool, lines: &mut Vec<u8>) {
     let ids: Vec<i64> = state.asked.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
     for id in ids {
         state.asked.cancel(id);

@@ -11,6 +11,7 @@ mod errors;
 mod event;
 mod event_loop;
 mod events;
+mod fault;
 mod flush;
 mod listing;
 mod mcp;

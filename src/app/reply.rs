@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    app::state::State,
+    app::state::{Asker, Said, State},
     wire::jsonrpc::{error, queue::Ticket, write},
 };
 
@@ -15,11 +15,16 @@ pub type Reply = Result<Option<Box<RawValue>>, ErrorObjectOwned>;
 /// The one answer to a request; a second one is dropped here.
 pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome: Result<&T, ErrorObjectOwned>) {
     state.world.traces.end(ticket);
-    let Some((id, _)) = state.requests.complete(ticket) else { return };
-    state.say_lines(|lines| match outcome {
-        Ok(result) => write::result(lines, &id, result),
-        Err(error) => write::error(lines, &id, &error),
-    });
+    let Some((request, about)) = state.requests.complete(ticket) else { return };
+    match (outcome, about) {
+        (Ok(result), Asker::Setter(session)) => {
+            let mut lines = Vec::new();
+            write::result(&mut lines, &request, result);
+            state.outbox.said.push(Said::Answer { session, request, lines });
+        }
+        (Ok(result), _) => state.say_lines(|lines| write::result(lines, &request, result)),
+        (Err(error), _) => state.say_lines(|lines| write::error(lines, &request, &error)),
+    }
 }
 
 /// A result for now.

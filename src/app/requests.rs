@@ -44,9 +44,10 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
     done(&response)
 }
 
-pub fn new_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::create(state, &place)?;
+    asks(state, ticket, Asker::Setter(id.clone()));
     offer_commands(state, &id);
     let live = live(state, &id)?;
     done(&session::new_response(&id, &live.manner.offer, &live.chosen()))
@@ -106,35 +107,34 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
     known(state, &id)?;
-    if let Some(about) = state.requests.get_mut(ticket) {
-        *about = Asker::Prompt(id.clone());
-    }
+    asks(state, ticket, Asker::Prompt(id.clone()));
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
 
-pub fn set_mode(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
     known(state, &id)?;
+    asks(state, ticket, Asker::Setter(id.clone()));
     sessions::check_mode(state, &id, mode)?;
     state.step(&id, Input::Choose(step::Choice::Mode(mode)));
     done(&json!({}))
 }
 
-pub fn set_config_option(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn set_config_option(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let wish = options::read_wish(params).map_err(|it| error::invalid_params(&it))?;
-    choose(state, &wish)?;
+    choose(state, ticket, &wish)?;
     let live = live(state, &wish.session)?;
     done(&options::response(&live.manner.offer, &live.chosen()))
 }
 
-pub fn set_model(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn set_model(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let wish = options::read_set_model(params).map_err(|it| error::invalid_params(&it))?;
-    choose(state, &wish)?;
+    choose(state, ticket, &wish)?;
     done(&json!({}))
 }
 
-fn choose(state: &mut State, wish: &Wish) -> Result<(), ErrorObjectOwned> {
+fn choose(state: &mut State, ticket: Ticket, wish: &Wish) -> Result<(), ErrorObjectOwned> {
     let live = live(state, &wish.session)?;
     let choice = wish.choice(&live.manner.offer, &live.chosen()).map_err(|it| error::invalid_params(&it))?;
     let choice = match choice {
@@ -145,8 +145,15 @@ fn choose(state: &mut State, wish: &Wish) -> Result<(), ErrorObjectOwned> {
         options::Choice::Model(model) => step::Choice::Model(model),
         options::Choice::Tuning(tuning) => step::Choice::Tuning(tuning),
     };
+    asks(state, ticket, Asker::Setter(wish.session.clone()));
     state.step(&wish.session, Input::Choose(choice));
     Ok(())
+}
+
+fn asks(state: &mut State, ticket: Ticket, what: Asker) {
+    if let Some(about) = state.requests.get_mut(ticket) {
+        *about = what;
+    }
 }
 
 fn live<'a>(state: &'a State, id: &SessionId) -> Result<&'a Live, ErrorObjectOwned> {

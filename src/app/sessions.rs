@@ -7,8 +7,9 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         access::{self, AccessKind, Given},
-        desk::{Desk, Screens},
+        desk::{Desk, Editor, Screens},
         errors::{auth_required, store_error},
+        fault::Fault,
         mcp::{self, servers::Wish},
         options::Options,
         policies,
@@ -69,7 +70,7 @@ struct Ground {
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
 pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObjectOwned> {
     let ground = survey(state, place)?;
-    let model = model_of(state, &ground.settings);
+    let model = model_of(&state.options, &ground.settings);
     let mode = ground.settings.approval_mode;
     allow_mode(mode, &ground.trust, &ground.settings)?;
     let id = SessionId::from(uuid::Uuid::now_v7().to_string());
@@ -105,16 +106,7 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     let (entries, log) = state.world.store.open(id).map_err(|it| store_error(id, &it))?;
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
     let mut record = Record::replay(&entries).ok_or_else(missing)?;
-    record.cwd.clone_from(&ground.cwd);
-    record.roots.clone_from(&ground.roots);
-    if allow_mode(record.mode, &ground.trust, &ground.settings).is_err() {
-        record.mode = Mode::Default;
-    }
-    // A choice made in the session holds; else the model is what is configured today.
-    let chosen = entries.iter().any(|it| matches!(it.fact, Fact::Model { .. }));
-    if !chosen || state.options.needs_no_access() {
-        record.model = model_of(state, &ground.settings);
-    }
+    bring_up_to_date(&mut record, &entries, &state.options, &ground);
     let (spec, desk) = furnish(state, id, &ground, &record.model)?;
     let session = Session::resume(record, spec);
     let wish = wish(&ground, place, &desk);
@@ -193,6 +185,30 @@ pub fn refit(state: &mut State, id: &SessionId) {
     }
 }
 
+/// A session as its log has it, in its place and with the trust and settings of now; `None` without a usable log.
+pub fn record_again(state: &State, desk: &Desk) -> Option<Record> {
+    let entries = state.world.store.read(&desk.session).unwrap_or_default();
+    let mut record = Record::replay(&entries)?;
+    let (trust, settings) = look(&state.options, &state.env, &desk.cwd);
+    let ground = Ground { cwd: desk.cwd.clone(), roots: desk.roots.clone(), trust, settings };
+    bring_up_to_date(&mut record, &entries, &state.options, &ground);
+    Some(record)
+}
+
+/// What a log says of places, rights and the default model was true when it was written.
+fn bring_up_to_date(record: &mut Record, entries: &[Entry], options: &Options, ground: &Ground) {
+    record.cwd.clone_from(&ground.cwd);
+    record.roots.clone_from(&ground.roots);
+    if allow_mode(record.mode, &ground.trust, &ground.settings).is_err() {
+        record.mode = Mode::Default;
+    }
+    // A choice made in the session holds; else the model is what is configured today.
+    let chosen = entries.iter().any(|it| matches!(it.fact, Fact::Model { .. }));
+    if !chosen || options.needs_no_access() {
+        record.model = model_of(options, &ground.settings);
+    }
+}
+
 fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
     let mut roots = Vec::new();
     for path in std::iter::once(&place.cwd).chain(&place.additional) {
@@ -235,8 +251,8 @@ fn models_on_offer(options: &Options, current: &str) -> Vec<(String, String)> {
     res
 }
 
-fn model_of(state: &State, settings: &Settings) -> String {
-    match (&state.options.script, &settings.model_name) {
+fn model_of(options: &Options, settings: &Settings) -> String {
+    match (&options.script, &settings.model_name) {
         (_, Some(model)) => model.clone(),
         (Some(_), None) => "script".to_owned(),
         (None, None) => DEFAULT_MODEL.to_owned(),
@@ -307,9 +323,9 @@ fn furnish(
         mcp: Arc::default(),
         child_env: Arc::new(state.env.child_env(&settings.child_env.allowed, &settings.child_env.blocked)),
         truncate_at: settings.truncate_threshold,
-        editor_reads: client.reads_files,
-        editor_writes: client.writes_files,
+        editor: Editor { reads: client.reads_files, writes: client.writes_files },
         screens: screens(&client, settings.tools.shell_in_client),
+        fault: Fault::read(&state.env),
     };
     Ok((Arc::new(spec), Arc::new(desk)))
 }

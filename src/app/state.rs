@@ -15,18 +15,18 @@ use crate::{
     app::{
         desk::Desk,
         effects::World,
+        fault, flush,
         models::Models,
         options::Options,
+        sessions,
         terminals::{self, Terminals},
     },
     base::{
         ids::{EffectId, QuestionId, SessionId},
-        log::Entry,
         now::Now,
         question::Form,
     },
     engine::{
-        record::Record,
         session::Session,
         step::{Act, Input, Out},
     },
@@ -38,7 +38,7 @@ use crate::{
         },
         jsonrpc::{
             error,
-            message::RpcError,
+            message::{RequestId, RpcError},
             queue::{Incoming, Outgoing, Ticket},
             write,
         },
@@ -85,6 +85,8 @@ pub struct Live {
 pub enum Asker {
     /// The prompt with the ticket's number.
     Prompt(SessionId),
+    /// Its answer says what the session's log must have first.
+    Setter(SessionId),
     Other,
 }
 
@@ -121,10 +123,26 @@ pub enum Shape {
     Link,
 }
 
+impl Asked {
+    /// Whether somebody in that session waits for the answer.
+    fn is_of(&self, id: &SessionId) -> bool {
+        match self {
+            Self::Question { session, .. } | Self::Hand { session, .. } => session == id,
+            Self::Terminal { .. } | Self::Nothing => false,
+        }
+    }
+}
+
 /// Something to say: ready lines, or acts of a session that are logged first.
 pub enum Said {
     Lines(Vec<u8>),
     Acts(SessionId, Vec<Act>),
+    /// The answer to a setter, in ready lines; an error, if the log did not take what was set.
+    Answer {
+        session: SessionId,
+        request: RequestId,
+        lines: Vec<u8>,
+    },
     /// The session is let go, after what it had to say; its log too, if it is to be deleted.
     Close {
         id: SessionId,
@@ -160,10 +178,19 @@ impl State {
         let now = self.now();
         let Some(live) = self.sessions.get_mut(id) else { return };
         let mut out = Out::default();
-        let session = &mut live.session;
-        match catch_unwind(AssertUnwindSafe(|| session.step(input, now, &mut out))) {
+        let (session, breaks) = (&mut live.session, live.desk.fault.is_in_input(&input));
+        let step = || {
+            session.step(input, now, &mut out);
+            fault::trip(breaks);
+        };
+        match catch_unwind(AssertUnwindSafe(step)) {
             Ok(()) => self.say(id, out),
-            Err(_) => self.refold(id, "an internal error ended this turn; the session goes on with the next prompt"),
+            Err(panic) => {
+                let panic = fault::in_words(&*panic);
+                let why =
+                    format!("an internal error ended this turn ({panic}); the session goes on with the next prompt");
+                self.refold(id, "internal", &why);
+            }
         }
     }
 
@@ -194,21 +221,22 @@ impl State {
         }
     }
 
-    /// The session as its log has it; its prompts are answered with `why`.
-    pub fn refold(&mut self, id: &SessionId, why: &str) {
+    /// The session as its log has it. Whatever of it the client still waits for ends with `why`.
+    pub fn refold(&mut self, id: &SessionId, kind: &'static str, why: &str) {
         self.world.abort_session(id);
         self.outbox.said.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
+        self.end_shown(id, why);
         let requests = self.terminals.give_all_back(id);
         self.tell(requests);
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
             self.world.traces.end(ticket);
             if let Some((request, _)) = self.requests.complete(ticket) {
-                self.say_lines(|lines| write::error(lines, &request, &error::failed("log", why)));
+                self.say_lines(|lines| write::error(lines, &request, &error::failed(kind, why)));
             }
         }
-        let entries: Vec<Entry> = self.world.store.read(id).unwrap_or_default();
-        let record = Record::replay(&entries);
+        let Some(desk) = self.sessions.get(id).map(|it| it.desk.clone()) else { return };
+        let record = sessions::record_again(self, &desk);
         let Some(live) = self.sessions.get_mut(id) else { return };
         match record {
             Some(record) => live.session.refold(record),
@@ -217,6 +245,16 @@ impl State {
                 self.world.mcp.release(id);
             }
         }
+    }
+
+    /// Calls and questions that the client knows of. The log has no end of them, and a load would show them as ended.
+    fn end_shown(&mut self, id: &SessionId, why: &str) {
+        let mut lines = Vec::new();
+        flush::withdraw(self, |it| it.is_of(id), &mut lines);
+        if let Some(live) = self.sessions.get_mut(id) {
+            live.view.interrupt(why, &mut lines);
+        }
+        self.say_lines(|it| it.append(&mut lines));
     }
 
     pub fn prompts_of(&self, id: &SessionId) -> Vec<Ticket> {

@@ -8,6 +8,7 @@ use std::{
     thread,
 };
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::sync::mpsc::Sender;
 
 use crate::app::event::Event;
@@ -56,6 +57,14 @@ pub fn read_stdin(events: Sender<Event>) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Whether nobody will write to stdin any more, whatever is still in it.
+pub fn stdin_is_closed() -> bool {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::empty())];
+    let closed = |it: PollFlags| it.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL);
+    poll(&mut fds, PollTimeout::ZERO).is_ok() && fds.iter().filter_map(PollFd::revents).any(closed)
 }
 
 /// Writes what is queued, one write for each piece.

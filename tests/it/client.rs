@@ -6,9 +6,12 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    sync::{
+        Arc, Condvar, Mutex,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -22,6 +25,7 @@ pub const WATCHDOG: Duration = Duration::from_secs(30);
 /// A home, a workspace, and what the binary is started with.
 pub struct Sandbox {
     dir: TempDir,
+    pub program: OsString,
     pub args: Vec<OsString>,
     pub env: Vec<(String, String)>,
 }
@@ -32,7 +36,8 @@ impl Sandbox {
         for name in ["home", "ws"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
-        Self { dir, args: vec!["acp".into()], env: vec![("CASTOR_TRUST_WORKSPACE".into(), "true".into())] }
+        let env = vec![("CASTOR_TRUST_WORKSPACE".into(), "true".into())];
+        Self { dir, program: env!("CARGO_BIN_EXE_castor").into(), args: vec!["acp".into()], env }
     }
 
     pub fn workspace(&self) -> PathBuf {
@@ -56,7 +61,7 @@ impl Sandbox {
     }
 
     pub fn command(&self) -> Command {
-        let mut res = Command::new(env!("CARGO_BIN_EXE_castor"));
+        let mut res = Command::new(&self.program);
         res.args(&self.args).current_dir(self.workspace());
         res.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         res.env("HOME", self.home()).env("CASTOR_HOME", self.home().join(".castor")).env("LANG", "C.UTF-8");
@@ -70,6 +75,8 @@ pub struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
+    /// Whether nothing more is read from the agent.
+    held: Arc<Held>,
     stderr: PathBuf,
     pub ledger: Ledger,
     transcript: Vec<String>,
@@ -84,15 +91,19 @@ impl Client {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
+        let held = Arc::new(Held::default());
+        let gate = held.clone();
         thread::spawn(move || {
             for line in stdout.split(b'\n').map_while(Result::ok) {
                 let _ = sender.send(line);
+                gate.pass();
             }
         });
         Self {
             stdin: child.stdin.take(),
             child,
             lines,
+            held,
             stderr: sandbox.stderr(),
             ledger: Ledger::default(),
             transcript: Vec::new(),
@@ -188,6 +199,30 @@ impl Client {
         Ok(result["sessionId"].as_str().unwrap_or_default().to_owned())
     }
 
+    /// Stops reading: at most what is read of the next line already is still taken.
+    pub fn hold(&mut self) {
+        self.transcript.push("-- reads no more --".to_owned());
+        self.held.set(true);
+    }
+
+    pub fn read_on(&mut self) {
+        self.transcript.push("-- reads on --".to_owned());
+        self.held.set(false);
+    }
+
+    /// Waits for the agent's end and reads nothing.
+    pub fn ends_unread(&mut self) -> Result<ExitStatus, String> {
+        self.done = true;
+        let start = Instant::now();
+        loop {
+            match self.child.try_wait().map_err(|it| it.to_string())? {
+                Some(status) => return Ok(status),
+                None if start.elapsed() > WATCHDOG => return Err("it does not end".to_owned()),
+                None => thread::yield_now(),
+            }
+        }
+    }
+
     pub fn close_stdin(&mut self) {
         self.transcript.push("-> (end)".to_owned());
         self.ledger.close();
@@ -239,6 +274,20 @@ impl Client {
     }
 }
 
+#[derive(Default)]
+struct Held(Mutex<bool>, Condvar);
+
+impl Held {
+    fn set(&self, held: bool) {
+        *self.0.lock().unwrap() = held;
+        self.1.notify_all();
+    }
+
+    fn pass(&self) {
+        drop(self.1.wait_while(self.0.lock().unwrap(), |held| *held));
+    }
+}
+
 pub enum Next {
     Message(Value),
     /// Nothing within the time.
@@ -252,6 +301,7 @@ impl Drop for Client {
         let ended = if self.done || thread::panicking() { Ok(None) } else { self.end().map(Some) };
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.held.set(false);
         match ended {
             Ok(Some((_, mut rest))) => {
                 // Told beside every session; what it says is a matter of the conversations.

@@ -5,6 +5,8 @@
 mod auth;
 mod client;
 mod conversation;
+#[cfg(target_os = "linux")]
+mod disk_full;
 mod http_model;
 mod kill9;
 mod ledger;
@@ -18,3 +20,4 @@ mod run;
 mod schema;
 mod signals;
 mod stderr;
+mod unread;

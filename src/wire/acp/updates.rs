@@ -114,7 +114,7 @@ impl View {
         for entry in entries {
             self.project(&entry.fact, Way::Replay, lines);
         }
-        self.interrupt(lines);
+        self.interrupt(INTERRUPTED, lines);
         // What all the calls cost so far is in the last one's figures.
         let usage = entries.iter().rev().find_map(|it| match &it.fact {
             Fact::Event { event } => match event.kind {
@@ -155,7 +155,7 @@ impl View {
 
     fn event(&mut self, event: &AgentEvent, way: Way, lines: &mut Vec<u8>) {
         match &event.kind {
-            EventKind::AgentStart {} if way == Way::Replay => self.interrupt(lines),
+            EventKind::AgentStart {} if way == Way::Replay => self.interrupt(INTERRUPTED, lines),
             EventKind::Message { role, message_id, content, cuts } => {
                 self.message(*role, message_id, content, cuts, way, lines);
             }
@@ -311,15 +311,17 @@ impl View {
         }
     }
 
-    /// Calls that nobody saw the end of.
-    fn interrupt(&mut self, lines: &mut Vec<u8>) {
+    /// Calls that the client saw no end of fail.
+    pub fn interrupt(&mut self, why: &str, lines: &mut Vec<u8>) {
+        let error = ToolError::new("interrupted", why);
         for (id, shown) in std::mem::take(&mut self.calls) {
-            let mut content = vec![tool_calls::text_content(INTERRUPTED)];
-            content.extend(shown.proposed.as_ref().map(tool_calls::display));
-            if !shown.printed.is_empty() {
-                content.push(tool_calls::printed(&shown.printed));
-            }
-            self.end_call(&id, End { completed: false, content, raw_output: None }, None, lines);
+            let content = match shown.terminal(&id) {
+                Some(terminal) => seen_content(terminal, None, Some(&error)),
+                None => result_content(&[], None, None, Some(&error), &shown),
+            };
+            let drawn = matches!(shown.screen, Some(Screen::Drawn { .. }));
+            let meta = drawn.then(|| terminals::exit_meta(&id, &Value::Null));
+            self.end_call(&id, End { completed: false, content, raw_output: None }, meta, lines);
         }
     }
 
