@@ -1,0 +1,167 @@
+//! The exit codes of `castor run`, each from the real processes; 52 is in `run.rs`.
+
+use std::{
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::Instant,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use crate::{
+    client::{Sandbox, WATCHDOG},
+    conversation::model,
+};
+
+#[test]
+fn done() {
+    check(Case::answers(&[r#"text "fine""#]), 0, "fine");
+}
+
+/// As in `castor run … | head`.
+#[test]
+fn nobody_reads() {
+    let case = Case::answers(&[r#"text "fine""#]);
+    let mut run = case.command().spawn().unwrap();
+    drop(run.stdout.take());
+    ends_with(run, 0, "");
+}
+
+#[test]
+fn failed() {
+    check(Case::answers(&[]), 1, "No more mock responses");
+}
+
+#[test]
+fn not_signed_in() {
+    check(Case { args: &["--model", "gemini-2.5-pro"], ..Case::answers(&[]) }, 41, "castor auth login");
+}
+
+#[test]
+fn bad_input() {
+    check(Case { args: &["--no-such-flag"], ..Case::answers(&[]) }, 42, "--no-such-flag");
+    check(Case { args: &["--resume", "no-such-session"], ..Case::answers(&[]) }, 42, "no-such-session");
+}
+
+#[test]
+fn turn_limit() {
+    let settings = r#"{"model": {"maxSessionTurns": 1}}"#;
+    check(Case { settings, ..Case::answers(&[r#"call list_directory {"dir_path":"."}"#]) }, 53, "turn limit");
+}
+
+/// A full disk while a file is written: no other call would fare better.
+#[test]
+#[cfg(target_os = "linux")]
+fn fatal_tool() {
+    let write = r#"call write_file {"file_path":"made.txt","content":"x"}"#;
+    let case = Case { args: &["--approval-mode", "yolo", SCRIPT], ..Case::answers(&[write]) };
+    let mut command = case.command();
+    no_space::on_rename(&mut command);
+    ends_with(command.spawn().unwrap(), 54, "made.txt");
+    assert!(!case.sandbox.workspace().join("made.txt").exists());
+}
+
+#[test]
+fn untrusted_folder() {
+    let mut case = Case { args: &["--approval-mode", "yolo", SCRIPT], ..Case::answers(&[]) };
+    case.sandbox.env.clear();
+    check(case, 55, "trusted");
+}
+
+#[test]
+fn cancelled() {
+    let waits = r#"call run_shell_command {"command":"mkfifo go; echo > started; read < go"}"#;
+    let case = Case { args: &["--approval-mode", "yolo", SCRIPT], ..Case::answers(&[waits]) };
+    let run = case.command().spawn().unwrap();
+    let (start, started) = (Instant::now(), case.sandbox.workspace().join("started"));
+    while !started.exists() {
+        assert!(start.elapsed() < WATCHDOG, "the command was not started");
+        thread::yield_now();
+    }
+    kill(Pid::from_raw(run.id().cast_signed()), Signal::SIGINT).unwrap();
+    ends_with(run, 130, "cancelled");
+}
+
+const SCRIPT: &str = "--fake-responses=script.jsonl";
+
+/// `castor run` with a scripted model.
+struct Case {
+    sandbox: Sandbox,
+    args: &'static [&'static str],
+    settings: &'static str,
+}
+
+impl Case {
+    fn answers(answers: &[&str]) -> Self {
+        let mut sandbox = Sandbox::new();
+        sandbox.args.clear();
+        let lines: Vec<String> = answers.iter().map(|it| model::response(it).unwrap().to_string() + "\n").collect();
+        sandbox.write("ws/script.jsonl", &lines.concat());
+        Self { sandbox, args: &[SCRIPT], settings: "{}" }
+    }
+
+    fn command(&self) -> Command {
+        self.sandbox.write("home/.castor/settings.json", self.settings);
+        let mut command = self.sandbox.command();
+        command.args(["run", "go"]).args(self.args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+fn check(case: Case, code: i32, says: &str) {
+    ends_with(case.command().spawn().unwrap(), code, says);
+}
+
+fn ends_with(run: Child, code: i32, says: &str) {
+    let Output { status, stdout, stderr } = run.wait_with_output().unwrap();
+    let said = String::from_utf8([stdout, stderr].concat()).unwrap();
+    assert_eq!(status.code(), Some(code), "{said}");
+    assert!(said.contains(says), "{said}");
+}
+
+/// A kernel that has no space left for a new name, as a full disk's has not; for one process and its children.
+#[cfg(target_os = "linux")]
+mod no_space {
+    use std::{io, os::unix::process::CommandExt, process::Command};
+
+    use libc::{
+        BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, sock_filter,
+    };
+
+    fn line(code: u32, jump: u8, k: u32) -> sock_filter {
+        sock_filter { code: code as u16, jt: jump, jf: 0, k }
+    }
+
+    pub fn on_rename(command: &mut Command) {
+        let calls = [
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename,
+            #[cfg(not(target_arch = "riscv64"))]
+            libc::SYS_renameat,
+            libc::SYS_renameat2,
+        ];
+        // The number of the call is the first thing that a filter is shown.
+        let mut filter = vec![line(BPF_LD | BPF_W | BPF_ABS, 0, 0)];
+        for (at, call) in calls.iter().enumerate() {
+            let to_no = (calls.len() - at) as u8;
+            filter.push(line(BPF_JMP | BPF_JEQ | BPF_K, to_no, *call as u32));
+        }
+        filter.push(line(BPF_RET | BPF_K, 0, SECCOMP_RET_ALLOW));
+        filter.push(line(BPF_RET | BPF_K, 0, SECCOMP_RET_ERRNO | libc::ENOSPC as u32));
+        let install = move || {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+            // SAFETY: two system calls; the filter lives in the closure, and the kernel copies it.
+            let set = unsafe {
+                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                    && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+            };
+            if set { Ok(()) } else { Err(io::Error::last_os_error()) }
+        };
+        // SAFETY: nothing between fork and exec but those calls.
+        unsafe { command.pre_exec(install) };
+    }
+}
