@@ -1,12 +1,13 @@
 //! A small MCP server on stdio. This binary starts itself as one: `MCP_SERVER` says which kind.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufRead, Write},
+    path::{Path, PathBuf},
     thread,
-    time::Duration,
 };
 
+use nix::sys::stat::Mode;
 use serde_json::{Value, json};
 
 /// How this binary is told to be a server and nothing else. What the test harness prints before is noise, as real
@@ -15,7 +16,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 
 /// Not a test: does nothing unless it is asked to be a server.
 ///
-/// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize after a second, `crash` ends at once, `noise`
+/// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize only after [`go`], `crash` ends at once, `noise`
 /// prints garbage between messages, `stubborn` ignores the end of its input and SIGTERM.
 #[test]
 fn serve() {
@@ -57,7 +58,7 @@ impl Server {
         }
         note("eof");
         while self.is("stubborn") {
-            thread::sleep(Duration::from_secs(1));
+            thread::park();
         }
     }
 
@@ -83,7 +84,7 @@ impl Server {
         let result = match message["method"].as_str().unwrap_or_default() {
             "initialize" => {
                 if self.is("slow") {
-                    thread::sleep(Duration::from_secs(1));
+                    wait_for_go();
                 }
                 let version = &message["params"]["protocolVersion"];
                 json!({"protocolVersion": version, "capabilities": {"tools": {"listChanged": true}},
@@ -129,7 +130,7 @@ impl Server {
                 print_line(
                     &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string(),
                 );
-                thread::sleep(Duration::from_millis(100));
+                wait_for_go();
                 text("done".to_owned())
             }
             "die" => {
@@ -160,6 +161,28 @@ fn tool(name: &str) -> Value {
 fn print_line(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// The pipe that a server waits at.
+fn gate(log: &Path) -> PathBuf {
+    log.with_extension("go")
+}
+
+/// Before the server starts: it will wait for [`go`].
+pub fn make_gate(log: &Path) {
+    nix::unistd::mkfifo(&gate(log), Mode::S_IRWXU).unwrap();
+}
+
+/// Lets the server go on; waits until it is there.
+pub fn go(log: &Path) {
+    fs::write(gate(log), "go").unwrap();
+}
+
+/// Servers without a gate go on at once.
+fn wait_for_go() {
+    if let Ok(log) = std::env::var("MCP_LOG") {
+        _ = fs::read(gate(Path::new(&log)));
+    }
 }
 
 fn note(text: &str) {
