@@ -4,6 +4,7 @@ pub mod ansi;
 pub mod content;
 pub mod event;
 pub mod fs;
+pub mod guarded;
 pub mod history;
 pub mod ids;
 pub mod log;

@@ -1,0 +1,331 @@
+//! Names that are guarded wherever they stand: where secrets are kept, and configuration that makes programs run things.
+//!
+//! Data, for all who need it: policy asks about them, searches skip secrets, a sandbox keeps writers out. Memory files
+//! (`GEMINI.md`) are not here: they are read as advice, change in plain sight, and models are told to keep them up;
+//! nor are build files (`Makefile`, `package.json`), which are the user's sources.
+
+use std::{
+    borrow::Cow,
+    path::{Component, Path},
+};
+
+/// Names of one kind. Case does not count: some disks do not tell it. All in lower case.
+#[derive(Clone, Copy, Debug)]
+pub struct Guarded {
+    /// Whole names of files and folders; all that is below them counts. Sorted.
+    pub names: &'static [&'static str],
+    /// Beginnings of names.
+    pub starts: &'static [&'static str],
+    /// Ends of names.
+    pub ends: &'static [&'static str],
+    /// Names that follow each other, such as `.github/workflows`; `*` is any one name. Those with a `/` in front count
+    /// from the top of the disk only.
+    pub paths: &'static [&'static str],
+}
+
+/// Where secrets are kept: to read them, or to change them, is asked about in every mode.
+pub const SECRETS: Guarded = Guarded {
+    names: &[
+        ".authinfo",
+        ".authinfo.gpg",
+        ".aws",
+        ".azure",
+        ".bash_history",
+        ".boto",
+        ".dockercfg",
+        ".env",
+        ".envrc",
+        ".git-credentials",
+        ".gnupg",
+        ".htpasswd",
+        ".keychain",
+        ".kube",
+        ".mozilla",
+        ".my.cnf",
+        ".mysql_history",
+        ".netrc",
+        ".node_repl_history",
+        ".npmrc",
+        ".oci",
+        ".password-store",
+        ".pgpass",
+        ".psql_history",
+        ".pypirc",
+        ".python_history",
+        ".s3cfg",
+        ".secrets",
+        ".ssh",
+        ".thunderbird",
+        ".vault-token",
+        ".vault_pass",
+        ".zsh_history",
+        "_netrc",
+        "application_default_credentials.json",
+        "credentials.json",
+        "gshadow",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ecdsa_sk",
+        "id_ed25519",
+        "id_ed25519_sk",
+        "id_rsa",
+        "kubeconfig",
+        "oauth_creds.json",
+        "secrets.json",
+        "secrets.toml",
+        "secrets.yaml",
+        "secrets.yml",
+        "shadow",
+    ],
+    starts: &[".env.", ".env-", ".env_", "client_secret", "service-account", "service_account"],
+    ends: &[".jks", ".kdbx", ".key", ".keystore", ".p12", ".pem", ".pfx", ".ppk"],
+    paths: &[
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".composer/auth.json",
+        ".config/chromium",
+        ".config/gcloud",
+        ".config/gh/hosts.yml",
+        ".config/git/credentials",
+        ".config/google-chrome",
+        ".config/hub",
+        ".config/op",
+        ".config/rclone",
+        ".config/bravesoftware",
+        ".config/sops",
+        ".docker/config.json",
+        ".gem/credentials",
+        ".local/share/keyrings",
+        ".m2/settings-security.xml",
+        ".m2/settings.xml",
+        ".terraform.d/credentials.tfrc.json",
+        "appdata/local/google/chrome/user data",
+        "appdata/roaming/mozilla",
+        "library/application support/firefox",
+        "library/application support/google/chrome",
+        "library/cookies",
+        "library/keychains",
+        "/etc/ssl/private",
+        "/proc/*/auxv",
+        "/proc/*/environ",
+        "/proc/*/mem",
+        "/proc/*/task/*/environ",
+        "/proc/*/task/*/mem",
+    ],
+};
+
+/// What castor, editors, shells, version control or machines that build obey: who writes it makes them run things.
+pub const CONFIG: Guarded = Guarded {
+    names: &[
+        ".aider.conf.yml",
+        ".bash_aliases",
+        ".bash_login",
+        ".bash_logout",
+        ".bash_profile",
+        ".bashrc",
+        ".buildkite",
+        ".castor",
+        ".castorignore",
+        ".circleci",
+        ".claude",
+        ".codex",
+        ".continue",
+        ".cshrc",
+        ".cursor",
+        ".cursorrules",
+        ".devcontainer",
+        ".devcontainer.json",
+        ".dir-locals.el",
+        ".drone.yml",
+        ".emacs",
+        ".emacs.d",
+        ".envrc",
+        ".exrc",
+        ".fleet",
+        ".gemini",
+        ".geminiignore",
+        ".git",
+        ".gitconfig",
+        ".githooks",
+        ".gitlab-ci.yml",
+        ".gitmodules",
+        ".gvimrc",
+        ".hg",
+        ".hgrc",
+        ".husky",
+        ".idea",
+        ".inputrc",
+        ".kshrc",
+        ".lefthook",
+        ".login",
+        ".mcp.json",
+        ".mise.toml",
+        ".npmrc",
+        ".nvim.lua",
+        ".nvimrc",
+        ".opencode",
+        ".pre-commit-config.yaml",
+        ".profile",
+        ".roo",
+        ".ssh",
+        ".svn",
+        ".tcshrc",
+        ".tmux.conf",
+        ".travis.yml",
+        ".vim",
+        ".vimrc",
+        ".vscode",
+        ".windsurf",
+        ".woodpecker.yml",
+        ".xinitrc",
+        ".xprofile",
+        ".xsession",
+        ".yarnrc",
+        ".yarnrc.yml",
+        ".zed",
+        ".zlogin",
+        ".zlogout",
+        ".zprofile",
+        ".zshenv",
+        ".zshrc",
+        "azure-pipelines.yml",
+        // What FAT and NTFS call `.git`.
+        "git~1",
+        "jenkinsfile",
+        "lefthook.yml",
+        "mcp.json",
+        "opencode.json",
+    ],
+    starts: &[],
+    ends: &[".code-workspace"],
+    paths: &[
+        ".cargo/config",
+        ".cargo/config.toml",
+        ".config/autostart",
+        ".config/code/user",
+        ".config/fish",
+        ".config/git",
+        ".config/nvim",
+        ".config/systemd",
+        ".config/zed",
+        ".forgejo/workflows",
+        ".gitea/workflows",
+        ".github/actions",
+        ".github/workflows",
+        "library/application support/code/user",
+        "library/launchagents",
+        "library/launchdaemons",
+    ],
+};
+
+/// What people publish in place of a secret file.
+const TEMPLATES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub"];
+
+impl Guarded {
+    /// The entry that covers `path`, if one does.
+    pub fn find(&self, path: &Path) -> Option<&'static str> {
+        let mut names = Vec::new();
+        for part in path.components() {
+            if let Component::Normal(it) = part {
+                names.push(it.to_string_lossy());
+            }
+        }
+        self.find_names(names.iter().map(|it| &**it), path.has_root())
+    }
+
+    /// As [`Guarded::find`], for a path in pieces; `from_top`: it begins at the top of the disk.
+    pub fn find_names<'a>(&self, names: impl Iterator<Item = &'a str>, from_top: bool) -> Option<&'static str> {
+        let names: Vec<Cow<str>> = names.map(fold).collect();
+        (0..names.len()).find_map(|at| {
+            let rest = names.get(at..)?;
+            let name = rest.first()?;
+            self.find_name(name).or_else(|| {
+                let top = at == 0 && from_top;
+                self.paths.iter().find(|it| begins_with(rest, it, top)).copied()
+            })
+        })
+    }
+
+    fn find_name(&self, name: &str) -> Option<&'static str> {
+        if let Some(it) = self.names.binary_search(&name).ok().and_then(|it| self.names.get(it)) {
+            return Some(it);
+        }
+        let start = self.starts.iter().find(|it| name.starts_with(**it));
+        let end = || self.ends.iter().find(|it| name.ends_with(**it) && name.len() > it.len());
+        let found = start.or_else(end)?;
+        (!TEMPLATES.iter().any(|it| name.ends_with(it))).then_some(found)
+    }
+}
+
+fn begins_with(names: &[Cow<str>], entry: &str, at_top: bool) -> bool {
+    let plain = entry.strip_prefix('/');
+    let mut names = names.iter();
+    (at_top || plain.is_none())
+        && plain.unwrap_or(entry).split('/').all(|want| names.next().is_some_and(|it| want == "*" || want == it))
+}
+
+/// The name as a disk may read it: case aside, without blanks and dots at its end, without the name of a stream, without
+/// characters that some disks pass over.
+fn fold(name: &str) -> Cow<'_, str> {
+    let name = name.split_once(':').map_or(name, |it| it.0);
+    let name = name.trim_end_matches(['.', ' ']);
+    match name.bytes().all(|it| it.is_ascii() && !it.is_ascii_uppercase()) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(name.chars().filter(|it| !is_passed_over(*it)).flat_map(char::to_lowercase).collect()),
+    }
+}
+
+/// As HFS+ does: `.g\u{200c}it` is `.git` there.
+fn is_passed_over(it: char) -> bool {
+    matches!(it, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{CONFIG, SECRETS};
+
+    #[test]
+    fn lists_are_sound() {
+        for list in [SECRETS, CONFIG] {
+            assert!(list.names.is_sorted());
+            let all = [list.names, list.starts, list.ends, list.paths].concat();
+            assert!(all.iter().all(|it| it.to_lowercase() == *it), "{all:?}");
+            assert!(list.paths.iter().all(|it| it.contains('/')));
+            assert!(list.names.iter().all(|it| !it.contains('/')));
+        }
+    }
+
+    #[test]
+    fn tells_guarded_paths() {
+        let check = |path: &str, want: (Option<&str>, Option<&str>)| {
+            assert_eq!((SECRETS.find(Path::new(path)), CONFIG.find(Path::new(path))), want, "{path}");
+        };
+        check("/w/src/main.rs", (None, None));
+        check("/w/.env", (Some(".env"), None));
+        check("/w/.ENV.", (Some(".env"), None));
+        check("/w/.env.local", (Some(".env."), None));
+        check("/w/.env.example", (None, None));
+        check("/w/environment.ts", (None, None));
+        check("/h/.ssh/id_ed25519.pub", (Some(".ssh"), Some(".ssh")));
+        check("/w/keys/id_ed25519.pub", (None, None));
+        check("/w/keys/id_ed25519", (Some("id_ed25519"), None));
+        check("/w/tls/server.PEM", (Some(".pem"), None));
+        check("/w/.pem", (None, None));
+        check("/w/.config/nextest.toml", (None, None));
+        check("/h/.config/gcloud/x.db", (Some(".config/gcloud"), None));
+        check("/h/Library/Keychains/login.keychain-db", (Some("library/keychains"), None));
+        check("/proc/self/environ", (Some("/proc/*/environ"), None));
+        check("/w/proc/self/environ", (None, None));
+        check("/w/.github/workflows/ci.yml", (None, Some(".github/workflows")));
+        check("/w/.github/CODEOWNERS", (None, None));
+        check("/w/.git/hooks/pre-commit", (None, Some(".git")));
+        check("/w/.g\u{200c}it/config", (None, Some(".git")));
+        check("/w/.git::$INDEX_ALLOCATION/config", (None, Some(".git")));
+        check("/w/GIT~1/config", (None, Some("git~1")));
+        check("/w/.gitignore", (None, None));
+        check("/w/a.code-workspace", (None, Some(".code-workspace")));
+        check(".vscode", (None, Some(".vscode")));
+    }
+}
