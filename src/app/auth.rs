@@ -37,6 +37,7 @@ pub fn logout(state: &mut State, _: Ticket, _: Option<&RawValue>) -> Reply {
     state.models.forget();
     let forgotten = credentials::forget(state.world.store.home());
     sessions::refit_all(state);
-    forgotten.map_err(|it| error::internal(&format!("the stored key could not be removed: {it}")))?;
+    let failed = |it| format!("the stored key could not be removed: {it}");
+    forgotten.map_err(|it| error::internal(&failed(it), "Remove it yourself, or try again."))?;
     done(&json!({}))
 }

@@ -60,7 +60,7 @@ pub fn frame(state: &mut State, frame: Frame) {
     let parsed = match frame {
         Frame::Line(line) => message::parse(&line),
         Frame::TooLong => {
-            let error = error::invalid_request("the line is longer than 32 MiB");
+            let error = error::invalid_request("the line is longer than 32 MiB", "Send less in one message.");
             Err(Bad::Answer { id: RequestId::Null, error })
         }
     };
@@ -88,11 +88,11 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
     let reply = match method {
         "initialize" => handler(state, ticket, params),
         _ if state.client.is_none() => {
-            Err(error::invalid_request(&format!("initialize must be called before {method}")))
+            Err(error::invalid_request(&format!("{method} came before initialize"), "Call initialize first."))
         }
         // A handler that panics owes an answer like any other.
         _ => catch_unwind(AssertUnwindSafe(|| handler(state, ticket, params)))
-            .unwrap_or_else(|_| Err(error::internal("an internal error; the log on stderr has its place"))),
+            .unwrap_or_else(|_| Err(error::bug("an internal error"))),
     };
     match reply {
         Ok(None) => (),

@@ -11,19 +11,21 @@ use crate::{
 
 /// -32000 with what can be done about it.
 pub fn auth_required(why: &str) -> ErrorObjectOwned {
-    let base = error::auth_required(Some(why));
-    let data = json!({ "authMethods": initialize::auth_methods() });
-    ErrorObjectOwned::owned(base.code(), base.message(), Some(data))
+    error::auth_required(why, json!(initialize::auth_methods()))
 }
 
 /// What the store could not do, for the client.
 pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
     match it {
         StoreError::NotFound { .. } => error::session_not_found(id.as_str()),
-        StoreError::Locked { holder, .. } => {
-            let data = json!({ "kind": "locked", "sessionId": id, "holder": holder });
-            ErrorObjectOwned::owned(-32600, format!("Invalid request: {it}"), Some(data))
+        StoreError::Locked { holder, .. } => error::locked(id.as_str(), json!(holder), &it.to_string()),
+        StoreError::Beyond { .. } => {
+            let fix = "Begin another session; the log stays as it is.";
+            error::failed("log", &format!("{it}. {fix}"))
         }
-        other => error::internal(&other.to_string()),
+        StoreError::Io { .. } => {
+            let fix = "Make room on the disk, or make the folder of castor's sessions writable.";
+            error::failed("log", &format!("{it}. {fix}"))
+        }
     }
 }

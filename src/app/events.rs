@@ -32,13 +32,18 @@ pub fn window<'a>(
 
 /// The stream of an event, and where to go on after it.
 fn after<'a>(all: &'a [AgentEvent], event: &str) -> Result<(&'a str, usize), String> {
-    let (at, found) =
-        all.iter().enumerate().find(|(_, it)| it.id == event).ok_or_else(|| format!("Unknown eventId: {event}"))?;
+    let (at, found) = all
+        .iter()
+        .enumerate()
+        .find(|(_, it)| it.id == event)
+        .ok_or_else(|| format!("Unknown eventId: {event}; send one of this session"))?;
     let stream = found.stream_id.as_str();
     let starts = |it: &AgentEvent| it.stream_id.as_str() == stream && matches!(it.kind, EventKind::AgentStart {});
     match all.iter().any(starts) {
         true => Ok((stream, at + 1)),
-        false => Err(format!("Cannot resume from eventId {event} before agent_start for stream {stream}")),
+        false => {
+            Err(format!("Cannot resume from eventId {event} before agent_start for stream {stream}; send a later one"))
+        }
     }
 }
 
@@ -79,7 +84,7 @@ mod tests {
         check(None, Some("e0"), "e1 e3");
         check(None, Some("e1"), "e3");
         check(None, Some("e3"), "");
-        check(None, Some("nope"), "Unknown eventId: nope");
-        check(None, Some("e6"), "Cannot resume from eventId e6 before agent_start for stream c");
+        check(None, Some("nope"), "Unknown eventId: nope; send one of this session");
+        check(None, Some("e6"), "Cannot resume from eventId e6 before agent_start for stream c; send a later one");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use jsonrpsee::types::ErrorObjectOwned;
+
 use crate::{
     app::{
         errors::auth_required,
@@ -33,7 +35,7 @@ pub fn flush(state: &mut State) -> Vec<u8> {
                 Said::Lines(more) => lines.extend_from_slice(&more),
                 Said::Answer { session, request, lines: answer } => match broken.get(&session) {
                     None => lines.extend_from_slice(&answer),
-                    Some(why) => write::error(&mut lines, &request, &error::failed("log", &unwritten(why))),
+                    Some(why) => write::error(&mut lines, &request, &unwritten(why)),
                 },
                 // Nothing more is shown of it; what it started is stopped by the refold.
                 Said::Acts(id, _) if broken.contains_key(&id) => (),
@@ -51,14 +53,15 @@ pub fn flush(state: &mut State) -> Vec<u8> {
             }
         }
         for (id, why) in broken {
-            state.refold(&id, "log", &format!("{}, so the turn was stopped", unwritten(&why)));
+            state.refold(&id, &unwritten(&format!("{why}, so the turn was stopped")));
         }
     }
     lines
 }
 
-fn unwritten(why: &str) -> String {
-    format!("the session log could not be written ({why})")
+fn unwritten(why: &str) -> ErrorObjectOwned {
+    let cause = format!("the session log could not be written: {why}");
+    error::failed("log", &format!("{cause}. Make room on the disk or make the log writable, then try again."))
 }
 
 /// One write for each touched log. Returns the sessions whose log could not be written, and why.
@@ -183,6 +186,6 @@ pub fn ask_editor(state: &mut State, request: crate::app::event::EditorRequest) 
 pub fn answer_all(state: &mut State) {
     let open: Vec<Ticket> = state.requests.iter().map(|(ticket, _)| ticket).collect();
     for ticket in open {
-        reply::answer::<()>(state, ticket, Err(error::internal("castor is shutting down")));
+        reply::answer::<()>(state, ticket, Err(error::shutdown()));
     }
 }

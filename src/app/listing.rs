@@ -24,7 +24,10 @@ const PAGE: usize = 100;
 /// Answers later, by [`answer`].
 pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (cwd, cursor) = session::read_list(params).map_err(|it| error::invalid_params(&it))?;
-    let after = cursor.map(|it| read_cursor(&it).ok_or_else(|| error::invalid_params("the cursor is not one of ours")));
+    let after = cursor.map(|it| {
+        read_cursor(&it)
+            .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
+    });
     let wish = Wish { cwd, after: after.transpose()? };
     let world = &mut state.world;
     let (store, events) = (world.store.clone(), world.control());
@@ -40,7 +43,10 @@ pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Rep
         Ok(_) => Ok(None),
         Err(it) => {
             state.world.n_listings -= 1;
-            Err(error::internal(&format!("the sessions cannot be listed: {it}")))
+            Err(error::internal(
+                &format!("the sessions cannot be listed: {it}"),
+                "Try again when the machine has less to do.",
+            ))
         }
     }
 }

@@ -82,8 +82,13 @@ impl Models {
         if let Some(script) = &self.script {
             return Ok(script.clone());
         }
-        let Some(from) = &options.script else { return Err(error::internal("no script")) };
-        let failed = |why: &str| error::failed("config", &format!("--fake-responses {}: {why}", from.file.display()));
+        let Some(from) = &options.script else { return Err(error::bug("no script")) };
+        let failed = |why: &str| {
+            error::failed(
+                "config",
+                &format!("--fake-responses {}: {why}. Name a file of recorded answers.", from.file.display()),
+            )
+        };
         let path = absolute(&from.file).ok_or_else(|| failed("not a usable path"))?;
         let bytes = disk::read(&path).map_err(|it| failed(&it.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|_| failed("not UTF-8"))?;
@@ -109,7 +114,12 @@ fn gemini_config(access: ModelAccess) -> Config {
 
 fn recorded(options: &Options, inner: Arc<dyn Generator>) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {
     let Some(file) = &options.record else { return Ok(inner) };
-    let failed = |why: &str| error::failed("config", &format!("--record-responses {}: {why}", file.display()));
+    let failed = |why: &str| {
+        error::failed(
+            "config",
+            &format!("--record-responses {}: {why}. Name a file that castor may write.", file.display()),
+        )
+    };
     let path = absolute(file).ok_or_else(|| failed("not a usable path"))?;
     let file = disk::open_append_private(&path).map_err(|it| failed(&it.to_string()))?;
     Ok(Arc::new(Recording::new(inner, file)))

@@ -29,5 +29,5 @@ pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome:
 
 /// A result for now.
 pub fn done<T: Serialize>(result: &T) -> Reply {
-    to_raw_value(result).map(Some).map_err(|it| error::internal(&it.to_string()))
+    to_raw_value(result).map(Some).map_err(|it| error::bug(&format!("the result has no JSON form: {it}")))
 }

@@ -95,7 +95,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
 pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entry>, ErrorObjectOwned> {
     if let Some(live) = state.sessions.get(id) {
         if live.session.is_busy() {
-            return Err(error::invalid_request("the session is busy with a prompt; cancel it first"));
+            return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
         }
         let desk = Arc::clone(&live.desk);
         let ground = survey(state, place)?;
@@ -213,7 +213,8 @@ fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
     let mut roots = Vec::new();
     for path in std::iter::once(&place.cwd).chain(&place.additional) {
         let real = disk::real_path(path).ok().filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir));
-        let real = real.ok_or_else(|| error::invalid_params(&format!("{path} is not a folder")))?;
+        let real =
+            real.ok_or_else(|| error::invalid_params(&format!("{path} is not a folder; choose one that exists")))?;
         if !roots.contains(&real) {
             roots.push(real);
         }
@@ -266,7 +267,9 @@ fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {
 /// What does everything without asking needs a folder that is trusted.
 fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
     if mode == Mode::Yolo && settings.disable_yolo {
-        return Err(error::invalid_params("the settings forbid the yolo mode (security.disableYoloMode)"));
+        return Err(error::invalid_params(
+            "the settings forbid the mode yolo (security.disableYoloMode); choose another mode",
+        ));
     }
     if mode > Mode::Default && !trust.is_trusted() {
         let why = format!(
@@ -274,8 +277,7 @@ fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), Erro
              ~/.castor/trustedFolders.json",
             mode.as_str()
         );
-        let data = serde_json::json!({ "kind": "untrusted", "details": why });
-        return Err(ErrorObjectOwned::owned(-32602, format!("Invalid params: {why}"), Some(data)));
+        return Err(error::untrusted(&why));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -187,9 +188,8 @@ impl State {
             Ok(()) => self.say(id, out),
             Err(panic) => {
                 let panic = fault::in_words(&*panic);
-                let why =
-                    format!("an internal error ended this turn ({panic}); the session goes on with the next prompt");
-                self.refold(id, "internal", &why);
+                let error = error::bug(&format!("an internal error ended this turn ({panic}); the session goes on"));
+                self.refold(id, &error);
             }
         }
     }
@@ -221,18 +221,18 @@ impl State {
         }
     }
 
-    /// The session as its log has it. Whatever of it the client still waits for ends with `why`.
-    pub fn refold(&mut self, id: &SessionId, kind: &'static str, why: &str) {
+    /// The session as its log has it. Whatever of it the client still waits for ends with the error.
+    pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
         self.world.abort_session(id);
         self.outbox.said.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
-        self.end_shown(id, why);
+        self.end_shown(id, error.message());
         let requests = self.terminals.give_all_back(id);
         self.tell(requests);
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
             self.world.traces.end(ticket);
             if let Some((request, _)) = self.requests.complete(ticket) {
-                self.say_lines(|lines| write::error(lines, &request, &error::failed(kind, why)));
+                self.say_lines(|lines| write::error(lines, &request, error));
             }
         }
         let Some(desk) = self.sessions.get(id).map(|it| it.desk.clone()) else { return };

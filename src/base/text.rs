@@ -18,6 +18,15 @@ pub fn tail(text: &str, max: usize) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
+/// `text` with an end that another sentence can follow. Commands to copy keep theirs.
+pub fn sentence(text: &str) -> String {
+    let text = text.trim();
+    match text.ends_with(['.', '!', '?', '…', '`', '\'']) || text.is_empty() {
+        true => text.to_owned(),
+        false => format!("{text}."),
+    }
+}
+
 /// The first line of `text`, cut to `max` characters with an ellipsis: for titles.
 pub fn first_line(text: &str, max: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim();

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use castor::wire::jsonrpc::error::KINDS;
+
 use crate::schema;
 
 /// Updates that belong to a turn, or to the replay of one.
@@ -178,7 +180,7 @@ impl Ledger {
         if result.is_some() == error.is_some() {
             self.problem(format!("neither or both of result and error: {message}"));
         }
-        if let Some(Err(why)) = error.map(schema::check_error) {
+        if let Some(Err(why)) = error.map(|it| schema::check_error(it).and_then(|()| check_form(it))) {
             self.problem(format!("{why} in {message}"));
         }
         let by_id = self.open.iter().position(|it| it.id == *id);
@@ -193,6 +195,22 @@ impl Ledger {
         if let Some(Err(why)) = result.map(|it| schema::check_result(&open.method, it)) {
             self.problem(format!("{why} in {message}"));
         }
+    }
+}
+
+/// Cause and what to do in one line of text, and a word for programs in the data.
+fn check_form(error: &Value) -> Result<(), String> {
+    let (message, data) = (text(&error["message"]), &error["data"]);
+    let is_sentence = message.ends_with(['.', '?', '!', '…', '`', '\'']);
+    let parts = message.split(['.', ';', ':']).filter(|it| !it.trim().is_empty()).count();
+    let kind = text(&data["kind"]);
+    let says_all = error["code"] != -32603 || data["details"] == error["message"] || message.ends_with('…');
+    match () {
+        () if message.contains(char::is_control) || !is_sentence => Err("a message that is not one line".to_owned()),
+        () if parts < 2 => Err("a message that does not say what to do".to_owned()),
+        () if !KINDS.contains(&kind.as_str()) => Err(format!("the unknown kind {kind:?}")),
+        () if !says_all => Err("details that differ from the message".to_owned()),
+        () => Ok(()),
     }
 }
 

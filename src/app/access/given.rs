@@ -68,7 +68,7 @@ fn read_headers(value: &Value) -> Result<Headers, String> {
     let fields = value.as_object().ok_or("gateway.headers must be an object of strings")?;
     let header = |(name, value): (&String, &Value)| match value.as_str() {
         Some(it) if is_header(name, it) => Ok((name.clone(), SecretString::from(it))),
-        _ => Err(format!("gateway.headers[{name:?}] is no header")),
+        _ => Err(format!("gateway.headers[{name:?}] is no header; its value is text of visible characters")),
     };
     fields.iter().map(header).collect()
 }

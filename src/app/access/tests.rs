@@ -199,9 +199,21 @@ fn malformed_requests_say_what_is_wrong_without_the_secret() {
         (Gateway, json!({"gateway": {"baseUrl": 1}}), "gateway.baseUrl must be a string"),
         (Gateway, json!({"gateway": {"baseUrl": "http://gw.example"}}), http),
         (Gateway, json!({"gateway": {"headers": ["canary"]}}), "gateway.headers must be an object of strings"),
-        (Gateway, json!({"gateway": {"headers": {"X": 1}}}), "gateway.headers[\"X\"] is no header"),
-        (Gateway, json!({"gateway": {"headers": {"X": "canary\r\n"}}}), "gateway.headers[\"X\"] is no header"),
-        (Gateway, json!({"gateway": {"headers": {"X Y": "canary"}}}), "gateway.headers[\"X Y\"] is no header"),
+        (
+            Gateway,
+            json!({"gateway": {"headers": {"X": 1}}}),
+            "gateway.headers[\"X\"] is no header; its value is text of visible characters",
+        ),
+        (
+            Gateway,
+            json!({"gateway": {"headers": {"X": "canary\r\n"}}}),
+            "gateway.headers[\"X\"] is no header; its value is text of visible characters",
+        ),
+        (
+            Gateway,
+            json!({"gateway": {"headers": {"X Y": "canary"}}}),
+            "gateway.headers[\"X Y\"] is no header; its value is text of visible characters",
+        ),
     ] {
         let prefix = if method == Gateway { "Malformed gateway payload: " } else { "" };
         assert_eq!(found(&[], None, &[(method, meta)]), format!("{prefix}{want}"));

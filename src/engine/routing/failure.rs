@@ -3,6 +3,7 @@
 use crate::base::{
     model::{Failure, FailureKind},
     now::Now,
+    text::sentence,
 };
 
 /// Attempts in all, the first included.
@@ -59,7 +60,10 @@ fn hopeless(failure: &Failure) -> Option<String> {
     let message = sentence(&failure.message);
     match failure.kind {
         FailureKind::Auth => Some(format!("{message} Check the API key and the model's settings.")),
-        FailureKind::Script | FailureKind::Panicked => Some(message),
+        FailureKind::Script => Some(format!("{message} Add what is missing to the file of --fake-responses.")),
+        FailureKind::Panicked => {
+            Some(format!("{message} Prompt again; if it stays so, report it with what stderr says."))
+        }
         FailureKind::Garbage => Some(format!("{message} Check the base URL: this may not be the model's API.")),
         FailureKind::Connect | FailureKind::Stream => None,
         FailureKind::Status => hopeless_status(failure, message),
@@ -73,7 +77,7 @@ fn hopeless_status(failure: &Failure, message: String) -> Option<String> {
         return Some(format!("{message} Check the model's name, or choose another model."));
     }
     if !retryable {
-        return Some(message);
+        return Some(format!("{message} Shorten or change the prompt, or choose another model."));
     }
     if failure.message.contains("daily quota") || has_zero_limit(&failure.message) {
         return Some(format!("{message} Choose another model, or raise the quota."));
@@ -112,15 +116,6 @@ fn what(failure: &Failure) -> String {
         Some(429) => format!("The model's rate limit is reached: {message}"),
         Some(status) if status >= 500 => format!("The model's server has a problem ({status}): {message}"),
         _ => message,
-    }
-}
-
-/// The text with an end that another sentence can follow.
-fn sentence(text: &str) -> String {
-    let text = text.trim();
-    match text.ends_with(['.', '!', '?', '…']) || text.is_empty() {
-        true => text.to_owned(),
-        false => format!("{text}."),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::base::{
     event::{EndReason, Outcome, Status, Stop},
     model::{Failure, FailureKind},
+    text::sentence,
 };
 
 /// Why a turn stopped.
@@ -90,7 +91,11 @@ pub fn ending(cause: &Cause) -> Ending {
             ..stop(EndReason::MaxTurns, Stop::MaxTurnRequests)
         },
         Cause::Cancelled => stop(EndReason::Aborted, Stop::Cancelled),
-        Cause::ToolFatal(why) => failed("tool", why, Status::Internal, "TOOL_FATAL"),
+        // The one such failure is a full disk.
+        Cause::ToolFatal(why) => {
+            let why = format!("{} Make room on the disk, then prompt again.", sentence(why));
+            failed("tool", &why, Status::Internal, "TOOL_FATAL")
+        }
     }
 }
 

@@ -203,7 +203,7 @@ pub fn read_authenticate(params: Option<&RawValue>) -> Result<Authenticate, Stri
         GATEWAY => GATEWAY,
         _ => {
             let known: Vec<&str> = PLAIN.iter().map(|it| it.id).collect();
-            return Err(format!("unknown auth method {id:?}; known: {}", known.join(", ")));
+            return Err(format!("unknown auth method {id:?}; choose one of {}", known.join(", ")));
         }
     };
     Ok(Authenticate { method, meta: request.meta })

@@ -19,10 +19,15 @@ use serde_json::value::RawValue;
 /// # Errors
 /// One line that names what is wrong; it goes to the client with -32602.
 pub fn params<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, String> {
-    let text = params.ok_or("params are missing")?.get();
+    let text = params.ok_or_else(|| misfit("params are missing"))?.get();
     // A derived struct would also be read from an array, by position.
     if !text.trim_start().starts_with('{') {
-        return Err("params must be an object".to_owned());
+        return Err(misfit("params must be an object"));
     }
-    serde_json::from_str(text).map_err(|it| it.to_string())
+    serde_json::from_str(text).map_err(|it| misfit(&it.to_string()))
+}
+
+/// What is wrong, and what to do about it.
+fn misfit(why: &str) -> String {
+    format!("{why}. Send the params that the schema has for this method.")
 }

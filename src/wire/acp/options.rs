@@ -144,7 +144,7 @@ impl Wish {
                 Ok(Choice::Tuning(Tuning { thoughts: *value, ..chosen.tuning }))
             }
             (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS), ..) => {
-                Err(format!("the option {option:?} does not take this value"))
+                Err(format!("the option {option:?} does not take this value; choose one that it was offered with"))
             }
             (option, ..) => Err(unknown("option", option, [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS].into_iter())),
         }
@@ -152,7 +152,7 @@ impl Wish {
 }
 
 fn unknown<'a>(what: &str, id: &str, known: impl Iterator<Item = &'a str>) -> String {
-    format!("unknown {what} {id:?}; known: {}", known.collect::<Vec<_>>().join(", "))
+    format!("unknown {what} {id:?}; choose one of {}", known.collect::<Vec<_>>().join(", "))
 }
 
 /// A mode's name and what it does.

@@ -57,12 +57,12 @@ fn with_servers<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Stri
         return super::params(given);
     }
     fields.insert("mcpServers".to_owned(), Value::Array(Vec::new()));
-    serde_json::from_value(Value::Object(fields)).map_err(|it| it.to_string())
+    serde_json::from_value(Value::Object(fields)).map_err(|it| super::misfit(&it.to_string()))
 }
 
 fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], servers: Vec<McpServer>) -> Result<Place, String> {
     let absolute = |path: &std::path::Path, what: &str| {
-        AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}", path.display()))
+        AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}.", path.display()))
     };
     Ok(Place {
         cwd: absolute(cwd, "cwd")?,
@@ -129,7 +129,9 @@ pub fn read_list(params: Option<&RawValue>) -> Result<(Option<AbsPath>, Option<S
     };
     let cwd = match &it.cwd {
         None => None,
-        Some(path) => Some(AbsPath::new(path).ok_or("cwd must be an absolute path")?),
+        Some(path) => {
+            Some(AbsPath::new(path).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", path.display()))?)
+        }
     };
     Ok((cwd, it.cursor.map(|it| it.to_string())))
 }
@@ -180,7 +182,7 @@ pub fn read_set_mode(params: Option<&RawValue>) -> Result<(SessionId, Mode), Str
     let id = it.mode_id.to_string();
     let mode = Mode::parse(&id).filter(|it| Mode::OFFERED.contains(it));
     let known: Vec<&str> = Mode::OFFERED.iter().map(|it| it.as_str()).collect();
-    let mode = mode.ok_or_else(|| format!("unknown mode {id:?}; known: {}", known.join(", ")))?;
+    let mode = mode.ok_or_else(|| format!("unknown mode {id:?}; choose one of {}", known.join(", ")))?;
     Ok((session_id(&it.session_id), mode))
 }
 

@@ -1,96 +1,212 @@
-//! The errors that castor answers with. `message` is for people; what programs look at is in `data`.
+//! The errors that castor answers with: a code; a message of one line, which says the cause and then what to do; and
+//! data with a word for programs in `kind`.
+//!
+//! Clients look for words in the message (vscode-acp forgets a session that is "not found"), so the causes of other
+//! errors keep clear of these.
+
+use std::borrow::Cow;
 
 use jsonrpsee::types::{ErrorCode, ErrorObjectOwned};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The client cancelled the request (`$/cancel_request`).
-pub const CANCELLED: i32 = -32800;
+use crate::base::text;
+
 /// The client should offer to sign in.
 pub const AUTH_REQUIRED: i32 = -32000;
-/// A session or file that is not there.
+/// A session that is not there.
 pub const NOT_FOUND: i32 = -32002;
+
+/// Every `kind` there is. Programs know the error by it where the code says too little.
+pub const KINDS: &[&str] = &[
+    "parse",
+    "request",
+    "method",
+    "params",
+    "untrusted",
+    "busy",
+    "locked",
+    "not_found",
+    "auth",
+    "config",
+    "model",
+    "tool",
+    "log",
+    "internal",
+    "shutdown",
+];
+
+/// Longest message, in bytes: some clients show it in one line of their window. `data.details` has the rest.
+const MAX_MESSAGE: usize = 2_000;
+/// Longest `data.details`, in bytes: a server's whole page may be in it.
+const MAX_DETAILS: usize = 16 << 10;
 
 /// -32700: not JSON. Goes out with id null.
 pub fn parse_error(why: &str) -> ErrorObjectOwned {
-    explained(ErrorCode::ParseError, why)
+    stock(ErrorCode::ParseError, "parse", &two(why, "Send one JSON-RPC message a line, as JSON in UTF-8."))
 }
 
 /// -32600: JSON, but no request, or not now.
-pub fn invalid_request(why: &str) -> ErrorObjectOwned {
-    explained(ErrorCode::InvalidRequest, why)
+pub fn invalid_request(cause: &str, fix: &str) -> ErrorObjectOwned {
+    stock(ErrorCode::InvalidRequest, "request", &two(cause, fix))
 }
 
-/// -32601; `data` is the method.
+/// -32600: the session does something else.
+pub fn busy(cause: &str, fix: &str) -> ErrorObjectOwned {
+    stock(ErrorCode::InvalidRequest, "busy", &two(cause, fix))
+}
+
+/// -32600: another process has the session.
+pub fn locked(session: &str, holder: Value, why: &str) -> ErrorObjectOwned {
+    let message = format!("{}: {why}", ErrorCode::InvalidRequest.message());
+    new(
+        ErrorCode::InvalidRequest,
+        &message,
+        json!({ "kind": "locked", "sessionId": text::head(session, 200), "holder": holder }),
+    )
+}
+
+/// -32601.
 pub fn method_not_found(method: &str) -> ErrorObjectOwned {
-    new(ErrorCode::MethodNotFound, format!("Method not found: {method}"), Some(method))
+    let method = text::head(method, 200);
+    let message = two(&format!("Method not found: {method}"), "Call a method of ACP version 1.");
+    new(ErrorCode::MethodNotFound, &message, json!({ "kind": "method", "method": method }))
 }
 
-/// -32602.
+/// -32602; `why` says what would be right.
 pub fn invalid_params(why: &str) -> ErrorObjectOwned {
-    explained(ErrorCode::InvalidParams, why)
+    stock(ErrorCode::InvalidParams, "params", why)
 }
 
-/// -32603. Some clients show only the message, others only `data.details`: both say everything.
-pub fn internal(details: &str) -> ErrorObjectOwned {
-    new(ErrorCode::InternalError, details.to_owned(), Some(json!({ "details": details })))
+/// -32602: the folder's trust does not allow this.
+pub fn untrusted(why: &str) -> ErrorObjectOwned {
+    stock(ErrorCode::InvalidParams, "untrusted", why)
 }
 
-/// -32603 with a word for programs: `model`, `tool`, `log`, `session`.
-pub fn failed(kind: &str, details: &str) -> ErrorObjectOwned {
-    new(ErrorCode::InternalError, details.to_owned(), Some(json!({ "details": details, "kind": kind })))
+/// -32603 with a word for programs. Some clients show only the message, others only `data.details`: both say
+/// everything. `why` says what to do, too.
+pub fn failed(kind: &str, why: &str) -> ErrorObjectOwned {
+    let why = text::sentence(why);
+    let fits = one_line(&why).len() <= MAX_MESSAGE;
+    let details = if fits { one_line(&why) } else { Cow::Borrowed(text::head(&why, MAX_DETAILS)) };
+    new(ErrorCode::InternalError, &why, json!({ "details": details, "kind": kind }))
 }
 
-/// -32800.
-pub fn cancelled() -> ErrorObjectOwned {
-    new(CANCELLED.into(), "Request cancelled".to_owned(), None::<Value>)
+/// -32603: nothing that the client did.
+pub fn internal(cause: &str, fix: &str) -> ErrorObjectOwned {
+    failed("internal", &two(cause, fix))
 }
 
-/// -32000; `why` replaces the stock text and is shown next to the ways to sign in.
-pub fn auth_required(why: Option<&str>) -> ErrorObjectOwned {
-    new(AUTH_REQUIRED.into(), why.unwrap_or("Authentication required").to_owned(), None::<Value>)
+/// -32603: a mistake of ours.
+pub fn bug(cause: &str) -> ErrorObjectOwned {
+    internal(cause, "This is a mistake in castor: try again, and report it with what stderr says.")
 }
 
-/// -32002 for a session.
+/// -32603: it will not be answered any more.
+pub fn shutdown() -> ErrorObjectOwned {
+    failed("shutdown", "castor is shutting down. Start it again, then ask again.")
+}
+
+/// -32000; the message is shown next to the ways to sign in, which are in the data.
+pub fn auth_required(why: &str, methods: Value) -> ErrorObjectOwned {
+    new(AUTH_REQUIRED.into(), why, json!({ "authMethods": methods, "kind": "auth" }))
+}
+
+/// -32002.
 pub fn session_not_found(session: &str) -> ErrorObjectOwned {
-    new(NOT_FOUND.into(), format!("Session not found: {session}"), Some(json!({ "sessionId": session })))
+    let session = text::head(session, 200);
+    let fix = "Call session/list for those there are, or session/new for another one.";
+    let message = two(&format!("Session not found: {session}"), fix);
+    new(NOT_FOUND.into(), &message, json!({ "kind": "not_found", "sessionId": session }))
 }
 
-/// -32002 for a file.
-pub fn file_not_found(uri: &str) -> ErrorObjectOwned {
-    new(NOT_FOUND.into(), format!("Resource not found: {uri}"), Some(json!({ "uri": uri })))
+/// With the words that JSON-RPC has for the code before it.
+fn stock(code: ErrorCode, kind: &str, why: &str) -> ErrorObjectOwned {
+    new(code, &format!("{}: {why}", code.message()), json!({ "kind": kind }))
 }
 
-fn explained(code: ErrorCode, why: &str) -> ErrorObjectOwned {
-    new(code, format!("{}: {why}", code.message()), None::<Value>)
+fn new(code: ErrorCode, message: &str, data: Value) -> ErrorObjectOwned {
+    let message = text::sentence(message);
+    let line = one_line(&message);
+    let message = match text::head(&line, MAX_MESSAGE) {
+        head if head.len() < line.len() => format!("{head}…"),
+        _ => line.into_owned(),
+    };
+    ErrorObjectOwned::owned(code.code(), message, Some(data))
 }
 
-fn new<D: Serialize>(code: ErrorCode, message: String, data: Option<D>) -> ErrorObjectOwned {
-    ErrorObjectOwned::owned(code.code(), message, data)
+/// The cause as a sentence, then what to do.
+fn two(cause: &str, fix: &str) -> String {
+    format!("{} {fix}", text::sentence(cause))
+}
+
+/// Breaks and other control characters become one space each run.
+fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split(char::is_control).map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
 mod tests {
     use jsonrpsee::types::ErrorObjectOwned;
+    use serde_json::{Value, json};
 
-    fn check(error: &ErrorObjectOwned, expected: &str) {
-        assert_eq!(serde_json::to_string(error).unwrap(), expected);
+    use super::{KINDS, MAX_DETAILS, MAX_MESSAGE};
+
+    /// Each constructor with a cause of every odd kind: it stays one line that ends with what to do.
+    #[test]
+    fn all_errors_have_one_form() {
+        let long = "x ".repeat(MAX_DETAILS);
+        for cause in ["x", "two\nlines\r\n\tand a tab", "ends.", "what?", "run `castor`", "nul \0 it", "", &long] {
+            let all: [(ErrorObjectOwned, i32, &str); 13] = [
+                (super::parse_error(cause), -32700, "parse"),
+                (super::invalid_request(cause, "Fix it."), -32600, "request"),
+                (super::busy(cause, "Fix it."), -32600, "busy"),
+                (super::locked(cause, json!(null), cause), -32600, "locked"),
+                (super::method_not_found(cause), -32601, "method"),
+                (super::invalid_params(cause), -32602, "params"),
+                (super::untrusted(cause), -32602, "untrusted"),
+                (super::failed("model", cause), -32603, "model"),
+                (super::internal(cause, "Fix it."), -32603, "internal"),
+                (super::bug(cause), -32603, "internal"),
+                (super::shutdown(), -32603, "shutdown"),
+                (super::auth_required(cause, json!([])), -32000, "auth"),
+                (super::session_not_found(cause), -32002, "not_found"),
+            ];
+            for (error, code, kind) in all {
+                let message = error.message();
+                assert_eq!(error.code(), code, "{message}");
+                assert!(!message.contains(char::is_control), "{message:?}");
+                assert!(message.len() <= MAX_MESSAGE + '…'.len_utf8(), "{}", message.len());
+                assert!(message.is_empty() || message.ends_with(['.', '?', '`', ':', '…']), "{message:?}");
+                let data: Value = serde_json::from_str(error.data().unwrap().get()).unwrap();
+                assert!(data.is_object() && data["kind"] == kind && KINDS.contains(&kind), "{data}");
+                assert!(data.to_string().len() < 2 * MAX_DETAILS);
+                let is_short = code == -32603 && message.len() < MAX_MESSAGE;
+                assert!(!is_short || data["details"] == message, "{data} {message}");
+            }
+        }
     }
 
     #[test]
-    fn codes_and_data() {
-        check(&super::parse_error("x"), r#"{"code":-32700,"message":"Parse error: x"}"#);
-        check(&super::invalid_request("x"), r#"{"code":-32600,"message":"Invalid request: x"}"#);
-        check(&super::method_not_found("x"), r#"{"code":-32601,"message":"Method not found: x","data":"x"}"#);
-        check(&super::invalid_params("x"), r#"{"code":-32602,"message":"Invalid params: x"}"#);
-        check(&super::internal("x"), r#"{"code":-32603,"message":"x","data":{"details":"x"}}"#);
-        check(&super::failed("tool", "x"), r#"{"code":-32603,"message":"x","data":{"details":"x","kind":"tool"}}"#);
-        check(&super::cancelled(), r#"{"code":-32800,"message":"Request cancelled"}"#);
-        check(&super::auth_required(None), r#"{"code":-32000,"message":"Authentication required"}"#);
-        check(
-            &super::session_not_found("x"),
-            r#"{"code":-32002,"message":"Session not found: x","data":{"sessionId":"x"}}"#,
-        );
-        check(&super::file_not_found("x"), r#"{"code":-32002,"message":"Resource not found: x","data":{"uri":"x"}}"#);
+    fn cause_then_what_to_do() {
+        let table = [
+            (super::parse_error("x"), "Parse error: x. Send one JSON-RPC message a line, as JSON in UTF-8."),
+            (super::invalid_request("x", "Do y."), "Invalid request: x. Do y."),
+            (super::method_not_found("x"), "Method not found: x. Call a method of ACP version 1."),
+            (super::invalid_params("not x; send y"), "Invalid params: not x; send y."),
+            (super::failed("tool", "full.\n Make room"), "full. Make room."),
+            (
+                super::session_not_found("x"),
+                "Session not found: x. Call session/list for those there are, or session/new for another one.",
+            ),
+        ];
+        for (error, expected) in table {
+            assert_eq!(error.message(), expected);
+        }
+        let rest = format!("{} the end", "page ".repeat(MAX_MESSAGE));
+        let data = super::failed("model", &rest).data().unwrap().get().to_owned();
+        assert!(data.contains("the end."), "what the message has no room for is in the details");
     }
 }

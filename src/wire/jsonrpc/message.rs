@@ -148,7 +148,8 @@ fn bad_id() -> Bad {
 }
 
 fn invalid(id: Option<RequestId>, why: &str) -> Bad {
-    Bad::Answer { id: id.unwrap_or(RequestId::Null), error: error::invalid_request(why) }
+    let fix = "Send one JSON-RPC 2.0 request, notification or response a line.";
+    Bad::Answer { id: id.unwrap_or(RequestId::Null), error: error::invalid_request(why, fix) }
 }
 
 /// The envelope, each field as it stands. A key that comes twice: the last one counts.

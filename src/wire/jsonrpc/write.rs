@@ -16,7 +16,7 @@ pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: 
     });
     if let Err(it) = written {
         debug_assert_eq!(out.len(), start);
-        error(out, id, &error::internal(&it.to_string()));
+        error(out, id, &error::bug(&format!("the result has no JSON form: {it}")));
     }
 }
 
@@ -106,8 +106,9 @@ mod tests {
         );
         check(|out| result(out, &text, &()), "{\"jsonrpc\":\"2.0\",\"id\":\"a\\\"\\n\",\"result\":null}\n");
         check(
-            |out| error(out, &RequestId::Null, &errors::cancelled()),
-            "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32800,\"message\":\"Request cancelled\"}}\n",
+            |out| error(out, &RequestId::Null, &errors::invalid_params("x; y")),
+            "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32602,\"message\":\"Invalid params: x; y.\",\
+             \"data\":{\"kind\":\"params\"}}}\n",
         );
         check(
             |out| notification(out, "session/update", &json!({})).unwrap(),
@@ -133,10 +134,9 @@ mod tests {
         let bad = HashMap::from([((1, 2), 3)]);
         check(|out| assert!(notification(out, "m", &bad).is_err()), "");
         check(|out| assert!(request(out, 1, "m", &bad).is_err()), "");
-        check(
-            |out| result(out, &RequestId::Number(1), &bad),
-            "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"key must be a string\",\
-             \"data\":{\"details\":\"key must be a string\"}}}\n",
-        );
+        let mut expected = Vec::new();
+        let why = errors::bug("the result has no JSON form: key must be a string");
+        error(&mut expected, &RequestId::Number(1), &why);
+        check(|out| result(out, &RequestId::Number(1), &bad), str::from_utf8(&expected).unwrap());
     }
 }
