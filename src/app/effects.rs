@@ -367,7 +367,7 @@ async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<Fil
     let task = async {
         fault::trip(hand.desk.fault.is_in_call(&call));
         let output = match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {
-            (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await,
+            (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
             (None, Some(tool)) => hand.call_mcp(tool, &call).await,
             (None, None) => return ToolOutput::failed(unknown(&call)),
         };

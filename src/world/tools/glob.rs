@@ -8,17 +8,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{
-        fs::BoxFuture,
         path::AbsPath,
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::{
         disk,
         tools::{
-            Builtin, ToolContext,
-            params::{Params, invalid},
+            Builtin, Task, ToolContext,
+            params::{Params, invalid, not_empty},
             paths,
-            walk::{Excludes, Plan, Rules},
+            schema::{self, flag, text},
+            walk::{self, Excludes, Plan, Rules},
         },
     },
 };
@@ -43,15 +43,10 @@ struct Call {
 impl Call {
     fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
         let params = Params::of(args)?;
-        let pattern = params.text("pattern")?.trim().replace('\0', "");
-        if pattern.is_empty() {
-            return Err(invalid("The 'pattern' parameter cannot be empty."));
-        }
+        let pattern = not_empty("pattern", params.text("pattern")?.trim().replace('\0', ""))?;
         let dir = params.opt_path("dir_path", ctx)?;
         let case_sensitive = params.flag("case_sensitive")?.unwrap_or(false);
-        let mut rules = Rules::of(ctx);
-        rules.git = params.flag("respect_git_ignore")?.unwrap_or(rules.git);
-        rules.gemini = params.flag("respect_gemini_ignore")?.unwrap_or(rules.gemini);
+        let rules = Rules::of(ctx).wished(params)?;
         let within = match &dir {
             None if ctx.roots.len() > 1 => format!("across {} workspace directories", ctx.roots.len()),
             _ => format!("within {}", dir.as_ref().unwrap_or(&ctx.cwd)),
@@ -103,21 +98,20 @@ impl Builtin for Glob {
                           first, newest first, then the others by path."
                 .into(),
             kind: ToolKind::Search,
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "pattern": {"type": "string", "description": "Glob, relative to dir_path."},
-                    "dir_path": {"type": "string", "description": "Folder to search (default: the workspace)."},
-                    "case_sensitive": {"type": "boolean", "description": "Default false."},
-                    "respect_git_ignore": {"type": "boolean", "description": "Default true."},
-                    "respect_gemini_ignore": {"type": "boolean", "description": "Default true."},
-                },
-                "required": ["pattern"],
-            }),
+            parameters: schema::object(
+                &["pattern"],
+                [
+                    ("pattern", text("Glob, relative to dir_path.")),
+                    ("dir_path", text("Folder to search (default: the workspace).")),
+                    ("case_sensitive", flag("Default false.")),
+                    ("respect_git_ignore", flag("Default true.")),
+                    ("respect_gemini_ignore", flag("Default true.")),
+                ],
+            ),
         }
     }
 
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let mut res = Targets { title: format!("'{}'", call.pattern), ..Targets::default() };
@@ -131,21 +125,11 @@ impl Builtin for Glob {
         })
     }
 
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        _base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput> {
+    fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let res = match Call::parse(args, ctx) {
-                Ok(call) => {
-                    let (roots, cancel) = (ctx.roots.clone(), ctx.cancel.clone());
-                    paths::blocking(move || find(&call, &roots, &cancel)).await.and_then(|it| it)
-                }
-                Err(it) => Err(it),
-            };
-            res.unwrap_or_else(ToolOutput::failed)
+            let call = Call::parse(args, ctx)?;
+            let (roots, cancel) = (ctx.roots.clone(), ctx.cancel.clone());
+            paths::blocking(move || find(&call, &roots, &cancel)).await?
         })
     }
 }
@@ -173,9 +157,7 @@ fn find(call: &Call, roots: &[AbsPath], cancel: &CancellationToken) -> Result<To
             }
         }
     }
-    if cancel.is_cancelled() {
-        return Err(ToolError::new("cancelled", "The search was cancelled."));
-    }
+    walk::not_cancelled(cancel)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64);
     sort(&mut found, now);
     found.dedup_by(|a, b| a.path == b.path);

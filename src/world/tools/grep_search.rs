@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     base::{
-        fs::BoxFuture,
         path::AbsPath,
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::tools::{
-        Builtin, ToolContext,
+        Builtin, Task, ToolContext,
         grep_search::search::{Query, Stop},
-        params::{Params, invalid},
+        params::{Params, invalid, not_empty},
         paths,
-        walk::{Excludes, Plan, Rules},
+        schema::{self, count, flag, text},
+        walk::{self, Excludes, Plan, Rules},
     },
 };
 
@@ -50,10 +50,7 @@ struct Call {
 impl Call {
     fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
         let params = Params::of(args)?;
-        let pattern = params.text("pattern")?;
-        if pattern.is_empty() {
-            return Err(invalid("The 'pattern' parameter cannot be empty."));
-        }
+        let pattern = not_empty("pattern", params.text("pattern")?)?;
         let dir = params.opt_path("dir_path", ctx)?;
         let dir_shown = dir.as_ref().map_or_else(|| ".".to_owned(), |it| it.shown_from(&ctx.cwd));
         let include = params.opt_text("include_pattern")?.filter(|it| !it.is_empty()).map(str::to_owned);
@@ -108,8 +105,6 @@ fn matcher(pattern: &str, case_sensitive: bool, fixed: bool) -> Result<RegexMatc
 
 impl Builtin for GrepSearch {
     fn spec(&self) -> ToolSpec {
-        let count = |description: &str| json!({"type": "integer", "minimum": 1, "description": description});
-        let lines = |description: &str| json!({"type": "integer", "minimum": 0, "description": description});
         ToolSpec {
             name: "grep_search".into(),
             title: "SearchText".into(),
@@ -117,29 +112,28 @@ impl Builtin for GrepSearch {
                           most by default. Ignored and build folders are left out."
                 .into(),
             kind: ToolKind::Search,
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "pattern": {"type": "string", "description": "Regular expression."},
-                    "dir_path": {"type": "string", "description": "Folder or file to search (default: .)."},
-                    "include_pattern": {"type": "string", "description": "Glob of files, such as *.{ts,tsx}."},
-                    "exclude_pattern": {"type": "string", "description": "Leave out lines that match this."},
-                    "names_only": {"type": "boolean", "description": "Only the paths of matching files."},
-                    "case_sensitive": {"type": "boolean", "description": "Default false."},
-                    "fixed_strings": {"type": "boolean", "description": "pattern is literal text."},
-                    "context": lines("Lines around each match."),
-                    "after": lines("Lines after each match."),
-                    "before": lines("Lines before each match."),
-                    "no_ignore": {"type": "boolean", "description": "Search ignored and build folders too."},
-                    "max_matches_per_file": count("Matches per file."),
-                    "total_max_matches": count("Matches in all (default 100)."),
-                },
-                "required": ["pattern"],
-            }),
+            parameters: schema::object(
+                &["pattern"],
+                [
+                    ("pattern", text("Regular expression.")),
+                    ("dir_path", text("Folder or file to search (default: .).")),
+                    ("include_pattern", text("Glob of files, such as *.{ts,tsx}.")),
+                    ("exclude_pattern", text("Leave out lines that match this.")),
+                    ("names_only", flag("Only the paths of matching files.")),
+                    ("case_sensitive", flag("Default false.")),
+                    ("fixed_strings", flag("pattern is literal text.")),
+                    ("context", count(0, "Lines around each match.")),
+                    ("after", count(0, "Lines after each match.")),
+                    ("before", count(0, "Lines before each match.")),
+                    ("no_ignore", flag("Search ignored and build folders too.")),
+                    ("max_matches_per_file", count(1, "Matches per file.")),
+                    ("total_max_matches", count(1, "Matches in all (default 100).")),
+                ],
+            ),
         }
     }
 
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let target = paths::target(ctx, &call.dir, Access::Read, None).await?;
@@ -149,21 +143,10 @@ impl Builtin for GrepSearch {
         })
     }
 
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        _base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput> {
+    fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let res = match Call::parse(args, ctx) {
-                Ok(call) => {
-                    let ctx = ctx.clone();
-                    paths::blocking(move || run(call, &ctx)).await.and_then(|it| it)
-                }
-                Err(it) => Err(it),
-            };
-            res.unwrap_or_else(ToolOutput::failed)
+            let (call, ctx) = (Call::parse(args, ctx)?, ctx.clone());
+            paths::blocking(move || run(call, &ctx)).await?
         })
     }
 }
@@ -183,9 +166,7 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let files: Vec<_> = found.files.iter().map(|it| it.path.clone()).collect();
         found = search::Found { cut: found.cut, ..search::search(&call.query, files.into_iter(), &stop) };
     }
-    if ctx.cancel.is_cancelled() {
-        return Err(ToolError::new("cancelled", "The search was cancelled."));
-    }
+    walk::not_cancelled(&ctx.cancel)?;
     Ok(report::report(&call, &plan, &ctx.cwd, &found))
 }
 

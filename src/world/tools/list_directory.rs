@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::{
     base::{
-        fs::BoxFuture,
         path::AbsPath,
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::{
         disk::{self, DirEntry},
         tools::{
-            Builtin, ToolContext,
+            Builtin, Task, ToolContext,
             params::{Params, invalid},
             paths,
+            schema::{self, text},
             walk::{self, Matcher, Rules},
         },
     },
@@ -40,44 +40,39 @@ impl Call {
             ignore.add(Glob::new(pattern).map_err(|it| invalid(format!("Invalid glob in 'ignore': {it}")))?);
         }
         let ignore = ignore.build().map_err(|it| invalid(it.to_string()))?;
-        let mut rules = Rules::of(ctx);
-        if let Some(it) = params.object("file_filtering_options")? {
-            rules.git = it.flag("respect_git_ignore")?.unwrap_or(rules.git);
-            rules.gemini = it.flag("respect_gemini_ignore")?.unwrap_or(rules.gemini);
-        }
+        let rules = match params.object("file_filtering_options")? {
+            Some(it) => Rules::of(ctx).wished(it)?,
+            None => Rules::of(ctx),
+        };
         Ok(Self { dir: params.path("dir_path", ctx)?, ignore, rules })
     }
 }
 
 impl Builtin for ListDirectory {
     fn spec(&self) -> ToolSpec {
+        let names =
+            json!({"type": "array", "items": {"type": "string"}, "description": "Globs of names to leave out."});
+        let options = json!({
+            "type": "object",
+            "description": "Whether ignore files count (default true).",
+            "properties": {
+                "respect_git_ignore": {"type": "boolean"},
+                "respect_gemini_ignore": {"type": "boolean"},
+            },
+        });
         ToolSpec {
             name: "list_directory".into(),
             title: "ReadFolder".into(),
             description: "Lists the files and folders directly in a folder.".into(),
             kind: ToolKind::Search,
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "dir_path": {"type": "string", "description": "Path of the folder."},
-                    "ignore": {
-                        "type": "array", "items": {"type": "string"}, "description": "Globs of names to leave out.",
-                    },
-                    "file_filtering_options": {
-                        "type": "object",
-                        "description": "Whether ignore files count (default true).",
-                        "properties": {
-                            "respect_git_ignore": {"type": "boolean"},
-                            "respect_gemini_ignore": {"type": "boolean"},
-                        },
-                    },
-                },
-                "required": ["dir_path"],
-            }),
+            parameters: schema::object(
+                &["dir_path"],
+                [("dir_path", text("Path of the folder.")), ("ignore", names), ("file_filtering_options", options)],
+            ),
         }
     }
 
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let target = paths::target(ctx, &call.dir, Access::Read, None).await?;
@@ -85,21 +80,10 @@ impl Builtin for ListDirectory {
         })
     }
 
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        _base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput> {
+    fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let res = match Call::parse(args, ctx) {
-                Ok(call) => {
-                    let roots = ctx.roots.clone();
-                    paths::blocking(move || list(&call, &roots)).await.and_then(|it| it)
-                }
-                Err(it) => Err(it),
-            };
-            res.unwrap_or_else(ToolOutput::failed)
+            let (call, roots) = (Call::parse(args, ctx)?, ctx.roots.clone());
+            paths::blocking(move || list(&call, &roots)).await?
         })
     }
 }

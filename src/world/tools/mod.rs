@@ -10,6 +10,7 @@ mod placeholder;
 pub mod read_file;
 pub mod replace;
 mod saved;
+mod schema;
 pub mod shell;
 mod snippet;
 #[cfg(test)]
@@ -39,21 +40,19 @@ pub trait Builtin: Send + Sync {
     fn spec(&self) -> ToolSpec;
 
     /// Checks the arguments and says what the call would touch, symlinks resolved. Reads no content.
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>>;
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets>;
 
     /// What the user should see before saying yes; the default shows nothing but the targets' title.
-    fn preview<'a>(&'a self, _args: &'a Value, _ctx: &'a ToolContext) -> BoxFuture<'a, Result<Preview, ToolError>> {
+    fn preview<'a>(&'a self, _args: &'a Value, _ctx: &'a ToolContext) -> Task<'a, Preview> {
         Box::pin(async { Ok(Preview::default()) })
     }
 
     /// Does it. `base` is what the preview was made from: when it no longer holds, nothing is done.
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput>;
+    fn run<'a>(&'a self, args: &'a Value, base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput>;
 }
+
+/// A failure is told to the model.
+pub type Task<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
 
 /// Every built-in tool, by name. Commands that tools start are registered in `groups`.
 pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {

@@ -82,6 +82,15 @@ pub fn invalid(message: impl Into<String>) -> ToolError {
     ToolError::new("invalid_tool_params", message)
 }
 
+/// # Errors
+/// For an empty text.
+pub fn not_empty<T: AsRef<str>>(name: &str, text: T) -> Result<T, ToolError> {
+    match text.as_ref().is_empty() {
+        true => Err(invalid(format!("The '{name}' parameter cannot be empty."))),
+        false => Ok(text),
+    }
+}
+
 fn wrong(name: &str, expected: &str) -> ToolError {
     invalid(format!("params/{name} must be {expected}"))
 }

@@ -3,21 +3,22 @@
 use std::{fmt::Write, ops::Range, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     base::{
         content::Part,
-        fs::BoxFuture,
         path::AbsPath,
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::{
         disk::{self, DiskFs},
         tools::{
-            Builtin, ToolContext,
+            Builtin, Task, ToolContext,
             params::{Params, invalid},
-            paths, text_file,
+            paths,
+            schema::{self, count, text},
+            text_file,
             walk::{self, Rules},
         },
     },
@@ -96,19 +97,18 @@ impl Builtin for ReadFile {
                           audio or video file."
                 .into(),
             kind: ToolKind::Read,
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "file_path": {"type": "string", "description": "Path of the file."},
-                    "start_line": {"type": "integer", "minimum": 1, "description": "First line, 1-based."},
-                    "end_line": {"type": "integer", "minimum": 1, "description": "Last line, inclusive."},
-                },
-                "required": ["file_path"],
-            }),
+            parameters: schema::object(
+                &["file_path"],
+                [
+                    ("file_path", text("Path of the file.")),
+                    ("start_line", count(1, "First line, 1-based.")),
+                    ("end_line", count(1, "Last line, inclusive.")),
+                ],
+            ),
         }
     }
 
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let line = call.start.and_then(|it| u32::try_from(it).ok());
@@ -117,13 +117,8 @@ impl Builtin for ReadFile {
         })
     }
 
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        _base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput> {
-        Box::pin(async move { read(args, ctx).await.unwrap_or_else(ToolOutput::failed) })
+    fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
+        Box::pin(async move { read(args, ctx).await })
     }
 }
 

@@ -7,18 +7,17 @@ mod strategies;
 
 use std::fmt::Write;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{
-        fs::BoxFuture,
         path::AbsPath,
         text::first_line,
         tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::tools::{
-        Builtin, ToolContext,
+        Builtin, Task, ToolContext,
         change::Change,
         params::{Params, invalid},
         paths, placeholder,
@@ -26,6 +25,7 @@ use crate::{
             lines::Edit,
             strategies::{Query, STRATEGIES},
         },
+        schema::{self, flag, text},
         text_file::{self, TextFile},
     },
 };
@@ -81,21 +81,20 @@ impl Builtin for Replace {
                           exactly as in the file. An empty old_string creates a file."
                 .into(),
             kind: ToolKind::Edit,
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "file_path": {"type": "string", "description": "Path of the file."},
-                    "instruction": {"type": "string", "description": "What the change is for."},
-                    "old_string": {"type": "string", "description": "Literal text to replace, unescaped."},
-                    "new_string": {"type": "string", "description": "Literal text to put there, complete."},
-                    "allow_multiple": {"type": "boolean", "description": "Replace every occurrence."},
-                },
-                "required": ["file_path", "old_string", "new_string"],
-            }),
+            parameters: schema::object(
+                &["file_path", "old_string", "new_string"],
+                [
+                    ("file_path", text("Path of the file.")),
+                    ("instruction", text("What the change is for.")),
+                    ("old_string", text("Literal text to replace, unescaped.")),
+                    ("new_string", text("Literal text to put there, complete.")),
+                    ("allow_multiple", flag("Replace every occurrence.")),
+                ],
+            ),
         }
     }
 
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let target = paths::target(ctx, &call.path, Access::Write, None).await?;
@@ -103,22 +102,14 @@ impl Builtin for Replace {
         })
     }
 
-    fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Preview, ToolError>> {
+    fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Preview> {
         Box::pin(async move { Ok(plan(args, None, ctx).await?.0.preview()) })
     }
 
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput> {
+    fn run<'a>(&'a self, args: &'a Value, base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let res = match plan(args, base, ctx).await {
-                Ok((change, done)) => change.make(ctx, done).await,
-                Err(it) => Err(it),
-            };
-            res.unwrap_or_else(ToolOutput::failed)
+            let (change, done) = plan(args, base, ctx).await?;
+            change.make(ctx, done).await
         })
     }
 }

@@ -72,7 +72,7 @@ impl Ground {
 
     pub fn run(&self, tool: &dyn Builtin, args: &Value) -> ToolOutput {
         let ctx = self.ctx();
-        self.block_on(tool.run(args, None, &ctx))
+        self.block_on(tool.run(args, None, &ctx)).unwrap_or_else(ToolOutput::failed)
     }
 
     /// The text that the model gets, or `kind: message`; the folder is shown as `$W`.

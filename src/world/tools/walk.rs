@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use ignore::{Walk, WalkBuilder, gitignore::Gitignore};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{path::AbsPath, tool::ToolError},
     world::{
         disk,
-        tools::{ToolContext, paths},
+        tools::{ToolContext, params::Params, paths},
     },
 };
 
@@ -28,6 +29,22 @@ pub struct Rules {
 impl Rules {
     pub fn of(ctx: &ToolContext) -> Self {
         Self { git: ctx.settings.respect_git_ignore, gemini: ctx.settings.respect_gemini_ignore }
+    }
+
+    /// As a call wants it, where it says so.
+    pub fn wished(self, params: Params<'_>) -> Result<Self, ToolError> {
+        let git = params.flag("respect_git_ignore")?.unwrap_or(self.git);
+        let gemini = params.flag("respect_gemini_ignore")?.unwrap_or(self.gemini);
+        Ok(Self { git, gemini })
+    }
+}
+
+/// # Errors
+/// Once nobody waits for the search any more.
+pub fn not_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
+    match cancel.is_cancelled() {
+        true => Err(ToolError::new("cancelled", "The search was cancelled.")),
+        false => Ok(()),
     }
 }
 

@@ -1,18 +1,18 @@
 //! The tool `write_file`: a file's whole content, new or replaced.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     base::{
-        fs::BoxFuture,
         path::AbsPath,
         tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::tools::{
-        Builtin, ToolContext,
+        Builtin, Task, ToolContext,
         change::Change,
         params::{Params, invalid},
         paths, placeholder,
+        schema::{self, text},
         text_file::{self, TextFile},
     },
 };
@@ -47,18 +47,14 @@ impl Builtin for WriteFile {
                           for small changes."
                 .into(),
             kind: ToolKind::Edit,
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "file_path": {"type": "string", "description": "Path of the file."},
-                    "content": {"type": "string", "description": "All of the content, nothing left out."},
-                },
-                "required": ["file_path", "content"],
-            }),
+            parameters: schema::object(
+                &["file_path", "content"],
+                [("file_path", text("Path of the file.")), ("content", text("All of the content, nothing left out."))],
+            ),
         }
     }
 
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let target = paths::target(ctx, &call.path, Access::Write, None).await?;
@@ -67,17 +63,12 @@ impl Builtin for WriteFile {
         })
     }
 
-    fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Preview, ToolError>> {
+    fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Preview> {
         Box::pin(async move { Ok(change(args, None, ctx).await?.preview()) })
     }
 
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput> {
-        Box::pin(async move { write(args, base, ctx).await.unwrap_or_else(ToolOutput::failed) })
+    fn run<'a>(&'a self, args: &'a Value, base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
+        Box::pin(async move { write(args, base, ctx).await })
     }
 }
 
@@ -156,12 +147,12 @@ mod tests {
             let Some(Display::Diff { before: shown, after, .. }) = preview.display else { panic!() };
             assert_eq!((shown.as_deref(), after.contains("two")), (before, true));
             ground.write(path, b"theirs");
-            let output = ground.block_on(WriteFile.run(&args, preview.base.as_ref(), &ctx));
-            assert_eq!(output.error.unwrap().kind, "file_changed");
+            let refused = ground.block_on(WriteFile.run(&args, preview.base.as_ref(), &ctx)).unwrap_err();
+            assert_eq!(refused.kind, "file_changed");
             assert_eq!(ground.read(path), b"theirs");
             let preview = ground.block_on(WriteFile.preview(&args, &ctx)).unwrap();
             let output = ground.block_on(WriteFile.run(&args, preview.base.as_ref(), &ctx));
-            assert_eq!(output.error, None);
+            assert_eq!(output.unwrap().error, None);
             assert_eq!(ground.read(path), b"two\n");
         }
     }

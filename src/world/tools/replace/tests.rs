@@ -189,7 +189,7 @@ fn edits_only_what_was_shown() {
     let Some(Display::Diff { before, after, .. }) = preview.display else { panic!() };
     assert_eq!((before.as_deref(), &*after), (Some("a\r\nb\r\n"), "a\r\nc\r\n"));
     ground.write("f", b"b!");
-    let output = ground.block_on(Replace.run(&args, preview.base.as_ref(), &ctx));
-    assert_eq!(output.error.unwrap().kind, "file_changed");
+    let refused = ground.block_on(Replace.run(&args, preview.base.as_ref(), &ctx)).unwrap_err();
+    assert_eq!(refused.kind, "file_changed");
     assert_eq!(ground.read("f"), b"b!");
 }

@@ -9,7 +9,7 @@ mod watch;
 
 use std::{io, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::{
     live::{Live, Style},
@@ -19,10 +19,12 @@ use self::{
     report::Facts,
     watch::{Ending, Until, watch},
 };
-use super::{Builtin, Terminals, ToolContext};
+use super::{
+    Builtin, Task, Terminals, ToolContext,
+    schema::{self, count, flag, text},
+};
 use crate::{
     base::{
-        fs::BoxFuture,
         path::AbsPath,
         terminal::{CommandLine, Running, Terminal},
         tool::{BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
@@ -115,30 +117,31 @@ struct Started {
 
 impl Builtin for Shell {
     fn spec(&self) -> ToolSpec {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "command": { "type": "string", "description": "The command line, as bash reads it." },
-                "description": {
-                    "type": "string",
-                    "description": "What it does, for the user, in one short sentence: above all where the command is long."
-                },
-                "dir_path": {
-                    "type": "string",
-                    "description": "The folder to run in, absolute or relative to the workspace; the workspace when absent."
-                },
-                "is_background": {
-                    "type": "boolean",
-                    "description": "Leave it running, for servers and watchers; it is ended together with the agent."
-                },
-                "delay_ms": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "description": "With is_background: how long to watch its first output, in milliseconds; 200 when absent."
-                }
-            },
-            "required": ["command"]
-        });
+        let parameters = schema::object(
+            &["command"],
+            [
+                ("command", text("The command line, as bash reads it.")),
+                (
+                    "description",
+                    text("What it does, for the user, in one short sentence: above all where the command is long."),
+                ),
+                (
+                    "dir_path",
+                    text("The folder to run in, absolute or relative to the workspace; the workspace when absent."),
+                ),
+                (
+                    "is_background",
+                    flag("Leave it running, for servers and watchers; it is ended together with the agent."),
+                ),
+                (
+                    "delay_ms",
+                    count(
+                        0,
+                        "With is_background: how long to watch its first output, in milliseconds; 200 when absent.",
+                    ),
+                ),
+            ],
+        );
         ToolSpec {
             name: Self::NAME.into(),
             title: "Shell".into(),
@@ -148,23 +151,15 @@ impl Builtin for Shell {
         }
     }
 
-    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<Targets, ToolError>> {
+    fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async { Ok(Params::read(args, ctx)?.targets(&ctx.roots)) })
     }
 
-    fn run<'a>(
-        &'a self,
-        args: &'a Value,
-        _base: Option<&'a BaseHash>,
-        ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, ToolOutput> {
+    fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async {
-            let params = match Params::read(args, ctx) {
-                Ok(it) => it,
-                Err(error) => return ToolOutput::failed(error),
-            };
+            let params = Params::read(args, ctx)?;
             let silence = Some(ctx.settings.shell_inactivity_s).filter(|it| *it > 0).map(Duration::from_secs);
-            self.execute(&params, silence, ctx).await
+            Ok(self.execute(&params, silence, ctx).await)
         })
     }
 }

@@ -75,7 +75,7 @@ impl Bench {
     }
 
     async fn run(&self, args: Value) -> ToolOutput {
-        in_time(self.shell.run(&args, None, &self.ctx)).await
+        in_time(self.shell.run(&args, None, &self.ctx)).await.unwrap_or_else(ToolOutput::failed)
     }
 
     async fn text(&self, command: &str) -> String {
@@ -229,7 +229,7 @@ async fn cancel_ends_all_and_keeps_the_output() {
     let shown = in_time(bench.shown.recv()).await.unwrap();
     let begin = Instant::now();
     bench.ctx.cancel.cancel();
-    let output = in_time(task).await.unwrap();
+    let output = in_time(task).await.unwrap().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     let text = joined_text(&output.content);
     assert!(text.starts_with("Command was cancelled by user before it could complete. Below is the output"), "{text}");
