@@ -5,10 +5,7 @@ mod timing;
 use std::hint::black_box;
 
 use castor::{
-    base::{
-        log::Mode,
-        tool::{Targets, ToolKind},
-    },
+    base::tool::{Targets, ToolKind},
     engine::policy::{Query, Rules, Tier, decide},
 };
 
@@ -52,19 +49,7 @@ fn main() {
     ] {
         let args = serde_json::json!({ "command": command });
         let targets = Targets { command: Some(command.clone()), ..Targets::default() };
-        let query = Query {
-            tool: "run_shell_command",
-            kind: ToolKind::Execute,
-            args: &args,
-            targets: &targets,
-            mode: Mode::Default,
-            interactive: true,
-            grants: &[],
-            roots: &[],
-            server: None,
-            annotations: None,
-            subagent: None,
-        };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         let decision = decide(&rules, &query).decision;
         let time = median(times, || _ = black_box(decide(black_box(&rules), &query)));
         println!("{time:>12.1?}  {name} ({decision:?})");

@@ -37,8 +37,6 @@ const MAY_PANIC: &[(&str, &str, &str)] = &[];
 /// Files whose tests may sleep, and why.
 const MAY_SLEEP: &[(&str, &str)] = &[
     ("src/world/models/gemini/tests_server.rs", "a loop that is slower than a socket's real time limit"),
-    ("tests/it/mcp.rs", "waits for another process"),
-    ("tests/it/mcp_server.rs", "a server that is slow on purpose"),
     ("tests/tidy.rs", "only says the word"),
 ];
 /// Names under which people keep their own machines' folders.

@@ -80,11 +80,7 @@ mod tests {
         let path = AbsPath::new("/w/a").unwrap();
         let target = TargetPath { real: path.clone(), path, access: Access::Write, line: None, in_roots: true };
         let targets = Targets { paths: vec![target], ..Targets::default() };
-        let (interactive, grants, roots) = (true, &[][..], &[][..]);
-        let (server, annotations, subagent) = (None, None, None);
-        let targets = &targets;
-        let query =
-            Query { tool, kind, args, targets, mode, interactive, grants, roots, server, annotations, subagent };
+        let query = Query { mode, ..Query::new(tool, kind, args, &targets) };
         policy::explain(rules, &query).verdict.decision
     }
 

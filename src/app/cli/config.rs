@@ -54,44 +54,28 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::{ConfigArgs, run};
+    use super::run;
     use crate::{
+        app::cli::testing::{Ground, parse, said},
         base::path::AbsPath,
-        world::{disk, secrets::Env},
+        world::secrets::Env,
     };
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ConfigArgs,
-    }
-
     fn castor_config(line: &[&str], env: &Env, cwd: &AbsPath) -> (String, u8) {
-        let args = Line::try_parse_from([&["config"], line].concat()).unwrap_or_else(|it| panic!("{it}")).args;
-        let mut out = Vec::new();
-        let code = run(&args, env, cwd, &mut out).unwrap();
-        (String::from_utf8(out).unwrap(), code)
+        said(|out| run(&parse(line), env, cwd, out))
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn reads_real_files_by_trust() {
-        let temp = tempfile::tempdir().unwrap();
-        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
-        let write = |path: &str, text: &str| {
-            let path = root.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
+        let ground = Ground::new();
+        let root = &ground.root;
+        let write = |path: &str, text: &str| ground.write(path, text);
         write("h/.gemini/settings.json", "{\"model\": {\"name\": \"flash\"}, // c\n}");
         write("h/.castor/settings.json", "{\n oops");
         write("w/.gemini/settings.json", r#"{"model": {"name": "pro"}}"#);
-        let home = root.join("h").to_string();
-        let env = |trust| Env::from_pairs([("HOME", home.as_str()), ("CASTOR_TRUST_WORKSPACE", trust)]);
+        let env = |trust| ground.env(trust);
 
-        let (text, code) = castor_config(&["explain", "model.name", "--cwd", "w"], &env("true"), &root);
+        let (text, code) = castor_config(&["explain", "model.name", "--cwd", "w"], &env("true"), root);
         assert!(text.starts_with("model.name = \"pro\"\n"), "{text}");
         assert!(
             text.ends_with("settings.json:2:2: not valid JSON: key must be a string; the file is skipped\n"),
@@ -105,7 +89,7 @@ mod tests {
         let (text, _) = castor_config(&["explain", "model.name"], &env(""), &root.join("w"));
         assert!(text.starts_with("model.name = \"pro\"\n"), "{text}");
 
-        let (text, code) = castor_config(&["explain", "model.nam"], &env(""), &root);
+        let (text, code) = castor_config(&["explain", "model.nam"], &env(""), root);
         assert!(text.contains("did you mean model.name?"), "{text}");
         assert_eq!(code, 1);
     }

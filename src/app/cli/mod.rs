@@ -7,6 +7,8 @@ pub mod permissions;
 pub mod policy;
 pub mod run;
 pub mod sessions;
+#[cfg(test)]
+mod testing;
 
 use std::{io::IsTerminal, process::ExitCode};
 

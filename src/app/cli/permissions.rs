@@ -61,19 +61,12 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::{PermissionsArgs, run};
+    use super::run;
     use crate::{
+        app::cli::testing::{parse, said},
         base::{log::Lasting, path::AbsPath},
         world::{secrets::Env, workspace::saved},
     };
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: PermissionsArgs,
-    }
 
     #[test]
     fn lists_and_revokes() {
@@ -81,12 +74,7 @@ mod tests {
         let home = AbsPath::new(temp.path()).unwrap();
         let text = home.to_string();
         let env = Env::from_pairs([("CASTOR_HOME", text.as_str())]);
-        let say = |line: &[&str]| {
-            let args = Line::try_parse_from([&["permissions"], line].concat()).unwrap_or_else(|it| panic!("{it}")).args;
-            let mut out = Vec::new();
-            let code = run(&args, &env, &mut out).unwrap();
-            (String::from_utf8(out).unwrap(), code)
-        };
+        let say = |line: &[&str]| said(|out| run(&parse(line), &env, out));
         assert_eq!(say(&[]), ("Nothing is allowed for ever.\n".to_owned(), 0));
         let tool = "mcp_web_get".to_owned();
         let one = Lasting { tool, server: Some("web".to_owned()), prefixes: vec![], args_pattern: None, modes: vec![] };

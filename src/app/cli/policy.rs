@@ -188,37 +188,22 @@ fn word(it: Decision) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::{PolicyArgs, run};
+    use super::run;
     use crate::{
+        app::cli::testing::{Ground, parse, said},
         base::path::AbsPath,
-        world::{disk, secrets::Env},
+        world::secrets::Env,
     };
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: PolicyArgs,
-    }
-
     fn castor_policy(line: &[&str], env: &Env, cwd: &AbsPath) -> (String, u8) {
-        let args = Line::try_parse_from([&["policy"], line].concat()).unwrap_or_else(|it| panic!("{it}")).args;
-        let mut out = Vec::new();
-        let code = run(&args, env, cwd, &mut out).unwrap();
-        (String::from_utf8(out).unwrap(), code)
+        said(|out| run(&parse(line), env, cwd, out))
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn explains_by_file_and_line() {
-        let temp = tempfile::tempdir().unwrap();
-        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
-        let write = |path: &str, text: &str| {
-            let path = root.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
+        let ground = Ground::new();
+        let root = &ground.root;
+        let write = |path: &str, text: &str| ground.write(path, text);
         let rule = |decision: &str, prefix: &str| {
             format!(
                 "[[rule]]\ntoolName='run_shell_command'\ndecision='{decision}'\npriority=9\ncommandPrefix='{prefix}'\n"
@@ -229,7 +214,7 @@ mod tests {
         write("h/.castor/settings.json", r#"{"tools": {"exclude": ["web_fetch"]}}"#);
         write("w/.castor/policies/c.toml", &rule("allow", "make"));
         let (home, ws) = (root.join("h").to_string(), root.join("w"));
-        let env = |trust| Env::from_pairs([("HOME", home.as_str()), ("CASTOR_TRUST_WORKSPACE", trust)]);
+        let env = |trust| ground.env(trust);
         let check = |line: &[&str]| castor_policy(&[&["check"], line].concat(), &env("true"), &ws);
 
         let (text, code) = check(&["ls && curl x"]);

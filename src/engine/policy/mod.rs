@@ -53,6 +53,15 @@ pub struct Query<'a> {
     pub subagent: Option<&'a str>,
 }
 
+impl<'a> Query<'a> {
+    /// A call of a tool of castor's own in the default mode, of a session that allowed nothing.
+    pub fn new(tool: &'a str, kind: ToolKind, args: &'a Value, targets: &'a Targets) -> Self {
+        let (mode, interactive) = (Mode::Default, true);
+        let (server, annotations, subagent) = (None, None, None);
+        Self { tool, kind, args, targets, mode, interactive, grants: &[], roots: &[], server, annotations, subagent }
+    }
+}
+
 /// The decision and why: the user will ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {

@@ -40,6 +40,14 @@ pub struct Command {
     pub input: Option<Input>,
 }
 
+impl Command {
+    /// A command by itself, as far as its first word tells.
+    fn new(words: Vec<Word>, text: String) -> Self {
+        let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
+        Self { words, text, opaque, transparent: false, wrapper: false, code: None, input: None }
+    }
+}
+
 /// What a here-document hands to a command.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Input {
@@ -150,16 +158,7 @@ impl Script {
         command.wrapper = true;
         for words in inner {
             let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
-            let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
-            self.commands.push(Command {
-                words,
-                text,
-                opaque,
-                transparent: false,
-                wrapper: false,
-                code: None,
-                input: None,
-            });
+            self.commands.push(Command::new(words, text));
             if self.commands.len() > MAX_BYTES {
                 return Err(Unparsed("it has too many commands"));
             }

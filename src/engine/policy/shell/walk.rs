@@ -232,16 +232,7 @@ impl Walker<'_> {
     fn push(&mut self, words: Vec<Word>, node: Node) {
         let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
         self.last.push((node.end_byte(), node.start_byte(), self.out.commands.len()));
-        let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
-        self.out.commands.push(Command {
-            words,
-            text,
-            opaque,
-            transparent: false,
-            wrapper: false,
-            code: None,
-            input: None,
-        });
+        self.out.commands.push(Command::new(words, text));
     }
 
     fn word(&self, node: Node) -> Result<Word, Unparsed> {

@@ -73,7 +73,7 @@ impl Setting {
         let folder = (!folder.is_empty()).then_some(folder);
         let args = json!({ "command": command, "dir_path": folder });
         let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
-        let query = query("run_shell_command", ToolKind::Execute, &args, &targets);
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         decide(&self.rules, &Query { mode, interactive, grants: &self.grants, ..query }).decision
     }
 }

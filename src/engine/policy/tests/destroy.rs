@@ -154,7 +154,7 @@ fn a_folder_outside_the_workspace_has_no_build_folders() {
         TargetPath { path: elsewhere.clone(), real: elsewhere, access: Access::Read, line: None, in_roots: false };
     for (paths, want) in [(vec![], Decision::Allow), (vec![dir], Decision::Ask)] {
         let targets = Targets { command: Some("rm -rf target".to_owned()), paths, ..Targets::default() };
-        let query = query("run_shell_command", ToolKind::Execute, &args, &targets);
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         assert_eq!(decide(&rules(""), &Query { mode: Mode::Yolo, ..query }).decision, want);
     }
 }

@@ -215,7 +215,7 @@ impl AnyCall {
             roots: &roots,
             server: self.server,
             annotations: Some(&annotations),
-            ..query(self.tool, kind, &self.args, &self.targets)
+            ..Query::new(self.tool, kind, &self.args, &self.targets)
         };
         let got = decide(rules, &query);
         assert!(self.interactive || got.decision != Decision::Ask, "nobody can be asked");

@@ -33,14 +33,7 @@ fn shell(rules: &Rules, mode: Mode, interactive: bool, command: &str, grants: &[
     let kind = ToolKind::Execute;
     let roots = [AbsPath::new("/w").unwrap()];
     let tool = "run_shell_command";
-    decide(rules, &Query { mode, interactive, grants, roots: &roots, ..query(tool, kind, &args, &targets) })
-}
-
-/// A call of a built-in tool in the default mode.
-fn query<'a>(tool: &'a str, kind: ToolKind, args: &'a Value, targets: &'a Targets) -> Query<'a> {
-    let (mode, interactive) = (Mode::Default, true);
-    let (server, annotations, subagent) = (None, None, None);
-    Query { tool, kind, args, targets, mode, interactive, grants: &[], roots: &[], server, annotations, subagent }
+    decide(rules, &Query { mode, interactive, grants, roots: &roots, ..Query::new(tool, kind, &args, &targets) })
 }
 
 fn word(it: Decision) -> &'static str {

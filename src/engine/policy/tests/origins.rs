@@ -17,7 +17,7 @@ fn ask(rules: &Rules, mode: Mode, interactive: bool, tool: &str) -> Decision {
     let (args, targets) = (json!({}), Targets::default());
     let annotations = json!({"readOnlyHint": true});
     let (annotations, subagent) = (Some(&annotations), Some("helper"));
-    let query = query(tool, ToolKind::Other, &args, &targets);
+    let query = Query::new(tool, ToolKind::Other, &args, &targets);
     decide(rules, &Query { mode, interactive, server, annotations, subagent, ..query }).decision
 }
 
@@ -78,7 +78,7 @@ fn conditions() {
     }
     let (rules, _) = load("[[rule]]\ntoolName='spy'\ndecision='deny'\npriority=5", Tier::User);
     let (args, targets) = (json!({"agent_name": "spy"}), Targets::default());
-    let call = query("invoke_agent", ToolKind::Other, &args, &targets);
+    let call = Query::new("invoke_agent", ToolKind::Other, &args, &targets);
     assert_eq!(decide(&rules, &call).decision, Decision::Deny);
 }
 

@@ -30,7 +30,7 @@ fn check_tools(rules: &Rules, grants: &[Grant], table: &str) {
         let args = json!({"file_path": "x"});
         let interactive = !mode.ends_with('!');
         let mode = Mode::parse(mode.trim_end_matches('!')).unwrap();
-        let got = decide(rules, &Query { mode, interactive, grants, ..query(tool, kind, &args, &targets) });
+        let got = decide(rules, &Query { mode, interactive, grants, ..Query::new(tool, kind, &args, &targets) });
         let grant = match &got.grant {
             None => String::new(),
             Some(Grant::Edits) => " edits".to_owned(),
@@ -169,7 +169,7 @@ fn args_patterns_hold_on_to_pairs() {
     let rules = rules(text);
     let ask = |args: Value| {
         let targets = Targets::default();
-        let query = Query { mode: Mode::Yolo, ..query("write_file", ToolKind::Edit, &args, &targets) };
+        let query = Query { mode: Mode::Yolo, ..Query::new("write_file", ToolKind::Edit, &args, &targets) };
         decide(&rules, &query).decision
     };
     assert_eq!(ask(json!({"z": 1, "a": "b"})), Decision::Deny);
