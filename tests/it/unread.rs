@@ -72,6 +72,7 @@ fn who_is_not_heard_any_more_can_still_leave() {
     let before = it.memory();
     // The last one may be in the reader's hands already.
     it.fill(65);
+    it.is_quiet();
     it.memory_has_a_bound_of(before, 6 * 64 * MIB);
     it.client.close_stdin();
     assert_eq!(it.client.ends_unread().unwrap().code(), Some(0));
@@ -177,6 +178,13 @@ impl Setup {
         let params = json!({"sessionId": self.second, "modeId": mode});
         self.client.request_as(json!(format!("heard {}", self.n_heard)), "session/set_mode", params);
         wait_for("the other session's request", || set() > before);
+    }
+
+    /// Everything that was sent is taken, or not listened to: the loop sleeps whenever it is looked at.
+    fn is_quiet(&self) {
+        let stat = format!("/proc/{}/stat", self.client.pid());
+        let sleeps = || fs::read_to_string(&stat).ok().is_none_or(|it| it.contains(") S "));
+        wait_for("the loop's sleep", || (0..1000).all(|_| sleeps()));
     }
 
     /// Makes castor owe so many answers of a MiB each.

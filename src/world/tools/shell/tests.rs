@@ -299,8 +299,8 @@ async fn binary_output_is_not_shown() {
 #[tokio::test]
 async fn background_commands_live_on_and_are_logged() {
     let bench = Bench::new();
-    let command = "trap 'echo bye; exit' TERM; echo up; echo >&2 $$; while ! [ -e go ]; do sleep 0.02; done; echo later; \
-                   while :; do sleep 0.02; done";
+    let command =
+        "trap 'echo bye; exit' TERM; mkfifo go; echo up; echo >&2 $$; read < go; echo later; sleep 300 & wait";
     let output = bench.run(json!({ "command": command, "is_background": true, "delay_ms": 1500 })).await;
     let pid = output.data["pid"].to_string();
     let text = joined_text(&output.content);
@@ -311,7 +311,7 @@ async fn background_commands_live_on_and_are_logged() {
     );
     bench.ctx.cancel.cancel();
     assert!(is_alive(&pid), "the end of the call is not its end");
-    std::fs::write(bench.ctx.cwd.join("go").as_path(), "").unwrap();
+    std::fs::write(bench.ctx.cwd.join("go").as_path(), "\n").unwrap();
     let logged = || std::fs::read_to_string(&log).unwrap();
     until(|| logged().contains("later")).await;
     in_time(bench.groups.kill_all()).await;
@@ -334,14 +334,14 @@ async fn a_background_command_that_ends_soon_is_an_ordinary_one() {
 #[tokio::test]
 async fn what_a_command_leaves_behind_is_named_and_heard() {
     let bench = Bench::new();
-    let command = "(while ! [ -e go ]; do sleep 0.02; done; echo from behind; sleep 300) & echo $!";
+    let command = "mkfifo go; (read < go; echo from behind; sleep 300) & echo $!";
     let output = bench.run(json!({ "command": command })).await;
     let text = joined_text(&output.content);
     let pid = output.data["backgroundPids"][0].to_string();
     assert!(text.contains(&format!("\nBackground PIDs: {pid}")) && text.contains("\nProcess Group PGID: "), "{text}");
     let log = text.lines().find_map(|it| it.strip_prefix("Background Output: ")).unwrap();
     assert!(is_alive(&pid));
-    std::fs::write(bench.ctx.cwd.join("go").as_path(), "").unwrap();
+    std::fs::write(bench.ctx.cwd.join("go").as_path(), "\n").unwrap();
     until(|| std::fs::read_to_string(log).unwrap().contains("from behind")).await;
     in_time(bench.groups.kill_all()).await;
     until(|| !is_alive(&pid)).await;
