@@ -321,7 +321,11 @@ async fn generate(hand: Hand, request: ModelRequest) {
     let mut sink = LoopSink(&hand);
     tracing::debug!("asks {}", request.model);
     // Cancelling drops the future, and with it the connection.
-    let answer = hand.cancel.run_until_cancelled(hand.guard(generator.generate(request, &mut sink))).await;
+    let task = async {
+        fault::trip(hand.desk.fault.is_in_request(&request));
+        generator.generate(request, &mut sink).await
+    };
+    let answer = hand.cancel.run_until_cancelled(hand.guard(task)).await;
     let Some(result) = answer else { return };
     let result = result.unwrap_or_else(|panic| Err(Failure::new(FailureKind::Panicked, panic)));
     hand.say(Input::Generated { effect: hand.id, result }).await;

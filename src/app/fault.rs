@@ -4,13 +4,17 @@
 use std::{any::Any, sync::Arc};
 
 use crate::{
-    base::{model::Chunk, tool::ToolCall},
+    base::{
+        history::TurnPart,
+        model::{Chunk, ModelRequest},
+        tool::ToolCall,
+    },
     engine::step::Input,
     world::secrets::Env,
 };
 
-/// Names the word that breaks: a step that takes text with it, of the model or a command; a call that has it in an
-/// argument.
+/// Names the word that breaks: a step that takes text with it, of the model or a command; a request to the model that
+/// ends with it; a call that has it in an argument.
 const VARIABLE: &str = "CASTOR_DEBUG_PANIC";
 
 /// Where to break. Nothing is ever in it in a release build: there the variable is not read.
@@ -33,6 +37,16 @@ impl Fault {
             Input::Printed { text, .. } => self.is_in(text),
             _ => false,
         }
+    }
+
+    /// Only at its end: what was said once is in every later request, too.
+    pub fn is_in_request(&self, request: &ModelRequest) -> bool {
+        let last = request.contents.last().into_iter().flat_map(|it| it.parts());
+        let mut texts = last.filter_map(|it| match it {
+            TurnPart::Content(part) => part.as_text(),
+            _ => None,
+        });
+        texts.any(|it| self.is_in(it))
     }
 
     pub fn is_in_call(&self, call: &ToolCall) -> bool {

@@ -241,8 +241,12 @@ impl State {
         match record {
             Some(record) => live.session.refold(record),
             None => {
-                self.sessions.remove(id);
+                let live = self.sessions.remove(id);
                 self.world.mcp.release(id);
+                // A log that took nothing, not even that there is a session, is none.
+                if live.is_some_and(|it| it.log.is_empty()) {
+                    _ = self.world.store.delete(id);
+                }
             }
         }
     }

@@ -84,6 +84,8 @@ fn a_session_that_has_no_log_is_none() {
     let (answer, told) = it.client.call("session/new", params).unwrap();
     assert_eq!(cause(&answer), COULD_NOT, "{answer}");
     assert!(told.is_empty(), "{told:?}");
+    let left: Vec<_> = fs::read_dir(it.log("any").parent().unwrap()).unwrap().map(|it| it.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?}");
     it.no_limit();
     let session = it.new_session();
     assert_eq!(it.prompt(&session, "now").0["result"]["stopReason"], "end_turn");

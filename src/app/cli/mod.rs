@@ -118,6 +118,8 @@ fn trace() {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(ansi)
+        // What cannot be written to stderr cannot be complained about there: that would be a panic, of the loop itself.
+        .log_internal_errors(false)
         .without_time()
         .init();
 }

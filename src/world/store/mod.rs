@@ -173,6 +173,11 @@ impl Log {
         Ok(())
     }
 
+    /// Whether nothing was ever written to it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// For fdatasync on another thread.
     ///
     /// # Errors
