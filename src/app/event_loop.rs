@@ -1,31 +1,18 @@
-//! The one loop: waits for an event, handles it, says what came of it.
+//! The one loop of a process: waits for an event, has the machine handle it, sends what came of it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc::Receiver,
 };
 
-use crate::{
-    app::{
-        dispatch,
-        event::Event,
-        flush, listing, mcp,
-        state::{State, Timers, unix_ms},
-        stdio::{self, Stdout},
-        sweep,
-        terminals::How,
-    },
-    base::ids::SessionId,
-    engine::step::Input,
-    wire::jsonrpc::frame::Framer,
+use crate::app::{
+    event::Event,
+    machine::Machine,
+    stdio::{self, Stdout},
 };
 
-/// Unwritten bytes above which no model or tool output is taken.
-const SOFT: usize = 1024 * 1024;
-/// Unwritten bytes above which the client is not listened to either: it must read first.
-const HARD: usize = 64 * 1024 * 1024;
 /// How often it is looked whether a client that is not listened to has gone.
 const LOOK: Duration = Duration::from_millis(100);
 /// Events of one loop turn: after so many the client sees what there is.
@@ -42,100 +29,74 @@ pub struct Inbox {
     pub answers: Receiver<Event>,
 }
 
+/// Which queues are listened to beside `control`.
+#[derive(Clone, Copy)]
+struct Open {
+    stdin: bool,
+    answers: bool,
+    /// When a timer is due, in Unix milliseconds.
+    due_ms: Option<u64>,
+}
+
+impl Open {
+    fn of(machine: &Machine) -> Self {
+        Self { stdin: machine.takes_stdin(), answers: machine.takes_answers(), due_ms: machine.next_timer_ms() }
+    }
+}
+
 /// Runs until the client is gone or a signal comes.
 ///
 /// # Errors
 /// When signals cannot be listened for.
-pub async fn run(state: &mut State, mut inbox: Inbox, stdout: &Stdout) -> std::io::Result<()> {
-    let mut framer = Framer::default();
-    let mut unsent = 0;
+pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> std::io::Result<()> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     loop {
         // Signals and timers are heard only when the runtime gets a moment: a flood of requests must leave it one.
         tokio::task::yield_now().await;
-        let event = next_event(&state.timers, &mut inbox, unsent, &mut term, &mut int).await;
+        let event = next_event(&mut inbox, Open::of(machine), &mut term, &mut int).await;
         let (start, name) = (Instant::now(), event.name());
         let (mut next, mut n_handled, mut ended) = (Some(event), 0, false);
         while let Some(event) = next.take() {
-            match event {
-                Event::Written(n) => unsent = usize::saturating_sub(unsent, n),
-                other => ended = handle(state, &mut framer, other),
-            }
+            ended = machine.take(event, unix_ms());
             n_handled += 1;
             // What is taken out of a queue is handled in this turn: nothing may fall between two turns.
             if !ended && n_handled < BATCH {
-                next = ready_event(&mut inbox, unsent);
+                next = ready_event(&mut inbox, Open::of(machine));
             }
         }
-        let lines = flush::flush(state);
-        if !lines.is_empty() {
-            unsent += lines.len();
-            stdout.send(lines);
-        }
-        sweep::when_due(state);
+        send(stdout, machine.flush());
+        machine.afterwards();
         if start.elapsed() > LONG_TURN {
             tracing::warn!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
         }
         if ended {
-            return drain(state, inbox, stdout, unsent).await;
+            drain(machine, inbox, stdout).await;
+            return Ok(());
         }
     }
 }
 
-/// Handles one event; true when it is the last one.
-fn handle(state: &mut State, framer: &mut Framer, event: Event) -> bool {
-    match event {
-        Event::Stdin(bytes) => {
-            framer.push(&bytes);
-            while let Some(frame) = framer.next() {
-                dispatch::frame(state, frame);
-            }
-        }
-        Event::StdinClosed => {
-            if let Some(frame) = framer.finish() {
-                dispatch::frame(state, frame);
-            }
-            return true;
-        }
-        Event::StdoutClosed | Event::Terminate => return true,
-        Event::Engine { session, input } => {
-            let ran = match input {
-                Input::Ran { effect, .. } => Some(effect),
-                _ => None,
-            };
-            state.world.ended(&session, &input);
-            state.step(&session, input);
-            if let Some(effect) = ran {
-                let requests = state.terminals.give_back(&session, effect, How::Release);
-                state.tell(requests);
-            }
-        }
-        Event::Mcp { server, news } => mcp::heard(state, server, news),
-        Event::Editor(request) => flush::ask_editor(state, request),
-        Event::Listed(listing) => listing::answer(state, *listing),
-        Event::Timer => {
-            while let Some((session, effect)) = state.timers.pop_due(unix_ms()) {
-                state.step(&session, Input::Woke { effect });
-            }
-        }
-        // Counted by the loop.
-        Event::Written(_) => (),
-    }
-    false
+pub fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64)
 }
 
-async fn next_event(timers: &Timers, inbox: &mut Inbox, unsent: usize, term: &mut Signal, int: &mut Signal) -> Event {
-    let due = timers.next_ms();
-    let wait = Duration::from_millis(due.unwrap_or_default().saturating_sub(unix_ms()));
+fn send(stdout: &Stdout, lines: Vec<u8>) {
+    if !lines.is_empty() {
+        stdout.send(lines);
+    }
+}
+
+async fn next_event(inbox: &mut Inbox, open: Open, term: &mut Signal, int: &mut Signal) -> Event {
+    let wait = Duration::from_millis(open.due_ms.unwrap_or_default().saturating_sub(unix_ms()));
     tokio::select! {
         biased;
         _ = term.recv() => Event::Terminate,
         _ = int.recv() => Event::Terminate,
         Some(event) = inbox.control.recv() => event,
-        () = tokio::time::sleep(wait), if due.is_some() => Event::Timer,
-        event = inbox.stdin.recv(), if unsent < HARD => event.unwrap_or(Event::StdinClosed),
-        () = gone(), if unsent >= HARD => Event::StdinClosed,
-        Some(event) = inbox.answers.recv(), if unsent < SOFT => event,
+        () = tokio::time::sleep(wait), if open.due_ms.is_some() => Event::Timer,
+        event = inbox.stdin.recv(), if open.stdin => event.unwrap_or(Event::StdinClosed),
+        () = gone(), if !open.stdin => Event::StdinClosed,
+        Some(event) = inbox.answers.recv(), if open.answers => event,
     }
 }
 
@@ -147,53 +108,35 @@ async fn gone() {
 }
 
 /// Another event that is there already.
-fn ready_event(inbox: &mut Inbox, unsent: usize) -> Option<Event> {
-    let stdin = |inbox: &mut Inbox| (unsent < HARD).then(|| inbox.stdin.try_recv().ok()).flatten();
-    let answers = |inbox: &mut Inbox| (unsent < SOFT).then(|| inbox.answers.try_recv().ok()).flatten();
+fn ready_event(inbox: &mut Inbox, open: Open) -> Option<Event> {
+    let stdin = |inbox: &mut Inbox| open.stdin.then(|| inbox.stdin.try_recv().ok()).flatten();
+    let answers = |inbox: &mut Inbox| open.answers.then(|| inbox.answers.try_recv().ok()).flatten();
     inbox.control.try_recv().ok().or_else(|| stdin(inbox)).or_else(|| answers(inbox))
 }
 
-/// Everything is stopped, everybody is answered, and what the client still reads is written; at most half a second.
-async fn drain(state: &mut State, mut inbox: Inbox, stdout: &Stdout, mut unsent: usize) -> std::io::Result<()> {
-    let ids: Vec<SessionId> = state.sessions.keys().cloned().collect();
-    for id in ids {
-        state.step(&id, Input::Cancel);
-    }
+/// Everything is stopped, everybody is answered, and what the client still reads is written; in less than a second.
+async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
+    machine.stop();
     // Who sends a script and closes wants its answers too: a listing is always near its end.
-    let listed = async {
-        while state.world.n_listings > 0 {
-            match inbox.control.recv().await {
-                Some(Event::Listed(it)) => listing::answer(state, *it),
-                Some(Event::Written(n)) => unsent = unsent.saturating_sub(n),
-                Some(Event::StdoutClosed) | None => return,
-                Some(_) => (),
-            }
-        }
-    };
+    let listed = go_on(machine, &mut inbox, Machine::is_listing);
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
-    // Prompts end as cancelled; what is open then has no better answer.
-    let mut lines = flush::flush(state);
-    flush::answer_all(state);
-    state.world.abort_all();
-    state.world.mcp.stop_all();
-    lines.extend(flush::flush(state));
-    if !lines.is_empty() {
-        unsent += lines.len();
-        stdout.send(lines);
-    }
-    let written = async {
-        while unsent > 0 {
-            match inbox.control.recv().await {
-                Some(Event::Written(n)) => unsent = unsent.saturating_sub(n),
-                Some(Event::StdoutClosed) | None => return,
-                Some(_) => (),
-            }
-        }
-    };
+    send(stdout, machine.finish());
+    let groups = machine.groups();
+    let written = go_on(machine, &mut inbox, Machine::has_unsent);
     let written = tokio::time::timeout(Duration::from_millis(500), written);
     // Both at once: the whole end takes less than a second.
-    _ = tokio::join!(written, state.world.groups.kill_all());
-    Ok(())
+    _ = tokio::join!(written, groups.kill_all());
+}
+
+/// Takes what does not ask for anything new, while that is of use.
+async fn go_on(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Machine) -> bool) {
+    while is_of_use(machine) {
+        match inbox.control.recv().await {
+            Some(event @ (Event::Listed(_) | Event::Written(_))) => _ = machine.take(event, unix_ms()),
+            Some(Event::StdoutClosed) | None => return,
+            Some(_) => (),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -204,8 +147,8 @@ mod tests {
         sync::mpsc::channel,
     };
 
-    use super::{Inbox, next_event};
-    use crate::app::{event::Event, state::Timers};
+    use super::{Inbox, Open, next_event};
+    use crate::app::event::Event;
 
     #[tokio::test]
     async fn a_flood_of_requests_does_not_keep_a_signal_away() {
@@ -214,11 +157,12 @@ mod tests {
         let mut inbox = Inbox { stdin, control, answers };
         let mut first = signal(SignalKind::user_defined1()).unwrap();
         let mut second = signal(SignalKind::user_defined2()).unwrap();
+        let open = Open { stdin: true, answers: true, due_ms: None };
         raise(Signal::SIGUSR1).unwrap();
         for _ in 0..10 {
             while requests.try_send(Event::Stdin(Vec::new())).is_ok() {}
             tokio::task::yield_now().await;
-            let event = next_event(&Timers::default(), &mut inbox, 0, &mut first, &mut second).await;
+            let event = next_event(&mut inbox, open, &mut first, &mut second).await;
             if matches!(event, Event::Terminate) {
                 return;
             }

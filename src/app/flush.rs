@@ -7,6 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         errors::auth_required,
+        event::EditorRequest,
         questions, reply, sessions,
         state::{Asked, Live, Said, State},
         terminals::How,
@@ -33,22 +34,13 @@ pub fn flush(state: &mut State) -> Vec<u8> {
         for it in said {
             match it {
                 Said::Lines(more) => lines.extend_from_slice(&more),
+                Said::Editor(request) => ask_editor(state, request, &mut lines),
                 Said::Answer { session, request, lines: answer } => match broken.get(&session) {
                     None => lines.extend_from_slice(&answer),
                     Some(why) => write::error(&mut lines, &request, &unwritten(why)),
                 },
                 // Nothing more is shown of it; what it started is stopped by the refold.
                 Said::Acts(id, _) if broken.contains_key(&id) => (),
-                Said::Close { id, delete } => {
-                    state.world.abort_session(&id);
-                    state.world.mcp.release(&id);
-                    state.sessions.remove(&id);
-                    // The log was held by this very session until now.
-                    let deleted = if delete { state.world.store.delete(&id) } else { Ok(()) };
-                    if let Err(it) = deleted {
-                        tracing::warn!("session {id} could not be deleted: {it}");
-                    }
-                }
                 Said::Acts(id, acts) => acts.into_iter().for_each(|it| act(state, &id, it, &mut lines)),
             }
         }
@@ -117,9 +109,7 @@ fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Eff
         }
         Effect::Abort { effect } => {
             state.world.abort(id, effect);
-            let is_it =
-                |it: &Asked| matches!(it, Asked::Hand { session, effect: of, .. } if session == id && *of == effect);
-            withdraw(state, is_it, lines);
+            withdraw(state, |it| it.is_hand_of(id, effect), lines);
             // Said in the next round: after the end of the call, which may show the terminal.
             let requests = state.terminals.give_back(id, effect, How::Kill);
             state.tell(requests);
@@ -168,9 +158,9 @@ pub fn withdraw(state: &mut State, is_it: impl Fn(&Asked) -> bool, lines: &mut V
     }
 }
 
-/// A request to the editor on behalf of a task.
-pub fn ask_editor(state: &mut State, request: crate::app::event::EditorRequest) {
-    let crate::app::event::EditorRequest { session, effect, method, params, reply } = request;
+/// A request to the editor on behalf of a task. After what was said before it: a cancel in the same turn, too.
+fn ask_editor(state: &mut State, request: EditorRequest, lines: &mut Vec<u8>) {
+    let EditorRequest { session, effect, method, params, reply } = request;
     // A call that is over does nothing more to the editor.
     if reply.is_closed() || !state.world.is_running(&session, effect) {
         return;
@@ -179,7 +169,7 @@ pub fn ask_editor(state: &mut State, request: crate::app::event::EditorRequest) 
         CREATE => Asked::Terminal { session, effect, reply },
         _ => Asked::Hand { session, effect, reply },
     });
-    state.say_lines(|lines| _ = write::request(lines, id, method, &params));
+    _ = write::request(lines, id, method, &params);
 }
 
 /// What is still open when castor ends: every request is answered, so that no client waits for ever.

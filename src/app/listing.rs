@@ -1,12 +1,10 @@
 //! session/list: the disk is read on a thread of its own, since a machine may hold thousands of logs.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use serde_json::value::RawValue;
 
 use crate::{
     app::{
-        event::{Event, Listing, Wish},
+        event::{Listing, Wish},
         reply::{self, Reply},
         state::State,
     },
@@ -29,26 +27,8 @@ pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Rep
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
     let wish = Wish { cwd, after: after.transpose()? };
-    let world = &mut state.world;
-    let (store, events) = (world.store.clone(), world.control());
-    let mut cache = std::mem::take(&mut world.listed);
-    world.n_listings += 1;
-    let read = move || {
-        let found = catch_unwind(AssertUnwindSafe(|| store.list_again(wish.cwd.as_ref(), &mut cache)));
-        let listing = Listing { ticket, wish, found: found.unwrap_or_default(), cache };
-        // The loop is gone only at exit.
-        _ = events.blocking_send(Event::Listed(Box::new(listing)));
-    };
-    match std::thread::Builder::new().name("castor-list".to_owned()).spawn(read) {
-        Ok(_) => Ok(None),
-        Err(it) => {
-            state.world.n_listings -= 1;
-            Err(error::internal(
-                &format!("the sessions cannot be listed: {it}"),
-                "Try again when the machine has less to do.",
-            ))
-        }
-    }
+    state.world.list(ticket, wish);
+    Ok(None)
 }
 
 /// The page that was asked for.

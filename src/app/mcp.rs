@@ -5,11 +5,7 @@ pub mod servers;
 use std::sync::Arc;
 
 use crate::{
-    app::{
-        effects::World,
-        mcp::servers::Wish,
-        state::{State, unix_ms},
-    },
+    app::{mcp::servers::Wish, state::State, world::World},
     base::ids::SessionId,
     engine::step::Input,
     world::mcp::{Doors, News},
@@ -21,7 +17,7 @@ pub fn connect(state: &mut State, session: &SessionId, wish: Wish) {
     if wish.servers.is_empty() && !had_some {
         return;
     }
-    let fresh = state.world.mcp.set(session, wish, unix_ms());
+    let fresh = state.world.mcp.set(session, wish, state.now.unix_ms);
     let doors = Doors { groups: state.world.groups.clone(), http: state.models.http() };
     for (id, launch, stop) in fresh {
         state.world.start_server(id, launch, doors.clone(), stop);

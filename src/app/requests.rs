@@ -7,7 +7,7 @@ use serde_json::{json, value::RawValue};
 use crate::{
     app::{
         errors::store_error,
-        events,
+        events, flush,
         reply::{Reply, done},
         sessions,
         state::{Asker, Live, Said, State},
@@ -85,8 +85,7 @@ pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
 pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = session::read_close(params).map_err(|it| error::invalid_params(&it))?;
     known(state, &id)?;
-    state.step(&id, Input::Cancel);
-    state.outbox.said.push(Said::Close { id, delete: false });
+    let_go(state, &id);
     done(&json!({}))
 }
 
@@ -94,14 +93,22 @@ pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) ->
 pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = session::read_delete(params).map_err(|it| error::invalid_params(&it))?;
     if state.sessions.contains_key(&id) {
-        state.step(&id, Input::Cancel);
-        state.outbox.said.push(Said::Close { id, delete: true });
-        return done(&json!({}));
+        let_go(state, &id);
     }
     match state.world.store.delete(&id) {
         Ok(()) | Err(StoreError::NotFound { .. }) => done(&json!({})),
         Err(it) => Err(store_error(&id, &it)),
     }
+}
+
+/// The turn so far ends here, so that what comes next, in the same bytes perhaps, finds the session gone.
+fn let_go(state: &mut State, id: &SessionId) {
+    state.step(id, Input::Cancel);
+    let lines = flush::flush(state);
+    state.say_lines(|it| it.extend_from_slice(&lines));
+    state.world.abort_session(id);
+    state.world.mcp.release(id);
+    state.sessions.remove(id);
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

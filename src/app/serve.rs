@@ -6,13 +6,14 @@ use tokio::sync::mpsc;
 
 use crate::{
     app::{
-        effects::World,
         event_loop::{self, Inbox},
+        machine::Machine,
         options::Options,
-        state::State,
         stdio,
+        threads::Threads,
+        world::{World, builtins},
     },
-    world::{secrets::Env, store::Store, workspace},
+    world::{process::Groups, secrets::Env, store::Store, workspace},
 };
 
 /// Reads of the client that wait.
@@ -41,12 +42,20 @@ fn try_serve(options: Options, env: Env) -> std::io::Result<()> {
     let stdout = stdio::write_stdout(stdio::take_stdout()?, control_tx.clone())?;
     stdio::read_stdin(stdin_tx)?;
     let home = workspace::castor_home(&env).ok_or_else(|| std::io::Error::other(workspace::NO_HOME))?;
-    let world = World::new(Store::new(home), answers_tx, control_tx);
-    let mut state = State::new(options, env, world);
+    let groups = Groups::default();
+    let tools = builtins(&groups);
+    let threads = Threads::new(tools.clone(), answers_tx, control_tx);
+    let world = World::new(Store::new(home), groups, tools, Box::new(threads));
+    let mut machine = Machine::new(options, env, world, seed());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(event_loop::run(&mut state, Inbox { stdin, control, answers }, &stdout))?;
+    runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;
     // What says who holds a session goes with the holder.
-    state.sessions.clear();
+    drop(machine);
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
+}
+
+/// Different for each process.
+fn seed() -> u64 {
+    uuid::Uuid::now_v7().as_u64_pair().1
 }

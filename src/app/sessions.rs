@@ -20,6 +20,7 @@ use crate::{
         ids::SessionId,
         log::{Entry, Fact, Mode},
         mcp::merged,
+        now::Now,
         path::AbsPath,
     },
     engine::{
@@ -73,19 +74,27 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let model = model_of(&state.options, &ground.settings);
     let mode = ground.settings.approval_mode;
     allow_mode(mode, &ground.trust, &ground.settings)?;
-    let id = SessionId::from(uuid::Uuid::now_v7().to_string());
+    let now = state.now();
+    let id = new_id(now);
     let (spec, desk) = furnish(state, &id, &ground, &model)?;
     let log = state.world.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let wish = wish(&ground, place, &desk);
     let (cwd, roots) = (ground.cwd, ground.roots);
     let origin = Origin { session: id.clone(), cwd, roots, mode, model };
     let mut out = Out::default();
-    let now = state.now();
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
     mcp::connect(state, &id, wish);
     Ok(id)
+}
+
+/// Sorts by time, as the UUIDs of version 7 do.
+fn new_id(now: Now) -> SessionId {
+    let mut random = [0; 10];
+    let dice = [now.dice(u64::MAX), now.dice(u64::MAX - 1)].map(u64::to_le_bytes);
+    random.iter_mut().zip(dice.iter().flatten()).for_each(|(to, from)| *to = *from);
+    SessionId::from(uuid::Builder::from_unix_timestamp_millis(now.unix_ms, &random).into_uuid().to_string())
 }
 
 /// A session from its log, live at once. Returns the log's entries; nothing is written.

@@ -5,7 +5,6 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use jsonrpsee::types::ErrorObjectOwned;
@@ -15,12 +14,13 @@ use tokio::sync::oneshot;
 use crate::{
     app::{
         desk::Desk,
-        effects::World,
+        event::EditorRequest,
         fault, flush,
         models::Models,
         options::Options,
         sessions,
         terminals::{self, Terminals},
+        world::World,
     },
     base::{
         ids::{EffectId, QuestionId, SessionId},
@@ -62,7 +62,8 @@ pub struct State {
     pub timers: Timers,
     pub outbox: Outbox,
     pub world: World,
-    dice: u64,
+    /// The instant of the event at hand; its seed changes with every use.
+    pub now: Now,
 }
 
 /// What is said at the end of the loop turn, in order.
@@ -125,6 +126,11 @@ pub enum Shape {
 }
 
 impl Asked {
+    /// Whether the task of this effect waits for the answer.
+    pub fn is_hand_of(&self, id: &SessionId, of: EffectId) -> bool {
+        matches!(self, Self::Hand { session, effect, .. } if session == id && *effect == of)
+    }
+
     /// Whether somebody in that session waits for the answer.
     fn is_of(&self, id: &SessionId) -> bool {
         match self {
@@ -134,7 +140,7 @@ impl Asked {
     }
 }
 
-/// Something to say: ready lines, or acts of a session that are logged first.
+/// Something to say: ready lines, acts of a session that are logged first, or a request.
 pub enum Said {
     Lines(Vec<u8>),
     Acts(SessionId, Vec<Act>),
@@ -144,15 +150,13 @@ pub enum Said {
         request: RequestId,
         lines: Vec<u8>,
     },
-    /// The session is let go, after what it had to say; its log too, if it is to be deleted.
-    Close {
-        id: SessionId,
-        delete: bool,
-    },
+    /// A task's request to the editor, if the task is still wanted by then.
+    Editor(EditorRequest),
 }
 
 impl State {
-    pub fn new(options: Options, env: Env, world: World) -> Self {
+    /// `seed`: what is random begins with it.
+    pub fn new(options: Options, env: Env, world: World, seed: u64) -> Self {
         Self {
             options,
             env,
@@ -165,13 +169,14 @@ impl State {
             timers: Timers::default(),
             outbox: Outbox::default(),
             world,
-            dice: rand_seed(),
+            now: Now { unix_ms: 0, seed },
         }
     }
 
+    /// Now, with dice of its own.
     pub fn now(&mut self) -> Now {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        Now { unix_ms: unix_ms(), seed: self.dice }
+        self.now = self.now.reseeded();
+        self.now
     }
 
     /// One step of one session. A panic costs that session what was under way, and nobody else anything.
@@ -286,6 +291,10 @@ impl Timers {
         self.heap.push(Reverse((at_ms, session, effect)));
     }
 
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// When the next one is due, in Unix milliseconds.
     pub fn next_ms(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
@@ -295,12 +304,4 @@ impl Timers {
         self.next_ms().filter(|at| *at <= now_ms)?;
         self.heap.pop().map(|Reverse((_, session, effect))| (session, effect))
     }
-}
-
-pub fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64)
-}
-
-fn rand_seed() -> u64 {
-    uuid::Uuid::now_v7().as_u64_pair().1
 }

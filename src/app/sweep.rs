@@ -1,10 +1,7 @@
 //! Old sessions go: once in each process, after the first session was answered, on a thread of its own.
 
 use crate::{
-    app::{
-        settings::Sources,
-        state::{State, unix_ms},
-    },
+    app::{settings::Sources, state::State},
     base::path::AbsPath,
     world::{
         secrets::Env,
@@ -19,19 +16,20 @@ pub fn when_due(state: &mut State) {
         return;
     }
     state.world.is_swept = true;
-    let (store, env) = (state.world.store.clone(), state.env.clone());
+    let (store, env, now_ms) = (state.world.store.clone(), state.env.clone(), state.now.unix_ms);
     // It may be ended with the process at any moment: the log of a session goes first, a later sweep finds the rest.
-    let started = std::thread::Builder::new().name("castor-sweep".to_owned()).spawn(move || sweep(&store, &env));
+    let started =
+        std::thread::Builder::new().name("castor-sweep".to_owned()).spawn(move || sweep(&store, &env, now_ms));
     if let Err(it) = started {
         tracing::warn!("old sessions stay: {it}");
     }
 }
 
-fn sweep(store: &Store, env: &Env) {
+fn sweep(store: &Store, env: &Env, now_ms: u64) {
     // No workspace: its settings have no say in this.
     let Some(root) = AbsPath::new("/") else { return };
     let layers = files::read(env, &root, false, Reader::disk());
     let Some(keep) = Retention::from_settings(Sources { layers: &layers, env, flags: &[] }) else { return };
-    let swept = store.sweep(&keep, unix_ms());
+    let swept = store.sweep(&keep, now_ms);
     tracing::debug!("{} old sessions and {} leftovers were removed", swept.sessions.len(), swept.n_leftovers);
 }

@@ -27,6 +27,10 @@ pub enum How {
 pub type Request = (&'static str, Value);
 
 impl Terminals {
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// The client created a terminal. The call that wanted it may be over by now: then nobody else would release it.
     pub fn created(&mut self, session: &SessionId, effect: EffectId, is_wanted: bool, result: &Value) -> Vec<Request> {
         let Some(terminal) = terminals::read_created(result) else { return Vec::new() };

@@ -27,6 +27,10 @@ impl Traces {
         self.0.get(&ticket).cloned()
     }
 
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether any open request has a trace.
     pub fn any(&self) -> bool {
         !self.0.is_empty()

@@ -19,8 +19,30 @@ impl Now {
         z ^ (z >> 31)
     }
 
+    /// Dice for another step. Not the old seed and a constant: `dice` adds one too, and numbers would come again.
+    pub fn reseeded(self) -> Self {
+        Self { seed: self.dice(0), ..self }
+    }
+
     /// A short id, random enough to be unique within a session.
     pub fn id(&self, prefix: &str, n: u64) -> String {
         format!("{prefix}{:012x}", self.dice(n) & 0xffff_ffff_ffff)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::Now;
+
+    #[test]
+    fn no_number_comes_again_in_a_later_step() {
+        let mut now = Now { unix_ms: 0, seed: 0 };
+        let mut seen = BTreeSet::new();
+        for _ in 0..300 {
+            now = now.reseeded();
+            (1..300).for_each(|n| assert!(seen.insert(now.dice(n))));
+        }
     }
 }

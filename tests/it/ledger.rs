@@ -107,6 +107,19 @@ impl Ledger {
         &self.asked
     }
 
+    /// Calls that have not ended.
+    pub fn running(&self) -> Vec<&str> {
+        self.calls.iter().filter(|(_, ended)| !**ended).map(|((_, call), _)| call.as_str()).collect()
+    }
+
+    pub fn n_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub fn is_well(&self) -> bool {
+        self.problems.is_empty()
+    }
+
     /// What is wrong by now; `at_end`: also what never came.
     pub fn problems(&self, at_end: bool) -> Vec<String> {
         let mut res = self.problems.clone();
@@ -114,8 +127,7 @@ impl Ledger {
             return res;
         }
         res.extend(self.open.iter().map(|it| format!("{} (id {}) was never answered", it.method, it.id)));
-        let running = self.calls.iter().filter(|(_, ended)| !**ended);
-        res.extend(running.map(|((_, call), _)| format!("tool call {call} never ended")));
+        res.extend(self.running().iter().map(|call| format!("tool call {call} never ended")));
         res
     }
 

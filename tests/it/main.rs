@@ -20,5 +20,6 @@ mod model_server;
 mod run;
 mod schema;
 mod signals;
+mod sim;
 mod stderr;
 mod unread;

@@ -102,6 +102,10 @@ impl Servers {
         fresh
     }
 
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
     /// The session is over: servers that nobody else uses end.
     pub fn release(&mut self, session: &SessionId) {
         self.by_session.remove(session);

@@ -51,6 +51,12 @@ impl Framer {
         self.buf.extend_from_slice(bytes);
     }
 
+    /// Bytes of lines that were not pulled yet.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
+        self.buf.len()
+    }
+
     /// The next complete line; `None`: push more.
     #[allow(clippy::should_implement_trait, reason = "None is not the end")]
     pub fn next(&mut self) -> Option<Frame> {

@@ -48,7 +48,7 @@ pub struct Call<'a> {
 }
 
 impl Connection {
-    pub(super) fn new(peer: Peer<RoleClient>, progress: broadcast::Sender<ProgressNotificationParam>) -> Self {
+    pub fn new(peer: Peer<RoleClient>, progress: broadcast::Sender<ProgressNotificationParam>) -> Self {
         Self { peer, progress }
     }
 

@@ -29,7 +29,11 @@ pub struct Store {
     home: AbsPath,
     /// Whom this process serves, for others that want one of its sessions.
     client: Option<String>,
+    write: Append,
 }
+
+/// How bytes get into a log. A disk that fails is another way.
+pub type Append = fn(&mut File, &[u8]) -> io::Result<()>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -51,13 +55,19 @@ pub struct Log {
     len: u64,
     torn: bool,
     buffer: Vec<u8>,
+    write: Append,
     note: Note,
 }
 
 impl Store {
     /// `home` is castor's own folder.
     pub fn new(home: AbsPath) -> Self {
-        Self { home, client: None }
+        Self::writing(home, |file, bytes| file.write_all(bytes))
+    }
+
+    /// As [`Store::new`], on another disk.
+    pub fn writing(home: AbsPath, write: Append) -> Self {
+        Self { home, client: None, write }
     }
 
     /// Says whom this process serves; for the sessions that it opens from now on.
@@ -78,7 +88,7 @@ impl Store {
         // Here "not found" speaks of castor's own folder, not of the session.
         let file = disk::create_append_private(&path).map_err(|source| StoreError::Io { id: id.clone(), source })?;
         let note = self.hold(id, &file)?;
-        Ok(Log { file, len: 0, torn: false, buffer: Vec::new(), note })
+        Ok(Log { file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note })
     }
 
     /// The facts of a log, and the log itself, held by us. Writes nothing to it.
@@ -89,7 +99,7 @@ impl Store {
         let path = self.path(id)?;
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
         let note = self.hold(id, &file)?;
-        let mut log = Log { file, len: 0, torn: false, buffer: Vec::new(), note };
+        let mut log = Log { file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note };
         let read = read::all(&mut log.file).map_err(|it| io_error(id, it))?;
         if read.entries.is_empty() {
             return Err(StoreError::NotFound { id: id.clone() });
@@ -164,7 +174,7 @@ impl Log {
             self.file.set_len(self.len)?;
             self.torn = false;
         }
-        if let Err(it) = self.file.write_all(&self.buffer) {
+        if let Err(it) = (self.write)(&mut self.file, &self.buffer) {
             // Half a line must not be followed by a whole one; if even this fails, the next write tries again.
             self.torn = self.file.set_len(self.len).is_err();
             return Err(it);

@@ -1,7 +1,6 @@
-//! Effects become calls on the world; each call answers with an event, whatever becomes of it.
+//! Jobs of the loop become calls on the world; each call answers with an event, whatever becomes of it.
 
 use std::{
-    collections::BTreeMap,
     fs::File,
     future::Future,
     panic::AssertUnwindSafe,
@@ -19,26 +18,26 @@ use crate::{
         desk::{Desk, Screens},
         event::Event,
         fault,
-        mcp::servers::{McpTool, Servers},
-        traces::Traces,
+        jobs::{EffectJob, Job, Workers},
+        mcp::servers::McpTool,
+        world::Tools,
     },
     base::{
         content::Part,
         fs::{BoxFuture, Fs},
-        ids::{EffectId, SessionId},
+        ids::EffectId,
         log::Lasting,
         model::{Chunk, Failure, FailureKind, ModelRequest},
+        path::AbsPath,
         terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
+        tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::step::{Effect, Input},
     world::{
         disk::{self, DiskFs},
         mcp::{self, Doors, Launch, News},
         models::Sink,
-        process::Groups,
-        store::{Cache, Store},
-        tools::{self, Builtin, Terminals, ToolContext, shell, truncate},
+        tools::{Builtin, Terminals, ToolContext, shell, truncate},
         workspace::saved,
     },
 };
@@ -46,69 +45,25 @@ use crate::{
 /// Threads for decoding answers and running leaves.
 const WORKERS: usize = 2;
 
-/// Built-in tools with what the model is told of them, which is made once.
-pub type Tools = Arc<[(ToolSpec, Box<dyn Builtin>)]>;
-
-/// The doors to the world, and what is under way behind them.
-pub struct World {
-    pub store: Store,
-    pub groups: Groups,
-    pub tools: Tools,
-    /// Spans of the client's requests; tasks run in the one that is entered when they start.
-    pub traces: Traces,
-    /// What the last listing of sessions found.
-    pub listed: Cache,
-    /// Listings that are under way.
-    pub n_listings: usize,
-    /// Whether old sessions were looked for.
-    pub is_swept: bool,
-    pub mcp: Servers,
+/// The workers of a process: tasks on threads of their own.
+pub struct Threads {
+    tools: Tools,
     runtime: OnceLock<Runtime>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
-    /// Requests to the editor: always taken.
-    requests: Sender<Event>,
-    running: BTreeMap<(SessionId, EffectId), CancellationToken>,
+    /// What the loop takes whatever the client does.
+    control: Sender<Event>,
 }
 
-impl World {
-    pub fn new(store: Store, answers: Sender<Event>, requests: Sender<Event>) -> Self {
-        let groups = Groups::default();
-        let tools = tools::builtins(groups.clone()).into_iter().map(|it| (it.spec(), it)).collect();
-        let (traces, listed) = (Traces::default(), Cache::default());
-        let (runtime, running) = (OnceLock::new(), BTreeMap::new());
-        Self {
-            store,
-            groups,
-            tools,
-            mcp: Servers::default(),
-            traces,
-            listed,
-            n_listings: 0,
-            is_swept: false,
-            runtime,
-            answers,
-            requests,
-            running,
-        }
+impl Threads {
+    pub fn new(tools: Tools, answers: Sender<Event>, control: Sender<Event>) -> Self {
+        Self { tools, runtime: OnceLock::new(), answers, control }
     }
 
-    /// Where events go that the loop takes whatever the client does.
-    pub fn control(&self) -> Sender<Event> {
-        self.requests.clone()
-    }
-
-    /// Starts what a session's engine wants done by the world.
-    pub fn start(&mut self, desk: &Arc<Desk>, id: EffectId, effect: Effect, log: Option<File>) {
-        let cancel = CancellationToken::new();
-        let hand = Hand {
-            desk: desk.clone(),
-            id,
-            cancel: cancel.clone(),
-            answers: self.answers.clone(),
-            requests: self.requests.clone(),
-            tools: self.tools.clone(),
-        };
+    fn effect(&self, job: EffectJob) {
+        let EffectJob { desk, id, effect, cancel, log } = job;
+        let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
+        let hand = Hand { desk, id, cancel, answers, requests, tools };
         match effect {
             Effect::Generate { request } => self.spawn(generate(hand, request)),
             Effect::Resolve { call } => self.spawn(resolve(hand, call)),
@@ -120,52 +75,13 @@ impl World {
             | Effect::Wake { .. }
             | Effect::Abort { .. }
             | Effect::Save(_)
-            | Effect::Settle { .. } => return,
-        }
-        self.running.insert((desk.session.clone(), id), cancel);
-    }
-
-    /// What was asked for under that id is no longer wanted.
-    pub fn abort(&mut self, session: &SessionId, effect: EffectId) {
-        if let Some(cancel) = self.running.remove(&(session.clone(), effect)) {
-            cancel.cancel();
+            | Effect::Settle { .. } => (),
         }
     }
 
-    /// Whether the answer to that effect is still wanted.
-    pub fn is_running(&self, session: &SessionId, effect: EffectId) -> bool {
-        self.running.contains_key(&(session.clone(), effect))
-    }
-
-    pub fn abort_session(&mut self, session: &SessionId) {
-        let ids: Vec<EffectId> = self.running.keys().filter(|(it, _)| it == session).map(|(_, id)| *id).collect();
-        for id in ids {
-            self.abort(session, id);
-        }
-    }
-
-    pub fn abort_all(&mut self) {
-        for (_, cancel) in std::mem::take(&mut self.running) {
-            cancel.cancel();
-        }
-    }
-
-    /// An answer came: whether it was still wanted.
-    pub fn ended(&mut self, session: &SessionId, input: &Input) {
-        let effect = match input {
-            Input::Generated { effect, .. }
-            | Input::Resolved { effect, .. }
-            | Input::Previewed { effect, .. }
-            | Input::Ran { effect, .. } => *effect,
-            _ => return,
-        };
-        self.running.remove(&(session.clone(), effect));
-    }
-
-    /// Starts an MCP server; what becomes of it are events.
-    pub fn start_server(&self, server: u64, launch: Launch, doors: Doors, stop: CancellationToken) {
+    fn server(&self, server: u64, launch: Launch, doors: Doors, stop: CancellationToken) {
         // Always taken: a client that does not read must not keep tools from a session.
-        let events = self.requests.clone();
+        let events = self.control.clone();
         let tell = move |news: News| -> BoxFuture<'static, ()> {
             let events = events.clone();
             Box::pin(async move { _ = events.send(Event::Mcp { server, news }).await })
@@ -173,26 +89,8 @@ impl World {
         self.spawn(mcp::serve(launch, doors, stop, Box::new(tell)));
     }
 
-    /// Makes a log durable on its own time.
-    pub fn sync(&mut self, log: File) {
-        self.spawn(async move { sync_log(log).await });
-    }
-
-    /// Writes a yes for ever into the user's own policies.
-    pub fn save(&self, lasting: Lasting) {
-        let home = self.store.home().clone();
-        self.spawn(async move {
-            let saving = tokio::task::spawn_blocking(move || saved::add(&home, &lasting));
-            match saving.await {
-                Ok(Ok(None)) | Err(_) => (),
-                Ok(Ok(Some(it))) => tracing::warn!("{it}"),
-                Ok(Err(it)) => tracing::warn!("what is allowed for ever could not be saved: {it}"),
-            }
-        });
-    }
-
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        // Built with the first effect: initialize does not wait for threads.
+        // Built with the first job: initialize does not wait for threads.
         let runtime = self.runtime.get_or_init(|| {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             let built = builder.worker_threads(WORKERS).thread_name("castor-world").enable_all().build();
@@ -203,6 +101,32 @@ impl World {
             })
         });
         runtime.spawn(task.in_current_span());
+    }
+}
+
+impl Workers for Threads {
+    fn start(&mut self, job: Job) {
+        match job {
+            Job::Effect(it) => self.effect(it),
+            Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
+            Job::Sync(log) => self.spawn(sync_log(log)),
+            Job::Save { home, lasting } => self.spawn(save(home, lasting)),
+            Job::List(search) => {
+                let events = self.control.clone();
+                let look = move || _ = events.blocking_send(Event::Listed(Box::new(search.look())));
+                // The loop is gone only at exit.
+                self.spawn(async { _ = tokio::task::spawn_blocking(look).await });
+            }
+        }
+    }
+}
+
+/// Writes a yes for ever into the user's own policies.
+async fn save(home: AbsPath, lasting: Lasting) {
+    match tokio::task::spawn_blocking(move || saved::add(&home, &lasting)).await {
+        Ok(Ok(None)) | Err(_) => (),
+        Ok(Ok(Some(it))) => tracing::warn!("{it}"),
+        Ok(Err(it)) => tracing::warn!("what is allowed for ever could not be saved: {it}"),
     }
 }
 

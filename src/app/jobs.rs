@@ -1,0 +1,70 @@
+//! What the loop has done for it: the closed list of jobs, and who takes them.
+
+use std::{
+    fs::File,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{
+        desk::Desk,
+        event::{Listing, Wish},
+    },
+    base::{ids::EffectId, log::Lasting, path::AbsPath},
+    engine::step::Effect,
+    wire::jsonrpc::queue::Ticket,
+    world::{
+        mcp::{Doors, Launch},
+        store::{Cache, Store},
+    },
+};
+
+/// Who does the jobs. Starting one never waits; what becomes of it comes back as events. There are the threads of the
+/// process, and the simulator.
+pub trait Workers {
+    fn start(&mut self, job: Job);
+}
+
+pub enum Job {
+    /// Answered as its effect says.
+    Effect(EffectJob),
+    /// An MCP server, until `stop`. Answered by its news.
+    Server { server: u64, launch: Launch, doors: Doors, stop: CancellationToken },
+    /// Answered by `Listed`.
+    List(Search),
+    /// A log is to be durable. Not answered.
+    Sync(File),
+    /// A yes for ever is written down. Not answered.
+    Save { home: AbsPath, lasting: Lasting },
+}
+
+/// An effect of a session's engine.
+pub struct EffectJob {
+    pub desk: Arc<Desk>,
+    pub id: EffectId,
+    pub effect: Effect,
+    /// Cancelled when the answer is no longer wanted; one that comes all the same is ignored.
+    pub cancel: CancellationToken,
+    /// Must be on the disk before the effect begins.
+    pub log: Option<File>,
+}
+
+/// A look for sessions on the disk.
+pub struct Search {
+    pub ticket: Ticket,
+    pub wish: Wish,
+    pub store: Store,
+    pub cache: Cache,
+}
+
+impl Search {
+    /// Reads the disk; a machine may hold thousands of logs.
+    pub fn look(self) -> Listing {
+        let Self { ticket, wish, store, mut cache } = self;
+        let found = catch_unwind(AssertUnwindSafe(|| store.list_again(wish.cwd.as_ref(), &mut cache)));
+        Listing { ticket, wish, found: found.unwrap_or_default(), cache }
+    }
+}

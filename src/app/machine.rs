@@ -1,0 +1,194 @@
+//! The loop without its waiting: events go in, lines for the client and jobs for the workers come out. It has no
+//! thread, pipe or clock of its own: `event_loop` turns it in a process, the simulator in its tests.
+
+use crate::{
+    app::{
+        dispatch, flush, listing, mcp,
+        state::{Said, State},
+        sweep,
+        terminals::How,
+    },
+    base::ids::SessionId,
+    engine::{record::Record, step::Input},
+    wire::jsonrpc::frame::Framer,
+    world::{process::Groups, secrets::Env},
+};
+
+/// What goes in and out, for who turns it.
+pub use crate::app::{
+    dispatch::METHODS,
+    event::{EditorRequest, Event, Listing},
+    jobs::{EffectJob, Job, Search, Workers},
+    options::Options,
+    world::{World, builtins},
+};
+
+/// Unwritten bytes above which no model or tool output is taken.
+const SOFT: usize = 1024 * 1024;
+/// Unwritten bytes above which the client is not listened to either: it must read first.
+const HARD: usize = 64 * 1024 * 1024;
+
+pub struct Machine {
+    state: State,
+    framer: Framer,
+    /// Bytes that the client was told and has not taken yet.
+    unsent: usize,
+}
+
+/// What is open, waits or is kept. All of it has to come back to what it was when all is quiet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Requests of the client without an answer.
+    pub requests: usize,
+    /// Our requests to the client without an answer.
+    pub asked: usize,
+    pub terminals: usize,
+    pub timers: usize,
+    /// Effects without an answer.
+    pub running: usize,
+    pub listings: usize,
+    pub traces: usize,
+    /// What a turn wants to say; nothing between turns.
+    pub said: usize,
+    /// Bytes of a line that has not ended.
+    pub framed: usize,
+    pub servers: usize,
+    pub sessions: usize,
+}
+
+impl Machine {
+    /// `seed`: what is random begins with it.
+    pub fn new(options: Options, env: Env, world: World, seed: u64) -> Self {
+        Self { state: State::new(options, env, world, seed), framer: Framer::default(), unsent: 0 }
+    }
+
+    /// Whether answers of models and tools are taken now. Else the client has to read first.
+    pub fn takes_answers(&self) -> bool {
+        self.unsent < SOFT
+    }
+
+    /// Whether the client is listened to now.
+    pub fn takes_stdin(&self) -> bool {
+        self.unsent < HARD
+    }
+
+    /// When `Event::Timer` is due, in Unix milliseconds.
+    pub fn next_timer_ms(&self) -> Option<u64> {
+        self.state.timers.next_ms()
+    }
+
+    /// Handles one event that happens at `unix_ms`; true when it is the last one.
+    pub fn take(&mut self, event: Event, unix_ms: u64) -> bool {
+        let Self { state, framer, unsent } = self;
+        state.now.unix_ms = unix_ms;
+        match event {
+            Event::Stdin(bytes) => {
+                framer.push(&bytes);
+                while let Some(frame) = framer.next() {
+                    dispatch::frame(state, frame);
+                }
+            }
+            Event::StdinClosed => {
+                if let Some(frame) = framer.finish() {
+                    dispatch::frame(state, frame);
+                }
+                return true;
+            }
+            Event::StdoutClosed | Event::Terminate => return true,
+            Event::Written(n) => *unsent = unsent.saturating_sub(n),
+            Event::Engine { session, input } => answered(state, &session, input),
+            Event::Mcp { server, news } => mcp::heard(state, server, news),
+            Event::Editor(request) => state.outbox.said.push(Said::Editor(request)),
+            Event::Listed(listing) => listing::answer(state, *listing),
+            Event::Timer => {
+                while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
+                    state.step(&session, Input::Woke { effect });
+                }
+            }
+        }
+        false
+    }
+
+    /// Ends a turn: what came of its events is logged, then returned for the client, then started.
+    pub fn flush(&mut self) -> Vec<u8> {
+        let lines = flush::flush(&mut self.state);
+        self.unsent += lines.len();
+        lines
+    }
+
+    /// What has time until the client was told everything.
+    pub fn afterwards(&mut self) {
+        sweep::when_due(&mut self.state);
+    }
+
+    /// After the last event: every prompt ends as cancelled. What a listing finds may still be taken.
+    pub fn stop(&mut self) {
+        let ids: Vec<SessionId> = self.state.sessions.keys().cloned().collect();
+        for id in ids {
+            self.state.step(&id, Input::Cancel);
+        }
+    }
+
+    /// The end: everybody is answered, everything is stopped.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut lines = self.flush();
+        flush::answer_all(&mut self.state);
+        self.state.world.abort_all();
+        self.state.world.mcp.stop_all();
+        lines.extend(self.flush());
+        lines
+    }
+
+    /// Whether the client has not taken all it was told.
+    pub fn has_unsent(&self) -> bool {
+        self.unsent > 0
+    }
+
+    pub fn is_listing(&self) -> bool {
+        self.state.world.n_listings > 0
+    }
+
+    /// The processes behind it.
+    pub fn groups(&self) -> Groups {
+        self.state.world.groups.clone()
+    }
+
+    pub fn sessions(&self) -> impl Iterator<Item = &SessionId> {
+        self.state.sessions.keys()
+    }
+
+    /// What a session is by now; `None`: not open.
+    pub fn record(&self, id: &SessionId) -> Option<&Record> {
+        self.state.sessions.get(id).map(|it| it.session.record())
+    }
+
+    pub fn held(&self) -> Held {
+        let state = &self.state;
+        Held {
+            requests: state.requests.len(),
+            asked: state.asked.len(),
+            terminals: state.terminals.len(),
+            timers: state.timers.len(),
+            running: state.world.n_running(),
+            listings: state.world.n_listings,
+            traces: state.world.traces.len(),
+            said: state.outbox.said.len() + state.outbox.afterwards.len(),
+            framed: self.framer.len(),
+            servers: state.world.mcp.len(),
+            sessions: state.sessions.len(),
+        }
+    }
+}
+
+/// The world answers an effect; with its end goes what it wanted of the client.
+fn answered(state: &mut State, session: &SessionId, input: Input) {
+    let ended = state.world.ended(session, &input);
+    state.step(session, input);
+    if let Some(effect) = ended {
+        let mut lines = Vec::new();
+        flush::withdraw(state, |it| it.is_hand_of(session, effect), &mut lines);
+        state.say_lines(|it| it.append(&mut lines));
+        let requests = state.terminals.give_back(session, effect, How::Release);
+        state.tell(requests);
+    }
+}

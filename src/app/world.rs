@@ -1,0 +1,143 @@
+//! The world as the loop sees it: what is under way there, and whom it asks for more.
+
+use std::{collections::BTreeMap, fs::File, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{
+        desk::Desk,
+        event::Wish,
+        jobs::{EffectJob, Job, Search, Workers},
+        mcp::servers::Servers,
+        traces::Traces,
+    },
+    base::{
+        ids::{EffectId, SessionId},
+        log::Lasting,
+        tool::ToolSpec,
+    },
+    engine::step::{Effect, Input},
+    wire::jsonrpc::queue::Ticket,
+    world::{
+        mcp::{Doors, Launch},
+        process::Groups,
+        store::{Cache, Store},
+        tools::{self, Builtin},
+    },
+};
+
+/// Built-in tools with what the model is told of them, which is made once.
+pub type Tools = Arc<[(ToolSpec, Box<dyn Builtin>)]>;
+
+/// The tools that castor brings; their processes are in `groups`.
+pub fn builtins(groups: &Groups) -> Tools {
+    tools::builtins(groups.clone()).into_iter().map(|it| (it.spec(), it)).collect()
+}
+
+/// The doors to the world, and what is under way behind them.
+pub struct World {
+    pub store: Store,
+    pub groups: Groups,
+    pub tools: Tools,
+    /// Spans of the client's requests; tasks run in the one that is entered when they start.
+    pub traces: Traces,
+    /// What the last listing of sessions found.
+    pub listed: Cache,
+    /// Listings that are under way.
+    pub n_listings: usize,
+    /// Whether old sessions were looked for.
+    pub is_swept: bool,
+    pub mcp: Servers,
+    workers: Box<dyn Workers>,
+    running: BTreeMap<(SessionId, EffectId), CancellationToken>,
+}
+
+impl World {
+    pub fn new(store: Store, groups: Groups, tools: Tools, workers: Box<dyn Workers>) -> Self {
+        Self {
+            store,
+            groups,
+            tools,
+            mcp: Servers::default(),
+            traces: Traces::default(),
+            listed: Cache::default(),
+            n_listings: 0,
+            is_swept: false,
+            workers,
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Starts what a session's engine wants done by the world.
+    pub fn start(&mut self, desk: &Arc<Desk>, id: EffectId, effect: Effect, log: Option<File>) {
+        let cancel = CancellationToken::new();
+        self.running.insert((desk.session.clone(), id), cancel.clone());
+        self.workers.start(Job::Effect(EffectJob { desk: desk.clone(), id, effect, cancel, log }));
+    }
+
+    /// What was asked for under that id is no longer wanted.
+    pub fn abort(&mut self, session: &SessionId, effect: EffectId) {
+        if let Some(cancel) = self.running.remove(&(session.clone(), effect)) {
+            cancel.cancel();
+        }
+    }
+
+    /// Whether the answer to that effect is still wanted.
+    pub fn is_running(&self, session: &SessionId, effect: EffectId) -> bool {
+        self.running.contains_key(&(session.clone(), effect))
+    }
+
+    pub fn abort_session(&mut self, session: &SessionId) {
+        let ids: Vec<EffectId> = self.running.keys().filter(|(it, _)| it == session).map(|(_, id)| *id).collect();
+        for id in ids {
+            self.abort(session, id);
+        }
+    }
+
+    pub fn abort_all(&mut self) {
+        for (_, cancel) in std::mem::take(&mut self.running) {
+            cancel.cancel();
+        }
+    }
+
+    /// An answer came. Returns the effect that it ends.
+    pub fn ended(&mut self, session: &SessionId, input: &Input) -> Option<EffectId> {
+        let effect = match input {
+            Input::Generated { effect, .. }
+            | Input::Resolved { effect, .. }
+            | Input::Previewed { effect, .. }
+            | Input::Ran { effect, .. } => *effect,
+            _ => return None,
+        };
+        self.running.remove(&(session.clone(), effect));
+        Some(effect)
+    }
+
+    /// How many effects have no answer yet.
+    pub fn n_running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Starts an MCP server; what becomes of it are events.
+    pub fn start_server(&mut self, server: u64, launch: Launch, doors: Doors, stop: CancellationToken) {
+        self.workers.start(Job::Server { server, launch, doors, stop });
+    }
+
+    /// Looks for sessions on the disk.
+    pub fn list(&mut self, ticket: Ticket, wish: Wish) {
+        let (store, cache) = (self.store.clone(), std::mem::take(&mut self.listed));
+        self.n_listings += 1;
+        self.workers.start(Job::List(Search { ticket, wish, store, cache }));
+    }
+
+    /// Makes a log durable on its own time.
+    pub fn sync(&mut self, log: File) {
+        self.workers.start(Job::Sync(log));
+    }
+
+    /// Writes a yes for ever into the user's own policies.
+    pub fn save(&mut self, lasting: Lasting) {
+        self.workers.start(Job::Save { home: self.store.home().clone(), lasting });
+    }
+}

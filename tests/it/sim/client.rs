@@ -1,0 +1,313 @@
+//! The simulated client: says everything that the protocol knows, well or badly, and much that it does not know.
+
+use serde_json::{Value, json};
+
+use super::{dice::Dice, watch::Watch, world::CWD};
+
+/// Sessions that it keeps open.
+const SESSIONS: usize = 3;
+
+/// Requests by weight; each has its params in `params`.
+const REQUESTS: &[(usize, &str)] = &[
+    (60, "session/prompt"),
+    (6, "session/set_mode"),
+    (6, "session/set_config_option"),
+    (3, "session/set_model"),
+    (3, "session/new"),
+    (3, "session/load"),
+    (3, "session/resume"),
+    (2, "session/list"),
+    (3, "session/close"),
+    (2, "session/delete"),
+    (2, "_castor/session/events"),
+    (1, "initialize"),
+    (1, "authenticate"),
+    (1, "logout"),
+    (1, "session/shout"),
+];
+
+/// What is no message at all, or one that nobody asked for.
+const GARBAGE: &[&[u8]] = &[
+    b"{oops\n",
+    b"\n\r\n",
+    b"[]\n",
+    b"42\n",
+    b"\xff\xfe\x00\n",
+    b"{\"jsonrpc\":\"2.0\"}\n",
+    b"{\"jsonrpc\":\"1.0\",\"method\":\"session/new\"}\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"session/new\"}\n",
+    b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\"}]\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":99999,\"result\":{}}\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":\"nobody\",\"error\":{\"code\":1,\"message\":\"no\"}}\n",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"session/shout\",\"params\":{}}\n",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\",\"params\":[1]}\n",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":{}}}\n",
+];
+
+const COMMANDS: &[&str] =
+    &["/help", "/clear", "/permissions", "/permissions revoke all", "/mode autoEdit", "/mode nope", "/model", "/nope"];
+
+pub struct Client {
+    n_ids: u64,
+    /// Bytes that are still to be sent.
+    pending: Vec<u8>,
+    capabilities: Value,
+}
+
+impl Client {
+    pub fn new(dice: &mut Dice) -> Self {
+        let mut flag = || dice.one_in(2);
+        let mut capabilities = json!({
+            "fs": {"readTextFile": flag(), "writeTextFile": flag()},
+            "terminal": flag(),
+            "auth": {"terminal": flag()},
+            "_meta": {"terminal_output": flag(), "castor": {"events": flag()}},
+        });
+        if flag() {
+            capabilities["session"] = json!({"configOptions": {"boolean": {}}, "notices": {}});
+        }
+        if flag() {
+            capabilities["elicitation"] = json!({"form": {}, "url": {}});
+        }
+        capabilities["_meta"]["castor"]["interactive"] = json!(!dice.one_in(6));
+        Self { n_ids: 0, pending: Vec::new(), capabilities }
+    }
+
+    /// The next bytes: a message, or a piece of one.
+    pub fn bytes(&mut self, dice: &mut Dice, watch: &Watch) -> Vec<u8> {
+        if self.pending.is_empty() {
+            self.pending = self.message(dice, watch);
+            if dice.one_in(12) {
+                let at = self.pending.len() - 1;
+                self.pending.insert(at, b'\r');
+            }
+            if dice.one_in(8) {
+                let more = self.message(dice, watch);
+                self.pending.extend(more);
+            }
+        }
+        let n = if dice.one_in(6) { 1 + dice.roll(self.pending.len()) } else { self.pending.len() };
+        self.pending.drain(..n.min(self.pending.len())).collect()
+    }
+
+    /// What was begun is not finished.
+    pub fn forget(&mut self) {
+        self.pending.clear();
+    }
+
+    fn message(&mut self, dice: &mut Dice, watch: &Watch) -> Vec<u8> {
+        if !watch.is_initialized && !dice.one_in(4) {
+            return self.request("initialize", &self.initialize());
+        }
+        if dice.one_in(20) {
+            return dice.word_of(GARBAGE).to_vec();
+        }
+        if !watch.questions.is_empty() && dice.roll(5) < 3 {
+            let question = dice.pick(&watch.questions).cloned().unwrap_or_default();
+            return answer(dice, &question);
+        }
+        if dice.one_in(40) && !watch.withdrawn.is_empty() {
+            let question = dice.pick(&watch.withdrawn).cloned().unwrap_or_default();
+            return answer(dice, &question);
+        }
+        match dice.roll(12) {
+            0 => notification("session/cancel", &json!({"sessionId": session(dice, watch)})),
+            1 => notification("$/cancel_request", &json!({"requestId": self.some_id(dice)})),
+            _ => {
+                let method = method(dice, watch);
+                let mut params = self.params(dice, watch, method);
+                if dice.one_in(10) {
+                    spoil(dice, &mut params);
+                }
+                self.request(method, &params)
+            }
+        }
+    }
+
+    pub fn request(&mut self, method: &str, params: &Value) -> Vec<u8> {
+        self.n_ids += 1;
+        line(&json!({"jsonrpc": "2.0", "id": self.id(self.n_ids), "method": method, "params": params}))
+    }
+
+    fn id(&self, n: u64) -> Value {
+        if n.is_multiple_of(3) { json!(format!("id-{n}")) } else { json!(n) }
+    }
+
+    fn some_id(&self, dice: &mut Dice) -> Value {
+        let back = dice.roll(8) as u64;
+        self.id(self.n_ids.saturating_sub(back))
+    }
+
+    fn initialize(&self) -> Value {
+        let info = json!({"name": "sim", "version": "1"});
+        json!({"protocolVersion": 1, "clientCapabilities": self.capabilities, "clientInfo": info})
+    }
+
+    fn params(&self, dice: &mut Dice, watch: &Watch, method: &str) -> Value {
+        let of_session = || json!({"sessionId": null});
+        let mut params = match method {
+            "initialize" => return self.initialize(),
+            "authenticate" => return json!({"methodId": dice.word(&["gemini-api-key", "gateway", "shout"])}),
+            "logout" => return json!({}),
+            "session/list" => {
+                let cursor = dice.word(&["", "", "x", "1700000000005.zzz"]);
+                return if cursor.is_empty() { json!({}) } else { json!({"cursor": cursor, "cwd": CWD}) };
+            }
+            "session/new" => return place(dice),
+            "session/load" | "session/resume" => {
+                let mut res = place(dice);
+                let known = if dice.one_in(6) { session(dice, watch) } else { gone(dice, watch) };
+                res["sessionId"] = json!(known);
+                return res;
+            }
+            "session/prompt" => json!({"prompt": prompt(dice)}),
+            "session/set_mode" => json!({"modeId": dice.word(&["default", "autoEdit", "yolo", "nope"])}),
+            "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
+            "session/set_config_option" => option(dice),
+            "session/delete" if dice.one_in(2) => json!({"sessionId": gone(dice, watch)}),
+            _ => of_session(),
+        };
+        if params["sessionId"].is_null() {
+            params["sessionId"] = json!(session(dice, watch));
+        }
+        params
+    }
+}
+
+impl Dice {
+    fn word_of<'a>(&mut self, of: &[&'a [u8]]) -> &'a [u8] {
+        of[self.roll(of.len())]
+    }
+}
+
+/// What to ask for: it keeps some sessions open, and no more.
+fn method(dice: &mut Dice, watch: &Watch) -> &'static str {
+    let opening = ["session/new", "session/load", "session/resume"];
+    if watch.sessions.len() < SESSIONS && dice.one_in(3) {
+        return if watch.gone.is_empty() { opening[0] } else { dice.word(&opening) };
+    }
+    match dice.weighed(REQUESTS) {
+        it if opening.contains(&it) && watch.sessions.len() >= SESSIONS => "session/prompt",
+        it => it,
+    }
+}
+
+/// An answer that takes a question off the list, whatever it was.
+pub fn refuse(question: &Value) -> Vec<u8> {
+    line(&json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32603, "message": "not now"}}))
+}
+
+pub fn cancel(session: &str) -> Vec<u8> {
+    notification("session/cancel", &json!({"sessionId": session}))
+}
+
+fn session(dice: &mut Dice, watch: &Watch) -> String {
+    match dice.pick(&watch.sessions) {
+        Some(it) if !dice.one_in(25) => it.clone(),
+        _ if dice.one_in(2) => "../odd".to_owned(),
+        _ => gone(dice, watch),
+    }
+}
+
+fn gone(dice: &mut Dice, watch: &Watch) -> String {
+    dice.pick(&watch.gone).cloned().unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn place(dice: &mut Dice) -> Value {
+    let stdio = json!({"name": "sim", "command": "/usr/bin/false", "args": [], "env": []});
+    let other = json!({"name": "other", "command": "/usr/bin/true", "args": ["x"], "env": []});
+    let web = json!({"name": "web", "type": "http", "url": "http://127.0.0.1:9/mcp", "headers": []});
+    let servers = match dice.roll(5) {
+        0 => json!([stdio]),
+        1 => json!([stdio, other, web]),
+        2 => json!([web]),
+        _ => json!([]),
+    };
+    let cwd = if dice.one_in(12) { dice.word(&["/no/such/folder", "relative", ""]) } else { CWD };
+    let more = if dice.one_in(4) { json!(["/etc"]) } else { json!([]) };
+    json!({"cwd": cwd, "mcpServers": servers, "additionalDirectories": more})
+}
+
+fn prompt(dice: &mut Dice) -> Value {
+    let text = if dice.one_in(5) { dice.word(COMMANDS) } else { "go on" };
+    let text = json!({"type": "text", "text": text});
+    match dice.roll(10) {
+        0 => json!([text, {"type": "resource_link", "uri": "file:///usr/a", "name": "a"}]),
+        1 => json!([{"type": "image", "mimeType": "image/png", "data": "AAAA"}]),
+        2 => json!([]),
+        _ => json!([text]),
+    }
+}
+
+fn option(dice: &mut Dice) -> Value {
+    match dice.roll(5) {
+        0 => json!({"configId": "mode", "value": dice.word(&["default", "yolo", "nope"])}),
+        1 => json!({"configId": "model", "value": dice.word(&["gemini-2.5-pro", "nope"])}),
+        2 => json!({"configId": "thought_level", "value": dice.word(&["auto", "low", "high", "nope"])}),
+        3 => json!({"configId": "show_thoughts", "type": "boolean", "value": dice.one_in(2)}),
+        _ => json!({"configId": "nope", "value": "x"}),
+    }
+}
+
+/// Params that no careful client would send.
+fn spoil(dice: &mut Dice, params: &mut Value) {
+    match dice.roll(5) {
+        0 => *params = Value::Null,
+        1 => *params = json!([1, 2]),
+        2 => *params = json!({}),
+        3 => params["sessionId"] = json!(7),
+        _ => params["_meta"] = json!({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}),
+    }
+}
+
+fn answer(dice: &mut Dice, question: &Value) -> Vec<u8> {
+    if dice.one_in(10) {
+        return refuse(question);
+    }
+    let odd = || json!({"odd": true});
+    let result = match question["method"].as_str().unwrap_or_default() {
+        _ if dice.one_in(12) => odd(),
+        "session/request_permission" => permission(dice, question),
+        "elicitation/create" => {
+            let content = match dice.roll(3) {
+                0 => json!({"0": true, "1": "this one"}),
+                1 => json!({"0": "odd"}),
+                _ => json!({"0": false}),
+            };
+            json!({"action": dice.word(&["accept", "accept", "decline", "cancel"]), "content": content})
+        }
+        "fs/read_text_file" => json!({"content": "old"}),
+        "terminal/create" => json!({"terminalId": "t"}),
+        "terminal/output" => json!({"output": "o", "truncated": false}),
+        "terminal/wait_for_exit" => json!({"exitCode": 0}),
+        _ => json!({}),
+    };
+    line(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}))
+}
+
+fn permission(dice: &mut Dice, question: &Value) -> Value {
+    let options = question["params"]["options"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let chosen = dice.pick(options).map(|it| it["optionId"].clone()).unwrap_or_default();
+    match dice.roll(8) {
+        0 => json!({"outcome": {"outcome": "cancelled"}}),
+        1 => json!({"outcome": {"outcome": "selected", "optionId": "nope"}}),
+        _ => json!({"outcome": {"outcome": "selected", "optionId": chosen}}),
+    }
+}
+
+fn notification(method: &str, params: &Value) -> Vec<u8> {
+    line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+}
+
+fn line(message: &Value) -> Vec<u8> {
+    format!("{message}\n").into_bytes()
+}
+
+/// Every method of the agent has its params here.
+#[test]
+fn all_methods_are_said() {
+    let said = |name: &str| REQUESTS.iter().any(|(_, it)| *it == name);
+    for (name, _) in castor::app::machine::METHODS {
+        assert!(said(name), "{name} is never said");
+    }
+}

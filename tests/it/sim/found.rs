@@ -1,0 +1,114 @@
+//! What the simulator found, as short as it gets: each of these once broke a promise.
+
+use super::life::{Life, replay};
+
+const START: &str = r#"# seed 1
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true}}}}\n
+> {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/usr","mcpServers":[]}}\n
+"#;
+const PROMPT: &str = r#"> {"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"$1","prompt":[{"type":"text","text":"go"}]}}\n
+"#;
+
+/// Plays a conversation; the promises must hold, and all of `expected` must have been said, in this order.
+fn check(moves: &[&str], expected: &[&str]) {
+    let mut life: Life = replay(&moves.concat()).unwrap();
+    life.check_quiet();
+    assert_eq!(life.problems(), Vec::<String>::new(), "{}", life.text());
+    let said: String = life.text().lines().filter(|it| it.starts_with("< ")).collect::<Vec<_>>().join("\n");
+    let mut rest = said.as_str();
+    for it in expected {
+        let (_, after) = rest.split_once(it).unwrap_or_else(|| panic!("{it} is not in\n{}", life.text()));
+        rest = after;
+    }
+}
+
+/// It stayed on the user's screen, and its answer meant nothing.
+#[test]
+fn a_question_goes_with_its_turn_when_the_log_fails() {
+    let asked = "answer $1 1 chunks shell\nanswer $1 1 generated ok\nanswer $1 2 resolved command\n";
+    let asked = [asked, "answer $1 3 previewed ok\ndisk full 9\n"].concat();
+    let failed = r#"> {"jsonrpc":"2.0","id":4,"method":"session/set_mode","params":{"sessionId":"$1","modeId":"yolo"}}\n
+"#;
+    let expected = [
+        "session/request_permission",
+        r#""method":"$/cancel_request""#,
+        r#""status":"failed""#,
+        "the session log could not be written",
+        r#""id":3,"error""#,
+    ];
+    check(&[START, PROMPT, &asked, failed], &expected);
+}
+
+/// The client believed in a mode that was not there; or, worse, no longer believed in one that was.
+#[test]
+fn a_mode_that_the_log_did_not_take_is_not_set() {
+    let set = |id: u32, mode: &str| {
+        let params = format!(r#"{{"sessionId":"$1","modeId":"{mode}"}}"#);
+        format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/set_mode\",\"params\":{params}}}\\n\n")
+    };
+    let moves = [START, &set(4, "yolo"), "disk full 9\n", &set(5, "default")];
+    let expected = [r#""currentModeId":"yolo""#, r#""id":4,"result""#, r#""id":5,"error""#];
+    check(&moves, &expected);
+}
+
+/// The log knows where the session was made, not where it was loaded.
+#[test]
+fn a_loaded_session_keeps_its_folders_when_the_log_fails() {
+    let place = r#""cwd":"/usr","mcpServers":[]"#;
+    let moves = [
+        START,
+        r#"> {"jsonrpc":"2.0","id":4,"method":"session/close","params":{"sessionId":"$1"}}\n"#,
+        "\n> {\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"session/load\",\"params\":{\"sessionId\":\"$1\",",
+        place,
+        r#","additionalDirectories":["/etc"]}}\n"#,
+        "\ndisk full 9\n",
+        PROMPT,
+    ];
+    check(&moves, &[r#""id":4,"result""#, r#""id":5,"result""#, r#""id":3,"error""#]);
+}
+
+/// A tool that gave up on the editor left its request behind.
+#[test]
+fn what_a_call_wanted_of_the_editor_goes_with_the_call() {
+    let read = "answer $1 1 chunks read\nanswer $1 1 generated ok\neditor $1 2 fs/read_text_file\nanswer $1 2 resolved panic\n";
+    let stop = r#"> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"$1"}}\n
+"#;
+    check(&[START, PROMPT, read, stop], &["fs/read_text_file", r#""method":"$/cancel_request""#, r#""id":3,"result""#]);
+}
+
+/// Until the end of the turn the closed session took prompts, which nobody answered then.
+#[test]
+fn a_prompt_in_the_same_bytes_as_a_close_is_answered() {
+    for method in ["session/close", "session/delete"] {
+        let close = format!(
+            "& > {{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"{method}\",\"params\":{{\"sessionId\":\"$1\"}}}}\\n\n"
+        );
+        check(&[START, &close, PROMPT], &[r#""id":4,"result""#, r#""id":3,"error":{"code":-32002"#]);
+    }
+}
+
+/// As above, for a client that opens it again at once.
+#[test]
+fn a_session_that_was_closed_can_be_loaded_in_the_same_bytes() {
+    let moves = [
+        START,
+        "& > {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"session/close\",\"params\":{\"sessionId\":\"$1\"}}\\n\n",
+        "> {\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"session/resume\",\"params\":",
+        "{\"sessionId\":\"$1\",\"cwd\":\"/usr\",\"mcpServers\":[]}}\\n\n",
+    ];
+    check(&moves, &[r#""id":4,"result""#, r#""id":5,"result""#]);
+}
+
+/// The cancel went ahead of the request that it was about, and the editor wrote a file for a turn that was over.
+#[test]
+fn nothing_is_asked_of_the_editor_after_a_cancel_in_the_same_turn() {
+    let moves = [
+        START,
+        PROMPT,
+        "answer $1 1 chunks write\nanswer $1 1 generated ok\n",
+        r#"& > {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"$1"}}\n"#,
+        "\neditor $1 2 fs/write_text_file\n",
+    ];
+    check(&moves, &[r#""id":3,"result":{"stopReason":"cancelled"}"#]);
+    assert!(!replay(&moves.concat()).unwrap().text().contains("< {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"fs/"));
+}

@@ -1,0 +1,375 @@
+//! One life of the agent: the machine, the world and the client around it, and the conversation that it makes.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use castor::{
+    app::machine::{Event, Held, Machine, Options, World as Doors, builtins},
+    base::{
+        ids::SessionId,
+        log::{Entry, Fact},
+        path::AbsPath,
+    },
+    engine::record::Record,
+    world::{
+        process::Groups,
+        secrets::Env,
+        store::{Store, Summary},
+    },
+};
+use tempfile::TempDir;
+
+use super::{
+    moves::{Disk, End, Line, Move},
+    sabotage::Sabotage,
+    watch::{Known, Watch},
+    world::{self, World},
+};
+use crate::ledger::Ledger;
+
+/// When every life begins, in Unix milliseconds.
+pub const START_MS: u64 = 1_700_000_000_000;
+/// Of an event that its client does not pull this is a guard, not a measurement.
+const MAX_UNSENT: usize = 66 << 20;
+/// What is said of a panic that was caught.
+const PANICKED: &str = "an internal error";
+/// Moves between two looks at a log.
+const LOOK: usize = 101;
+
+pub struct Life {
+    pub machine: Machine,
+    pub world: World,
+    pub watch: Watch,
+    pub ledger: Ledger,
+    pub now_ms: u64,
+    /// What the client was told and has not taken.
+    pub unread: usize,
+    /// The last event came.
+    pub ended: bool,
+    pub n_moves: usize,
+    home: TempDir,
+    /// Locks of another process.
+    held: Vec<File>,
+    sabotage: Option<Sabotage>,
+    story: Story,
+}
+
+/// What went in and came out, and what is wrong with it.
+#[derive(Default)]
+pub struct Story {
+    pub text: String,
+    pub problems: Vec<String>,
+}
+
+impl Life {
+    pub fn new(seed: u64, sabotage: Option<Sabotage>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().display().to_string();
+        let env = [("HOME", path.as_str()), ("CASTOR_HOME", &path), ("GEMINI_API_KEY", "k")];
+        let env = Env::from_pairs(env.into_iter().chain([("CASTOR_TRUST_WORKSPACE", "true")]));
+        let (world, groups) = (World::default(), Groups::default());
+        let store = Store::writing(AbsPath::new(home.path()).unwrap(), world::write);
+        let doors = Doors::new(store, groups.clone(), builtins(&groups), Box::new(world.queue.clone()));
+        world::fill_disk(None);
+        Self {
+            machine: Machine::new(Options::default(), env, doors, seed),
+            world,
+            watch: Watch::default(),
+            ledger: Ledger::default(),
+            now_ms: START_MS,
+            unread: 0,
+            ended: false,
+            n_moves: 0,
+            home,
+            held: Vec::new(),
+            sabotage,
+            story: Story { text: format!("# seed {seed}\n"), problems: Vec::new() },
+        }
+    }
+
+    /// Lets one thing happen, and ends the turn unless more comes with it.
+    pub fn play(&mut self, line: &Line) {
+        self.n_moves += 1;
+        self.story.text.push_str(&format!("{line}\n"));
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            self.happen(&line.what);
+            if self.ended {
+                self.end();
+            } else if !line.with_next {
+                self.end_turn();
+            }
+        }));
+        if played.is_err() {
+            self.problem("it panicked");
+        }
+    }
+
+    fn happen(&mut self, what: &Move) {
+        match what {
+            Move::Bytes(bytes) => {
+                self.ledger.sent(bytes);
+                self.watch.sent(bytes, self.now_ms);
+                self.take(Event::Stdin(bytes.clone()));
+            }
+            Move::Reads(n) => {
+                self.unread = self.unread.saturating_sub(*n);
+                self.take(Event::Written(*n));
+            }
+            Move::End(End::Input) => {
+                self.ledger.close();
+                self.watch.close(self.now_ms);
+                self.take(Event::StdinClosed);
+            }
+            Move::End(End::Output) => self.take(Event::StdoutClosed),
+            Move::End(End::Signal) => self.take(Event::Terminate),
+            Move::Clock(ms) => {
+                self.now_ms += ms;
+                if self.machine.next_timer_ms().is_some_and(|it| it <= self.now_ms) {
+                    self.take(Event::Timer);
+                }
+            }
+            Move::Answer { session, effect, words } => self.answer(session, *effect, words),
+            Move::Editor { session, effect, method } => {
+                let event = self.world.ask_editor(session, *effect, method);
+                self.take_some(event, method);
+            }
+            Move::Server { server, words } => {
+                if let Some(it) = self.world.servers.get_mut(server) {
+                    it.ready = !words.starts_with("lost");
+                }
+                let event = World::news(words).map(|news| Event::Mcp { server: *server, news });
+                self.take_some(event, words);
+            }
+            Move::Listed => self.list(),
+            Move::Disk(what) => self.disk(what),
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        self.ended |= self.machine.take(event, self.now_ms);
+    }
+
+    fn take_some(&mut self, event: Option<Event>, words: &str) {
+        match event {
+            Some(it) => self.take(it),
+            None => self.story.problems.push(format!("nobody knows these words: {words}")),
+        }
+    }
+
+    fn answer(&mut self, session: &str, effect: u64, words: &str) {
+        let input = World::answer(effect, words);
+        let event = input.map(|input| Event::Engine { session: SessionId::from(session), input });
+        self.take_some(event, words);
+        let task = self.world.tasks.iter_mut().find(|it| it.session == session && it.effect == effect);
+        if let Some(task) = task.filter(|_| World::is_last(words)) {
+            task.answered = true;
+        }
+    }
+
+    /// What the disk says of times is not simulated: sessions are as old as their ids.
+    fn list(&mut self) {
+        if self.world.searches.is_empty() {
+            return;
+        }
+        let mut listing = self.world.searches.remove(0).look();
+        listing.found.sort_by(|a, b| b.id.cmp(&a.id));
+        for (at, it) in listing.found.iter_mut().rev().enumerate() {
+            *it = Summary { updated_ms: START_MS + at as u64, ..it.clone() };
+        }
+        self.take(Event::Listed(Box::new(listing)));
+    }
+
+    fn disk(&mut self, what: &Disk) {
+        match what {
+            Disk::Full(at) => world::fill_disk(Some(*at)),
+            Disk::Free => self.held.clear(),
+            Disk::Torn(session) => {
+                let open = self.machine.record(&SessionId::from(session.as_str())).is_some();
+                if let Some(mut log) = self.log(session).filter(|_| !open) {
+                    log.write_all(b"{\"at\": 1, \"fa").unwrap();
+                }
+            }
+            Disk::Held(session) => {
+                let log = self.log(session).filter(|it| it.try_lock().is_ok());
+                self.held.extend(log);
+            }
+        }
+    }
+
+    fn log(&self, session: &str) -> Option<File> {
+        let path = self.home.path().join(format!("sessions/{session}.jsonl"));
+        File::options().append(true).open(path).ok()
+    }
+
+    fn end_turn(&mut self) {
+        let lines = self.machine.flush();
+        self.say(&lines);
+        if self.n_moves.is_multiple_of(LOOK) {
+            self.check_logs();
+        }
+        if self.unread > MAX_UNSENT {
+            self.story.problems.push(format!("{} bytes wait for the client", self.unread));
+        }
+        let said = self.machine.held().said;
+        if said > 0 {
+            self.story.problems.push(format!("{said} things were not said in their turn"));
+        }
+    }
+
+    /// The client gets lines, and holds them against the promises.
+    fn say(&mut self, lines: &[u8]) {
+        self.world.take_jobs();
+        self.unread += lines.len();
+        let mut lines: Vec<Vec<u8>> = lines.split(|it| *it == b'\n').map(<[u8]>::to_vec).collect();
+        if lines.pop().is_some_and(|it| !it.is_empty()) {
+            self.story.problems.push("the last line has no end".to_owned());
+        }
+        if let Some(it) = &mut self.sabotage {
+            it.lines(&mut lines, &self.watch, self.now_ms);
+            it.tasks(&mut self.world.tasks);
+        }
+        let home = self.home.path().display().to_string();
+        for line in lines {
+            let text = String::from_utf8_lossy(&line).replace(&home, "$HOME");
+            self.story.text.push_str(&format!("< {text}\n"));
+            if text.contains(PANICKED) {
+                self.problem("a step panicked");
+            }
+            if let Some(message) = self.ledger.received(&line) {
+                self.watch.received(&message);
+            }
+        }
+        self.watch.check(self.now_ms);
+    }
+
+    fn end(&mut self) {
+        self.end_turn();
+        self.machine.stop();
+        while !self.world.searches.is_empty() {
+            self.list();
+        }
+        let lines = self.machine.finish();
+        self.say(&lines);
+        let (held, wanted, servers) = (self.machine.held(), self.world.n_wanted(), self.world.n_servers());
+        let left = [held.requests, held.running, held.said, held.listings, wanted, servers, self.world.waiting.len()];
+        if left.iter().any(|it| *it > 0) {
+            self.story.problems.push(format!("left at the end: {left:?}"));
+        }
+        self.check_answered();
+    }
+
+    /// Holds when every effect was answered or cancelled, every question answered and every timer due: nothing is kept
+    /// but the open sessions.
+    pub fn check_quiet(&mut self) {
+        let used = self.world.n_servers();
+        let quiet = Held { sessions: self.watch.sessions.len(), servers: used, ..Held::default() };
+        let held = self.machine.held();
+        if held != quiet {
+            self.story.problems.push(format!("all is quiet, but {held:?} is held and not {quiet:?}"));
+        }
+        if self.watch.sessions.is_empty() && used > 0 {
+            self.story.problems.push(format!("{used} servers without a session"));
+        }
+        if !self.world.waiting.is_empty() {
+            self.story.problems.push(format!("{} tasks wait for the editor for ever", self.world.waiting.len()));
+        }
+        self.check_answered();
+        self.check_logs();
+        self.check_known();
+        self.world.servers.retain(|_, it| !it.stop.is_cancelled());
+    }
+
+    fn check_answered(&mut self) {
+        let open: Vec<&str> = self.watch.open.iter().map(|it| it.method.as_str()).collect();
+        if !open.is_empty() || !self.ledger.is_idle() {
+            self.story.problems.push(format!("never answered: {open:?}"));
+        }
+    }
+
+    /// What the client was told last is so.
+    fn check_known(&mut self) {
+        for session in &self.watch.sessions {
+            let roots = |it: &Record| it.roots.iter().map(ToString::to_string).collect();
+            let is = self.machine.record(&SessionId::from(session.as_str()));
+            let is = is.map(|it| Known { mode: it.mode.as_str().to_owned(), roots: roots(it) });
+            let told = self.watch.known.get(session);
+            if is.as_ref() != told {
+                self.story.problems.push(format!("{session} is {is:?}, and the client knows {told:?}"));
+            }
+        }
+        let open = self.ledger.running();
+        if !open.is_empty() {
+            self.story.problems.push(format!("calls that never ended: {open:?}"));
+        }
+    }
+
+    /// What is in the log is what the session is; only its folders are today's.
+    fn check_logs(&mut self) {
+        let store = Store::new(AbsPath::new(self.home.path()).unwrap());
+        let mut wrong = Vec::new();
+        for id in self.machine.sessions() {
+            if let Some(it) = &mut self.sabotage {
+                it.log(&self.home.path().join(format!("sessions/{id}.jsonl")));
+            }
+            let entries = store.read(id).unwrap_or_default();
+            let mut replayed = Record::replay(&entries);
+            let record = self.machine.record(id);
+            if let (Some(it), Some(now)) = (&mut replayed, record) {
+                it.cwd.clone_from(&now.cwd);
+                it.roots.clone_from(&now.roots);
+            }
+            let mut events = BTreeSet::new();
+            if let Some(twice) = entries.iter().filter_map(event_id).find(|it| !events.insert(*it)) {
+                wrong.push(format!("two events of {id} are called {twice}"));
+            }
+            if replayed.as_ref() != record {
+                wrong.push(format!("the log of {id} is not the session:\n{replayed:?}\n{record:?}"));
+            }
+        }
+        self.story.problems.extend(wrong);
+    }
+
+    pub fn problems(&self) -> Vec<String> {
+        let ledger = self.ledger.problems(false);
+        self.story.problems.iter().chain(self.watch.problems()).chain(&ledger).cloned().collect()
+    }
+
+    pub fn is_well(&self) -> bool {
+        self.story.problems.is_empty() && self.watch.problems().is_empty() && self.ledger.is_well()
+    }
+
+    pub fn problem(&mut self, what: &str) {
+        self.story.problems.push(what.to_owned());
+    }
+
+    pub fn text(&self) -> &str {
+        &self.story.text
+    }
+}
+
+fn event_id(entry: &Entry) -> Option<&str> {
+    match &entry.fact {
+        Fact::Event { event } => Some(&event.id),
+        _ => None,
+    }
+}
+
+/// Plays a conversation again. In one that a person wrote, `$1` is the first session.
+pub fn replay(text: &str) -> Result<Life, String> {
+    let seed = text.lines().next().and_then(|it| it.strip_prefix("# seed ")).and_then(|it| it.parse().ok());
+    let mut life = Life::new(seed.ok_or("the first line is `# seed N`")?, None);
+    for line in text.lines() {
+        let names = life.watch.made.iter().enumerate();
+        let line = names.fold(line.to_owned(), |line, (at, id)| line.replace(&format!("${}", at + 1), id));
+        let Some(line) = Line::read(&line)? else { continue };
+        if life.ended {
+            return Err("moves after the end".to_owned());
+        }
+        life.play(&line);
+    }
+    Ok(life)
+}

@@ -1,0 +1,211 @@
+//! What the client knows by what it said and heard; and the promises that it can hold the agent to, beside the ledger's.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// After a cancel everything it is about is answered within this, in milliseconds of simulated time.
+const CANCEL_MS: u64 = 200;
+/// Questions that were taken back and may still be answered late.
+const KEPT: usize = 8;
+/// What the agent may ask outside of any turn: its terminals have to be given back.
+const ANY_TIME: &[&str] = &["terminal/create", "terminal/kill", "terminal/release"];
+
+#[derive(Default)]
+pub struct Watch {
+    /// Requests of ours without an answer.
+    pub open: Vec<Open>,
+    /// Requests of the agent without an answer.
+    pub questions: Vec<Value>,
+    /// Those that it took back.
+    pub withdrawn: Vec<Value>,
+    pub is_initialized: bool,
+    /// Every session that was ever made here, in order.
+    pub made: Vec<String>,
+    /// Open sessions, oldest first.
+    pub sessions: Vec<String>,
+    /// Of each session, the mode that it was last told, and the folders that it was opened with.
+    pub known: BTreeMap<String, Known>,
+    /// Closed ones, which can be loaded.
+    pub gone: Vec<String>,
+    /// Answers by method: results, errors.
+    pub answers: BTreeMap<String, (usize, usize)>,
+    /// How prompts ended.
+    pub stops: BTreeMap<String, usize>,
+    /// A line of ours that has not ended.
+    pub partial: Vec<u8>,
+    problems: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    pub mode: String,
+    pub roots: Vec<String>,
+}
+
+pub struct Open {
+    id: Value,
+    pub method: String,
+    pub session: String,
+    params: Value,
+    /// It was cancelled, and must be answered by then.
+    pub due_ms: Option<u64>,
+}
+
+impl Watch {
+    pub fn sent(&mut self, bytes: &[u8], now_ms: u64) {
+        self.partial.extend(bytes);
+        let Some(end) = self.partial.iter().rposition(|it| *it == b'\n') else { return };
+        let lines: Vec<u8> = self.partial.drain(..=end).collect();
+        lines.split(|it| *it == b'\n').for_each(|it| self.sent_line(it, now_ms));
+    }
+
+    /// Our input ended, and with it its last line.
+    pub fn close(&mut self, now_ms: u64) {
+        let last = std::mem::take(&mut self.partial);
+        self.sent_line(&last, now_ms);
+    }
+
+    fn sent_line(&mut self, line: &[u8], now_ms: u64) {
+        let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
+        if !message.is_object() || message["jsonrpc"] != "2.0" {
+            return;
+        }
+        let session = text(&message["params"]["sessionId"]);
+        let due_ms = Some(now_ms + CANCEL_MS);
+        match (message.get("id").cloned(), message["method"].as_str()) {
+            (Some(id), Some(method)) if id.is_string() || id.is_i64() => {
+                if ["session/close", "session/delete"].contains(&method) {
+                    self.cancelled(due_ms, |it| it.session == session);
+                }
+                self.open.push(Open {
+                    id,
+                    method: method.to_owned(),
+                    session,
+                    params: message["params"].clone(),
+                    due_ms: None,
+                });
+            }
+            (Some(id), None) => self.questions.retain(|it| it["id"] != id),
+            (None, Some("session/cancel")) => self.cancelled(due_ms, |it| it.session == session),
+            (None, Some("$/cancel_request")) => {
+                let id = &message["params"]["requestId"];
+                self.cancelled(due_ms, |it| it.id == *id);
+            }
+            _ => (),
+        }
+    }
+
+    fn cancelled(&mut self, due_ms: Option<u64>, about: impl Fn(&Open) -> bool) {
+        let known = self.sessions.clone();
+        let prompts = self.open.iter_mut().filter(|it| it.method == "session/prompt" && known.contains(&it.session));
+        prompts.filter(|it| about(it)).for_each(|it| it.due_ms = it.due_ms.or(due_ms));
+    }
+
+    pub fn received(&mut self, message: &Value) {
+        match (message.get("id"), message["method"].as_str()) {
+            (Some(_), Some(_)) => self.questions.push(message.clone()),
+            (None, Some("$/cancel_request")) => {
+                let id = &message["params"]["requestId"];
+                if let Some(at) = self.questions.iter().position(|it| it["id"] == *id) {
+                    self.withdrawn.push(self.questions.remove(at));
+                }
+                let n_old = self.withdrawn.len().saturating_sub(KEPT);
+                self.withdrawn.drain(..n_old);
+            }
+            (Some(id), None) => self.answered(id, message),
+            (None, Some("session/update")) => {
+                let update = &message["params"]["update"];
+                if update["sessionUpdate"] == "current_mode_update" {
+                    self.is_in_mode(&text(&message["params"]["sessionId"]), &update["currentModeId"]);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn answered(&mut self, id: &Value, message: &Value) {
+        let Some(at) = self.open.iter().position(|it| it.id == *id) else { return };
+        let Open { method, session, params, .. } = self.open.remove(at);
+        let count = self.answers.entry(method.clone()).or_default();
+        let stop = message["result"]["stopReason"].as_str().unwrap_or("error");
+        if method == "session/prompt" {
+            *self.stops.entry(stop.to_owned()).or_default() += 1;
+        }
+        let Some(result) = message.get("result") else {
+            count.1 += 1;
+            return;
+        };
+        count.0 += 1;
+        match method.as_str() {
+            "initialize" => self.is_initialized = true,
+            "session/new" => {
+                self.made.push(text(&result["sessionId"]));
+                self.opened(text(&result["sessionId"]), &params, result);
+            }
+            "session/load" | "session/resume" => {
+                self.gone.retain(|it| *it != session);
+                self.opened(session, &params, result);
+            }
+            "session/set_mode" => self.is_in_mode(&session, &params["modeId"]),
+            "session/close" => {
+                self.sessions.retain(|it| *it != session);
+                self.gone.push(session);
+            }
+            "session/delete" => {
+                self.sessions.retain(|it| *it != session);
+                self.gone.retain(|it| *it != session);
+            }
+            _ => (),
+        }
+    }
+
+    fn opened(&mut self, session: String, params: &Value, result: &Value) {
+        if !self.sessions.contains(&session) {
+            let roots =
+                std::iter::once(&params["cwd"]).chain(params["additionalDirectories"].as_array().into_iter().flatten());
+            let known = Known { mode: String::new(), roots: roots.map(text).collect() };
+            self.known.insert(session.clone(), known);
+            self.sessions.push(session.clone());
+        }
+        self.is_in_mode(&session, &result["modes"]["currentModeId"]);
+    }
+
+    fn is_in_mode(&mut self, session: &str, mode: &Value) {
+        if let Some(it) = self.known.get_mut(session) {
+            it.mode = text(mode);
+        }
+    }
+
+    /// Held after each turn of the loop.
+    pub fn check(&mut self, now_ms: u64) {
+        let late = self.open.iter_mut().filter(|it| it.due_ms.is_some_and(|due| due < now_ms));
+        for it in late {
+            it.due_ms = None;
+            self.problems.push(format!("the prompt {} was cancelled more than {CANCEL_MS} ms ago", it.id));
+        }
+        let busy = |session: &Value| {
+            let is_its = |it: &Open| it.method == "session/prompt" && *session == *it.session;
+            self.open.iter().any(is_its)
+        };
+        for it in &self.questions {
+            let method = it["method"].as_str().unwrap_or_default();
+            if !ANY_TIME.contains(&method) && !busy(&it["params"]["sessionId"]) {
+                self.problems.push(format!("{method} (id {}) outlives its turn", it["id"]));
+            }
+        }
+    }
+
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Prompts that were answered.
+    pub fn n_turns(&self) -> usize {
+        self.answers.get("session/prompt").map_or(0, |(results, errors)| results + errors)
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,375 @@
+//! The simulated world: jobs wait until the seed has them answered; what an answer says is a few words.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Write as _},
+    rc::Rc,
+    sync::LazyLock,
+};
+
+use castor::{
+    app::machine::{EditorRequest, Event, Job, Search, Workers},
+    base::{
+        content::Part,
+        ids::{EffectId, SessionId},
+        model::{Chunk, Failure, FailureKind, Finish, Usage},
+        path::AbsPath,
+        terminal::Screen,
+        tool::{Access, BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
+    },
+    engine::step::{Effect, Input},
+    world::mcp::{Connection, News, ServerTool},
+};
+use rmcp::service::serve_directly;
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::dice::Dice;
+
+/// A text that fills the client's pipe soon.
+const LONG: usize = 64 * 1024;
+/// In a folder that every machine has.
+pub const CWD: &str = "/usr";
+
+thread_local! {
+    /// After how many bytes the next write to a log stops.
+    static FULL: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The way into logs, on a disk that is full when the seed says so.
+pub fn write(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    match FULL.take() {
+        None => file.write_all(bytes),
+        Some(n) => {
+            file.write_all(&bytes[..n.min(bytes.len())])?;
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+}
+
+pub fn fill_disk(at: Option<usize>) {
+    FULL.set(at);
+}
+
+/// Where the loop's jobs go.
+#[derive(Clone, Default)]
+pub struct Queue(Rc<RefCell<Vec<Job>>>);
+
+impl Workers for Queue {
+    fn start(&mut self, job: Job) {
+        self.0.borrow_mut().push(job);
+    }
+}
+
+/// What an effect is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Generate,
+    Resolve,
+    Preview,
+    Run,
+}
+
+/// An effect whose answer is still to come, wanted or not.
+pub struct Task {
+    pub session: String,
+    pub effect: u64,
+    pub kind: Kind,
+    pub cancel: CancellationToken,
+    /// Its one answer was given: another one meets nobody.
+    pub answered: bool,
+}
+
+/// A server, until nobody uses it.
+pub struct Server {
+    pub stop: CancellationToken,
+    pub ready: bool,
+}
+
+#[derive(Default)]
+pub struct World {
+    pub queue: Queue,
+    pub tasks: Vec<Task>,
+    pub servers: BTreeMap<u64, Server>,
+    pub searches: Vec<Search>,
+    /// Who waits for the editor.
+    pub waiting: Vec<oneshot::Receiver<Result<Value, castor::wire::jsonrpc::message::RpcError>>>,
+}
+
+impl World {
+    /// Takes what the loop wants done.
+    pub fn take_jobs(&mut self) {
+        let jobs: Vec<Job> = self.queue.0.borrow_mut().drain(..).collect();
+        for job in jobs {
+            match job {
+                Job::Effect(it) => {
+                    let kind = match it.effect {
+                        Effect::Generate { request } => {
+                            assert!(!request.contents.is_empty(), "a model is asked nothing");
+                            Kind::Generate
+                        }
+                        Effect::Resolve { .. } => Kind::Resolve,
+                        Effect::Preview { .. } => Kind::Preview,
+                        Effect::Run { .. } => Kind::Run,
+                        other => panic!("no job for the world: {other:?}"),
+                    };
+                    let (session, effect) = (it.desk.session.to_string(), it.id.0);
+                    self.tasks.push(Task { session, effect, kind, cancel: it.cancel, answered: false });
+                }
+                Job::Server { server, stop, .. } => {
+                    self.servers.insert(server, Server { stop, ready: false });
+                }
+                Job::List(it) => self.searches.push(it),
+                // Nobody waits for these.
+                Job::Sync(_) | Job::Save { .. } => (),
+            }
+        }
+        self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+    }
+
+    /// Tasks that go on though nobody wants them to.
+    pub fn n_wanted(&self) -> usize {
+        self.tasks.iter().filter(|it| !it.answered && !it.cancel.is_cancelled()).count()
+    }
+
+    pub fn n_servers(&self) -> usize {
+        self.servers.values().filter(|it| !it.stop.is_cancelled()).count()
+    }
+
+    /// Any words for an answer of this kind; the last answer or one before it.
+    pub fn words(dice: &mut Dice, kind: Kind) -> String {
+        let partial = dice.roll(5) < 3;
+        match kind {
+            Kind::Generate if partial => {
+                let n = 1 + dice.roll(4);
+                let words: Vec<&str> = (0..n).map(|_| chunk_word(dice)).collect();
+                format!("chunks {}", words.join(" "))
+            }
+            Kind::Generate => {
+                format!("generated {}", if dice.roll(4) > 0 { "ok" } else { dice.word(FAILURES) })
+            }
+            Kind::Resolve => {
+                format!("resolved {}", dice.word(&["ok", "ok", "ok", "outside", "command", "bad", "panic"]))
+            }
+            Kind::Preview => format!("previewed {}", dice.word(&["ok", "diff", "diff", "gone", "panic"])),
+            Kind::Run if partial => dice
+                .weighed(&[(8, "printed"), (1, "printed-long"), (1, "attached-drawn"), (1, "attached-client")])
+                .into(),
+            Kind::Run => format!("ran {}", dice.word(&["text", "text", "diff", "full", "failed", "tail", "panic"])),
+        }
+    }
+
+    /// What the words mean, for the task of this number.
+    pub fn answer(effect: u64, words: &str) -> Option<Input> {
+        let effect = EffectId(effect);
+        let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
+        Some(match first {
+            "chunks" => Input::Chunks { effect, chunks: rest.split(' ').map(chunk).collect::<Option<_>>()? },
+            "generated" => Input::Generated { effect, result: generated(rest)? },
+            "resolved" => Input::Resolved { effect, result: resolved(rest)? },
+            "previewed" => Input::Previewed { effect, result: previewed(rest)? },
+            "printed" => Input::Printed { effect, text: "printed\n".to_owned() },
+            "printed-long" => Input::Printed { effect, text: "p".repeat(LONG) },
+            "attached-drawn" => Input::Attached { effect, screen: Screen::Drawn { cwd: path(CWD) } },
+            "attached-client" => Input::Attached { effect, screen: Screen::Client { terminal: "t".to_owned() } },
+            "ran" => Input::Ran { effect, output: Box::new(ran(rest)?) },
+            _ => return None,
+        })
+    }
+
+    /// Whether an answer of these words ends its task.
+    pub fn is_last(words: &str) -> bool {
+        ["generated", "resolved", "previewed", "ran"].iter().any(|it| words.starts_with(it))
+    }
+
+    pub fn news(words: &str) -> Option<News> {
+        let mut words = words.split(' ');
+        let first = words.next()?;
+        let tools: Vec<ServerTool> = words.map(server_tool).collect();
+        Some(match first {
+            "ready" => News::Ready { connection: CONNECTION.clone(), tools },
+            "changed" => News::Changed(tools),
+            "lost" => News::Lost("it ended".to_owned()),
+            _ => return None,
+        })
+    }
+
+    /// A task asks for the editor's hands; it waits for the answer.
+    pub fn ask_editor(&mut self, session: &str, effect: u64, method: &str) -> Option<Event> {
+        let (method, params) = match method {
+            "fs/read_text_file" => ("fs/read_text_file", json!({"path": "/usr/a"})),
+            "fs/write_text_file" => ("fs/write_text_file", json!({"path": "/usr/a", "content": "new"})),
+            "terminal/create" => ("terminal/create", json!({"command": "bash"})),
+            "terminal/output" => ("terminal/output", json!({"terminalId": "t"})),
+            "terminal/wait_for_exit" => ("terminal/wait_for_exit", json!({"terminalId": "t"})),
+            _ => return None,
+        };
+        let mut params = params;
+        params["sessionId"] = json!(session);
+        let (reply, answer) = oneshot::channel();
+        self.waiting.push(answer);
+        let (session, effect) = (SessionId::from(session), EffectId(effect));
+        Some(Event::Editor(EditorRequest { session, effect, method, params, reply }))
+    }
+}
+
+pub const EDITOR: &[&str] =
+    &["fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output", "terminal/wait_for_exit"];
+
+/// A connection to a server that is nowhere: calls are answered by the seed.
+static CONNECTION: LazyLock<Connection> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _in_runtime = runtime.enter();
+    let (pipe, _) = tokio::io::duplex(64);
+    let service = serve_directly::<rmcp::RoleClient, _, _, _, _>((), tokio::io::split(pipe), None);
+    Connection::new(service.peer().clone(), broadcast::channel(1).0)
+});
+
+const FAILURES: &[&str] =
+    &["busy", "busy", "later", "never", "refused", "reset", "unreachable", "garbage", "no-key", "panic"];
+
+fn chunk_word(dice: &mut Dice) -> &'static str {
+    const USUAL: &[&str] = &["text", "text", "thought", "usage", "stop", "read", "write", "shell", "tool", "ask"];
+    const RARE: &[&str] = &[
+        "long",
+        "signed",
+        "media",
+        "max-tokens",
+        "safety",
+        "malformed",
+        "unexpected",
+        "other",
+        "read-after",
+        "read-again",
+        "write-after",
+        "shell-bad",
+        "todos",
+        "ask-many",
+        "ask-badly",
+        "nameless",
+        "unknown",
+        "odd",
+    ];
+    if dice.roll(3) > 0 { dice.word(USUAL) } else { dice.word(RARE) }
+}
+
+fn chunk(word: &str) -> Option<Chunk> {
+    let text = |text: &str| Chunk::Text { text: text.to_owned(), signature: None };
+    let call = |id: Option<&str>, name: &str, args: Value| Chunk::Call {
+        id: id.map(str::to_owned),
+        name: name.to_owned(),
+        args,
+        signature: None,
+    };
+    let question = json!({"question": "Sure?", "type": "yesno"});
+    let text_question = json!({"question": "Which?", "type": "text"});
+    let file = json!({"file_path": "/usr/a", "content": "new"});
+    Some(match word {
+        "text" => text("text "),
+        "long" => text(&"l".repeat(LONG)),
+        "signed" => Chunk::Text { text: "signed".to_owned(), signature: Some("sig".into()) },
+        "thought" => Chunk::Thought { text: "hm ".to_owned(), signature: None },
+        "media" => Chunk::Media { mime: "image/png".to_owned(), data: "AAAA".into() },
+        "usage" => Chunk::Usage(Usage { input: 5, output: 2, total: 7, ..Usage::default() }),
+        "stop" => Chunk::Finish(Finish::Stop),
+        "max-tokens" => Chunk::Finish(Finish::MaxTokens),
+        "safety" => Chunk::Finish(Finish::Safety("SAFETY".to_owned())),
+        "malformed" => Chunk::Finish(Finish::MalformedCall),
+        "unexpected" => Chunk::Finish(Finish::UnexpectedCall),
+        "other" => Chunk::Finish(Finish::Other("OTHER".to_owned())),
+        "read" => call(None, "read_file", json!({"file_path": "/usr/a"})),
+        "read-after" => call(None, "read_file", json!({"file_path": "/usr/a", "wait_for_previous": true})),
+        "read-again" => call(Some("c1"), "read_file", json!({"file_path": "/usr/a"})),
+        "write" => call(None, "write_file", file),
+        "write-after" => {
+            call(Some("c1"), "write_file", json!({"file_path": "/a", "content": "", "wait_for_previous": true}))
+        }
+        "shell" => call(None, "run_shell_command", json!({"command": "git push origin main"})),
+        "shell-bad" => call(None, "run_shell_command", json!({"command": "rm -rf ~ && ("})),
+        "tool" => call(None, "mcp_sim_look", json!({"at": 1})),
+        "todos" => call(None, "write_todos", json!({"todos": [{"description": "a", "status": "in_progress"}]})),
+        "ask" => call(None, "ask_user", json!({"questions": [question]})),
+        "ask-many" => call(None, "ask_user", json!({"questions": [question, text_question]})),
+        "ask-badly" => call(None, "ask_user", json!({"questions": []})),
+        "nameless" => call(Some(""), "", json!({})),
+        "unknown" => call(Some("c1"), "no_such_tool", json!({})),
+        "odd" => call(None, "read_file", json!("not an object")),
+        _ => return None,
+    })
+}
+
+fn generated(word: &str) -> Option<Result<(), Failure>> {
+    let status = |status, retry_after_ms| {
+        let failure = Failure::new(FailureKind::Status, "busy");
+        Err(Failure { status: Some(status), retry_after_ms, ..failure })
+    };
+    Some(match word {
+        "ok" => Ok(()),
+        "busy" => status(503, None),
+        "later" => status(429, Some(40_000)),
+        "never" => status(429, Some(4_000_000)),
+        "refused" => status(400, None),
+        "reset" => Err(Failure::new(FailureKind::Stream, "reset")),
+        "unreachable" => Err(Failure::new(FailureKind::Connect, "refused")),
+        "garbage" => Err(Failure::new(FailureKind::Garbage, "no JSON")),
+        "no-key" => Err(Failure::new(FailureKind::Auth, "no key")),
+        "panic" => Err(Failure::new(FailureKind::Panicked, "boom")),
+        _ => return None,
+    })
+}
+
+fn resolved(word: &str) -> Option<Result<Targets, ToolError>> {
+    let target = |in_roots, access| {
+        let at = if in_roots { path("/usr/a") } else { path("/a") };
+        TargetPath { path: at.clone(), real: at, access, line: Some(3), in_roots }
+    };
+    let targets = |paths| Targets { title: "title".to_owned(), paths, command: None };
+    Some(match word {
+        "ok" => Ok(targets(vec![target(true, Access::Read)])),
+        "outside" => Ok(targets(vec![target(false, Access::Write), target(true, Access::Read)])),
+        "command" => Ok(Targets { command: Some("git push origin main".to_owned()), ..targets(Vec::new()) }),
+        "bad" => Err(ToolError::new("invalid_tool_params", "bad")),
+        "panic" => Err(ToolError::new("unhandled_exception", "boom")),
+        _ => return None,
+    })
+}
+
+fn previewed(word: &str) -> Option<Result<Preview, ToolError>> {
+    Some(match word {
+        "ok" => Ok(Preview { display: None, base: Some(BaseHash(None)) }),
+        "diff" => Ok(Preview { display: Some(diff()), base: Some(BaseHash(Some([7; 32]))) }),
+        "gone" => Err(ToolError::new("file_not_found", "gone")),
+        "panic" => Err(ToolError::new("unhandled_exception", "boom")),
+        _ => return None,
+    })
+}
+
+fn ran(word: &str) -> Option<ToolOutput> {
+    Some(match word {
+        "text" => ToolOutput::text("output"),
+        "diff" => ToolOutput { display: Some(diff()), ..ToolOutput::text("written") },
+        "full" => ToolOutput::failed(ToolError::new("no_space_left", "disk full")),
+        "failed" => ToolOutput::failed(ToolError::new("execution_failed", "no")),
+        "panic" => ToolOutput::failed(ToolError::new("unhandled_exception", "boom")),
+        "tail" => {
+            let tail = TailCall { name: "read_file".to_owned(), args: json!({"file_path": "/usr/b"}) };
+            ToolOutput { content: vec![Part::text("then")], tail: Some(tail), ..ToolOutput::default() }
+        }
+        _ => return None,
+    })
+}
+
+fn diff() -> Display {
+    Display::Diff { path: path("/usr/a"), before: None, after: "new".into() }
+}
+
+fn server_tool(name: &str) -> ServerTool {
+    ServerTool { name: name.to_owned(), description: "looks".to_owned(), parameters: json!({"type": "object"}) }
+}
+
+fn path(text: &str) -> AbsPath {
+    AbsPath::new(text).unwrap()
+}
