@@ -5,7 +5,7 @@ pub mod servers;
 use std::sync::Arc;
 
 use crate::{
-    app::{mcp::servers::Wish, state::State, world::World},
+    app::{commands, mcp::servers::Wish, state::State, world::World},
     base::ids::SessionId,
     engine::step::Input,
     world::mcp::{Doors, News},
@@ -14,7 +14,7 @@ use crate::{
 /// Connects a session with its servers, without waiting for any of them.
 pub fn connect(state: &mut State, session: &SessionId, wish: Wish) {
     let had_some = state.world.mcp.has(session);
-    if wish.servers.is_empty() && !had_some {
+    if wish.servers.is_empty() && wish.off.is_empty() && !had_some {
         return;
     }
     let fresh = state.world.mcp.set(session, wish, state.now.unix_ms);
@@ -39,4 +39,5 @@ fn refresh(state: &mut State, session: &SessionId) {
     let (kit, tools) = mcp.kit(session);
     Arc::make_mut(&mut live.desk).mcp = tools;
     state.step(session, Input::ToolsChanged(kit));
+    commands::update(state, session);
 }

@@ -4,6 +4,7 @@ pub mod access;
 mod auth;
 pub mod cli;
 mod client;
+mod commands;
 mod desk;
 mod dispatch;
 mod errors;

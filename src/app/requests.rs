@@ -6,6 +6,7 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
+        commands,
         errors::store_error,
         events, flush,
         reply::{Reply, done},
@@ -17,16 +18,13 @@ use crate::{
         ids::{PromptId, SessionId},
         log::Fact,
     },
-    engine::{
-        session::commands::COMMANDS,
-        step::{self, Input},
-    },
+    engine::step::{self, Input},
     wire::{
         acp::{
             self, initialize,
             options::{self, Wish},
             session,
-            updates::{self, View},
+            updates::View,
         },
         jsonrpc::{error, queue::Ticket},
     },
@@ -48,22 +46,16 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
     let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::create(state, &place)?;
     asks(state, ticket, Asker::Setter(id.clone()));
-    offer_commands(state, &id);
+    commands::offer(state, &id);
     let live = live(state, &id)?;
     done(&session::new_response(&id, &live.manner.offer, &live.chosen()))
-}
-
-/// Goes out after the response: clients drop updates of sessions that they do not know yet.
-fn offer_commands(state: &mut State, id: &SessionId) {
-    let all = COMMANDS.iter().map(|it| (it.name, it.description, it.hint));
-    updates::commands(id, all, &mut state.outbox.afterwards);
 }
 
 /// Replays the conversation, then answers: both leave in this order.
 pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
     let entries = sessions::load(state, &id, &place)?;
-    offer_commands(state, &id);
+    commands::offer(state, &id);
     let live = live(state, &id)?;
     let response = done(&session::load_response(&live.manner.offer, &live.chosen()));
     let mut lines = Vec::new();
@@ -76,7 +68,7 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
     sessions::load(state, &id, &place)?;
-    offer_commands(state, &id);
+    commands::offer(state, &id);
     let live = live(state, &id)?;
     done(&session::resume_response(&live.manner.offer, &live.chosen()))
 }

@@ -56,6 +56,9 @@ use crate::{
 /// The model when neither flag, environment nor settings name one.
 pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
 
+/// Why servers of the settings do not start.
+const UNTRUSTED: &str = "the folder is not trusted";
+
 /// Where a session works, checked against the disk.
 struct Ground {
     cwd: AbsPath,
@@ -102,11 +105,13 @@ fn new_id(now: Now) -> SessionId {
 /// # Errors
 /// As [`create`]; also for a session that is not there, that another process has open, or that is busy here.
 pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entry>, ErrorObjectOwned> {
-    if let Some(live) = state.sessions.get(id) {
+    if let Some(live) = state.sessions.get_mut(id) {
         if live.session.is_busy() {
             return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
         }
         let desk = Arc::clone(&live.desk);
+        // Told with the answer.
+        live.commands = None;
         let ground = survey(state, place)?;
         mcp::connect(state, id, wish(&ground, place, &desk));
         return state.world.store.read(id).map_err(|it| store_error(id, &it));
@@ -126,14 +131,16 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
 
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
 fn wish(ground: &Ground, place: &Place, desk: &Desk) -> Wish {
-    let McpSettings { servers, start_budget_ms } = &ground.settings.mcp;
-    let of_settings = if ground.trust.is_trusted() { servers.clone() } else { Vec::new() };
-    Wish {
-        servers: merged(place.mcp_servers.clone(), of_settings),
-        cwd: desk.cwd.clone(),
-        env: Arc::clone(&desk.child_env),
-        budget_ms: *start_budget_ms,
-    }
+    let McpSettings { servers, off, start_budget_ms } = &ground.settings.mcp;
+    let (of_settings, mut off) = match ground.trust.is_trusted() {
+        true => (servers.clone(), off.clone()),
+        false => {
+            (Vec::new(), servers.iter().map(|it| (it.name.clone(), UNTRUSTED.to_owned())).chain(off.clone()).collect())
+        }
+    };
+    let servers = merged(place.mcp_servers.clone(), of_settings);
+    off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
+    Wish { servers, off, cwd: desk.cwd.clone(), env: Arc::clone(&desk.child_env), budget_ms: *start_budget_ms }
 }
 
 fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
@@ -145,7 +152,7 @@ fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
     let offer = Offer { models, thinking: !state.options.needs_no_access(), booleans: client.booleans };
     let manner = Manner { offer, notices: client.notices };
     let view = View::new(id.clone(), manner.clone(), chosen);
-    state.sessions.insert(id, Live { session, log, view, manner, desk });
+    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None });
 }
 
 /// Whether a mode may be set in a session now.

@@ -81,6 +81,8 @@ pub struct Live {
     pub view: View,
     pub manner: Manner,
     pub desk: Arc<Desk>,
+    /// The commands that the client knows of; `None`: it does not know the session yet.
+    pub commands: Option<Vec<&'static str>>,
 }
 
 /// Whom an open request of the client is about.

@@ -8,7 +8,7 @@ use crate::base::{
     content::Part,
     event::{Location, Outcome},
     ids::{CallId, EffectId, PromptId, QuestionId},
-    log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
+    log::{Answer, Entry, Lasting, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
     question::Form,
     terminal::Screen,
@@ -76,23 +76,46 @@ pub enum Choice {
     Tuning(Tuning),
 }
 
-/// The tools that a session has from outside, and what is to be said about their servers.
+/// The tools that a session has from outside, how their servers are, and what is to be said about them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kit {
-    pub tools: Vec<ToolSpec>,
-    /// Tools whose server the user trusts.
-    pub granted: Vec<Grant>,
-    pub starting: Vec<Starting>,
+    pub tools: Vec<Outside>,
+    /// All that are configured, each name once.
+    pub servers: Vec<Server>,
     /// For user and model at the start of the next turn, a line each.
     pub notices: Vec<String>,
 }
 
-/// A server that has not told its tools yet.
+/// A tool from outside, and whose it is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Starting {
+pub struct Outside {
+    pub spec: ToolSpec,
+    /// As the configuration names it.
+    pub server: String,
+    /// What the server says of its tool.
+    pub annotations: Value,
+    /// The user trusts the server: its tools run without a question, and what it says of them is believed.
+    pub trusted: bool,
+}
+
+/// A configured server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
     pub name: String,
-    /// A turn waits for it no longer than this (Unix, milliseconds).
-    pub until_ms: u64,
+    pub standing: Standing,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// It has not told its tools yet; a turn waits for it no longer than this (Unix, milliseconds).
+    Starting {
+        until_ms: u64,
+    },
+    Ready,
+    /// It could not be reached, or is gone: why.
+    Lost(String),
+    /// It is not to be started: why.
+    Off(String),
 }
 
 /// Something the engine wants done. The answer comes back as an [`Input`] with the same id.

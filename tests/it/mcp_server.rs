@@ -155,7 +155,13 @@ impl Server {
 
 fn tool(name: &str) -> Value {
     let properties = json!({"text": {"type": "string"}});
-    json!({"name": name, "description": format!("does {name}"), "inputSchema": {"type": "object", "properties": properties}})
+    let annotations = match name {
+        "echo" | "pid" => json!({"readOnlyHint": true}),
+        "die" | "grow" => json!({"destructiveHint": true}),
+        _ => json!({}),
+    };
+    json!({"name": name, "description": format!("does {name}"), "annotations": annotations,
+        "inputSchema": {"type": "object", "properties": properties}})
 }
 
 fn print_line(text: &str) {

@@ -11,13 +11,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     base::{
         ids::SessionId,
-        log::Grant,
         mcp::{McpLink, McpServerConfig},
         path::AbsPath,
         text,
         tool::{ToolKind, ToolSpec},
     },
-    engine::step::{Kit, Starting},
+    engine::step::{Kit, Outside, Server, Standing},
     world::mcp::{Connection, Launch, Names, News, ServerTool},
 };
 
@@ -45,6 +44,8 @@ enum Stage {
 /// The servers of one session.
 struct Party {
     uses: Vec<Use>,
+    /// Those that are not to be started, and why.
+    off: Vec<(String, String)>,
     names: Names,
     budget_ms: u64,
 }
@@ -69,6 +70,8 @@ pub struct McpTool {
 /// What a session wants to be connected with.
 pub struct Wish {
     pub servers: Vec<McpServerConfig>,
+    /// What is configured and must not start: names, and why.
+    pub off: Vec<(String, String)>,
     pub cwd: AbsPath,
     pub env: Arc<Vec<(String, String)>>,
     pub budget_ms: u64,
@@ -97,7 +100,8 @@ impl Servers {
             uses.push(Use { config, server, told: false });
         }
         let names = self.by_session.remove(session).map(|it| it.names).unwrap_or_default();
-        self.by_session.insert(session.clone(), Party { uses, names, budget_ms: wish.budget_ms });
+        let Wish { off, budget_ms, .. } = wish;
+        self.by_session.insert(session.clone(), Party { uses, off, names, budget_ms });
         self.stop_unused();
         fresh
     }
@@ -150,38 +154,40 @@ impl Servers {
         let (mut kit, mut offers) = (Kit::default(), Vec::new());
         let Some(party) = self.by_session.get_mut(session) else { return (kit, Arc::default()) };
         for it in &mut party.uses {
-            let name = &it.config.name;
-            match self.shared.get(&it.server) {
-                Some(Shared { stage: Stage::Starting, since_ms, .. }) => {
-                    kit.starting.push(Starting { name: name.clone(), until_ms: since_ms + party.budget_ms });
-                }
-                Some(Shared { stage: Stage::Ready { connection, tools }, .. }) => {
+            let Some(shared) = self.shared.get(&it.server) else { continue };
+            let standing = match &shared.stage {
+                Stage::Starting => Standing::Starting { until_ms: shared.since_ms + party.budget_ms },
+                Stage::Ready { connection, tools } => {
                     let wanted = tools.iter().filter(|tool| it.config.wants(&tool.name));
                     offers.extend(wanted.map(|tool| (&it.config, connection, tool)));
+                    Standing::Ready
                 }
-                Some(Shared { stage: Stage::Lost(why), .. }) if !it.told => {
-                    it.told = true;
-                    kit.notices.push(format!("MCP server {name:?} is not available: {why}."));
+                Stage::Lost(why) => {
+                    if !std::mem::replace(&mut it.told, true) {
+                        kit.notices.push(format!("MCP server {:?} is not available: {why}.", it.config.name));
+                    }
+                    Standing::Lost(why.clone())
                 }
-                _ => (),
-            }
+            };
+            kit.servers.push(Server { name: it.config.name.clone(), standing });
         }
+        let off = party.off.iter().map(|(name, why)| (name.clone(), Standing::Off(why.clone())));
+        kit.servers.extend(off.map(|(name, standing)| Server { name, standing }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(config, _, tool)| name(config, tool)).collect();
-        let tool =
-            |(name, (config, connection, tool)): (String, &(&McpServerConfig, &Connection, &ServerTool))| McpTool {
-                spec: spec(name, config, tool),
-                tool: tool.name.clone(),
-                connection: (*connection).clone(),
-                timeout: Duration::from_millis(config.timeout_ms),
-            };
-        let trusted = |(name, (config, ..)): (&String, &(&McpServerConfig, &Connection, &ServerTool))| {
-            config.trust.then(|| Grant::Tool { tool: name.clone() })
-        };
-        kit.granted = names.iter().zip(&offers).filter_map(trusted).collect();
-        let tools: Arc<[McpTool]> = names.into_iter().zip(&offers).map(tool).collect();
-        kit.tools = tools.iter().map(|it| it.spec.clone()).collect();
-        (kit, tools)
+        let mut tools = Vec::new();
+        for (name, (config, connection, tool)) in names.into_iter().zip(offers) {
+            let spec = spec(name, config, tool);
+            kit.tools.push(Outside {
+                spec: spec.clone(),
+                server: config.name.clone(),
+                annotations: tool.annotations.clone(),
+                trusted: config.trust,
+            });
+            let (connection, timeout) = (connection.clone(), Duration::from_millis(config.timeout_ms));
+            tools.push(McpTool { spec, tool: tool.name.clone(), connection, timeout });
+        }
+        (kit, tools.into())
     }
 }
 

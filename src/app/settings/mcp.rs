@@ -13,6 +13,8 @@ use crate::{
 pub struct McpSettings {
     /// By name, those that may start.
     pub servers: Vec<McpServerConfig>,
+    /// The others: names, and why not.
+    pub off: Vec<(String, String)>,
     /// How long a first prompt waits for a server that starts.
     pub start_budget_ms: u64,
 }
@@ -21,23 +23,32 @@ impl McpSettings {
     pub(super) fn read(get: &Getter<'_>, sources: Sources<'_>, warnings: &mut Vec<Warning>) -> Self {
         let allowed = get.value("mcp.allowed").is_array().then(|| get.texts("mcp.allowed"));
         let excluded = get.texts("mcp.excluded");
-        let may_start = |name: &str| {
-            let is_it = |it: &String| it.eq_ignore_ascii_case(name);
-            allowed.as_ref().is_none_or(|it| it.iter().any(is_it)) && !excluded.iter().any(is_it)
+        let why_not = |name: &str| {
+            let has = |list: &Vec<String>| list.iter().any(|it| it.eq_ignore_ascii_case(name));
+            match (has(&excluded), allowed.as_ref().is_none_or(has)) {
+                (true, _) => Some("excluded by `mcp.excluded`"),
+                (false, false) => Some("not among `mcp.allowed`"),
+                (false, true) => None,
+            }
         };
-        let mut servers = Vec::new();
+        let (mut servers, mut off) = (Vec::new(), Vec::new());
         let all = get.value("mcpServers");
-        for (name, it) in all.as_object().into_iter().flatten().filter(|(name, _)| may_start(name)) {
+        for (name, it) in all.as_object().into_iter().flatten() {
+            if let Some(why) = why_not(name) {
+                off.push((name.clone(), why.to_owned()));
+                continue;
+            }
             match server(name, it) {
                 // A repository must not answer its own question.
                 Ok(it) => servers.push(McpServerConfig { trust: it.trust && !is_of_workspace(name, sources), ..it }),
                 Err(why) => {
+                    off.push((name.clone(), format!("its settings are wrong: {}", why.trim_end_matches("; ignored"))));
                     let key = Some(format!("mcpServers.{name}"));
                     warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: why });
                 }
             }
         }
-        Self { servers, start_budget_ms: get.size("mcp.startBudgetMs") }
+        Self { servers, off, start_budget_ms: get.size("mcp.startBudgetMs") }
     }
 }
 

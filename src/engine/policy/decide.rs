@@ -67,7 +67,17 @@ impl Opinion {
 /// 7. In every mode, allow becomes ask for what cannot be taken back, unless a rule of the user or above names just
 ///    that: see `destroy`. Standing yeses do not.
 /// 8. What is left to ask is denied when nobody can be asked.
+/// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
 pub fn decide(rules: &Rules, query: &Query) -> Verdict {
+    let verdict = decide_as_said(rules, query);
+    if query.annotations.is_none_or(|it| it.believed) {
+        return verdict;
+    }
+    let unsaid = decide_as_said(rules, &Query { annotations: None, ..*query });
+    if unsaid.decision > verdict.decision { unsaid } else { verdict }
+}
+
+fn decide_as_said(rules: &Rules, query: &Query) -> Verdict {
     match command::command_of(query) {
         Some(text) => command::decide(rules, query, text),
         None => {

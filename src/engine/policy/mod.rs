@@ -47,8 +47,7 @@ pub struct Query<'a> {
     pub roots: &'a [AbsPath],
     /// The MCP server that the tool comes from, as the configuration names it.
     pub server: Option<&'a str>,
-    /// What that server says of its tool.
-    pub annotations: Option<&'a Value>,
+    pub annotations: Option<Annotations<'a>>,
     /// The sub-agent that calls.
     pub subagent: Option<&'a str>,
 }
@@ -60,6 +59,14 @@ impl<'a> Query<'a> {
         let (server, annotations, subagent) = (None, None, None);
         Self { tool, kind, args, targets, mode, interactive, grants: &[], roots: &[], server, annotations, subagent }
     }
+}
+
+/// What a server says of its tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Annotations<'a> {
+    pub said: &'a Value,
+    /// The user trusts the server. Else its words can make a decision stricter, never milder.
+    pub believed: bool,
 }
 
 /// The decision and why: the user will ask.

@@ -27,6 +27,10 @@ pub(super) fn current_name(tool: &str) -> &str {
     RENAMED.iter().find(|it| it.0 == tool).map_or(tool, |it| it.1)
 }
 
+fn said<'a>(query: &Query<'a>, key: &str) -> Option<&'a Value> {
+    query.annotations.and_then(|it| it.said.get(key))
+}
+
 /// A tool as it is asked for, and whose it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
@@ -40,7 +44,7 @@ impl Rule {
         (self.modes.is_empty() || self.modes.contains(&query.mode))
             && self.interactive.is_none_or(|it| it == query.interactive)
             && self.who.subagent.as_deref().is_none_or(|it| query.subagent == Some(it))
-            && self.who.annotations.iter().all(|(key, want)| query.annotations.and_then(|it| it.get(key)) == Some(want))
+            && self.who.annotations.iter().all(|(key, want)| said(query, key) == Some(want))
             && (self.names_tool(Named { tool: query.tool, server: query.server }) || self.names_agent(query))
     }
 

@@ -19,7 +19,7 @@ use crate::{
         policy::{self, Rules, hidden},
         record::Step,
         scheduler::{ask, todos},
-        step::{About, Confirmation, Effect, Question},
+        step::{About, Confirmation, Effect, Outside, Question, Server},
     },
 };
 
@@ -248,8 +248,10 @@ pub struct Toolbox {
     saves: bool,
     /// What of `tools` is castor's own.
     own: Arc<[ToolSpec]>,
-    /// Standing yeses that come with the tools.
-    granted: Arc<[Grant]>,
+    /// What of `tools` is from outside.
+    outside: Arc<[Outside]>,
+    /// Where those come from, and where more may come from.
+    pub servers: Arc<[Server]>,
 }
 
 /// What a session tool comes to.
@@ -276,21 +278,36 @@ impl Toolbox {
         tools.retain(|it| !hidden(&rules, it, None, interactive));
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let tools: Arc<[ToolSpec]> = tools.into();
-        Self { own: tools.clone(), tools, rules: Arc::new(rules), interactive, granted: Arc::default(), saves: false }
+        let (outside, servers) = (Arc::default(), Arc::default());
+        Self { own: tools.clone(), tools, rules: Arc::new(rules), interactive, outside, servers, saves: false }
     }
 
-    /// The same with these tools from outside, in place of those before. A name that is castor's own stays castor's.
-    pub fn equipped(&self, outside: Vec<ToolSpec>, granted: Vec<Grant>) -> Self {
-        let is_own = |it: &ToolSpec| self.own.iter().any(|own| own.name == it.name);
+    /// The same with these tools from outside, in place of those before, without those that are always denied. A name
+    /// that is castor's own stays castor's.
+    pub fn equipped(&self, mut outside: Vec<Outside>, servers: Vec<Server>) -> Self {
+        let is_own = |it: &Outside| self.own.iter().any(|own| own.name == it.spec.name);
+        let is_hidden = |it: &Outside| hidden(&self.rules, &it.spec, Some(&it.server), self.interactive);
+        outside.retain(|it| !is_own(it) && !is_hidden(it));
         let mut tools = self.own.to_vec();
-        tools.extend(outside.into_iter().filter(|it| !is_own(it)));
+        tools.extend(outside.iter().map(|it| it.spec.clone()));
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { tools: tools.into(), granted: granted.into(), ..self.clone() }
+        Self { tools: tools.into(), outside: outside.into(), servers: servers.into(), ..self.clone() }
+    }
+
+    /// The tool of this name, if it is from outside.
+    pub fn outside(&self, name: &str) -> Option<&Outside> {
+        self.outside.iter().find(|it| it.spec.name == name)
+    }
+
+    /// What the model has from a server.
+    pub fn of_server<'a>(&'a self, server: &'a str) -> impl Iterator<Item = &'a ToolSpec> {
+        self.outside.iter().filter(move |it| it.server == server).map(|it| &it.spec)
     }
 
     /// What the user allowed: with the tools, and in this session.
     pub fn grants(&self, session: &[Grant]) -> Vec<Grant> {
-        self.granted.iter().chain(session).cloned().collect()
+        let of_trusted = self.outside.iter().filter(|it| it.trusted);
+        of_trusted.map(|it| Grant::Tool { tool: it.spec.name.to_string() }).chain(session.iter().cloned()).collect()
     }
 
     /// Whether answers may hold for ever.
@@ -300,7 +317,8 @@ impl Toolbox {
 
     /// What a yes for ever to this call would be, where it is on offer.
     pub fn lasting(&self, call: &ToolCall, grant: &Grant, mode: Mode) -> Option<Lasting> {
-        policy::lasting(call, grant, None, mode).filter(|_| self.saves)
+        let server = self.outside(&call.name).map(|it| it.server.as_str());
+        policy::lasting(call, grant, server, mode).filter(|_| self.saves)
     }
 
     pub fn find(&self, name: &str) -> Option<&ToolSpec> {

@@ -281,6 +281,7 @@ fn cancelled(why: &str) -> ToolOutput {
 fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets) {
     call.describe(tools, &targets);
     let grants = tools.grants(&step.record.grants);
+    let outside = tools.outside(&call.call.name);
     let query = policy::Query {
         tool: &call.call.name,
         kind: call.display.kind,
@@ -290,8 +291,8 @@ fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Target
         interactive: tools.interactive,
         grants: &grants,
         roots: &step.record.roots,
-        server: None,
-        annotations: None,
+        server: outside.map(|it| it.server.as_str()),
+        annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
         subagent: None,
     };
     let verdict = policy::decide(&tools.rules, &query);

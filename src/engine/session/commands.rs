@@ -6,10 +6,12 @@ use crate::{
         event::{EndReason, EventKind, Outcome, Speaker, Stop},
         ids::{MessageId, PromptId, StreamId},
         log::{Fact, Grant, Mode},
+        text,
     },
     engine::{
         record::{COMMAND, Step},
-        step::Effect,
+        scheduler::Toolbox,
+        step::{Effect, Server, Standing},
         turn::Spec,
     },
 };
@@ -23,10 +25,18 @@ pub struct Command {
     /// What may follow the name; empty: nothing.
     pub hint: &'static str,
     run: Run,
+    /// Whether there is something for it to do; one that is typed nevertheless says what is missing.
+    offered: fn(&Spec) -> bool,
 }
 
 const fn command(name: &'static str, hint: &'static str, description: &'static str, run: Run) -> Command {
-    Command { name, description, hint, run }
+    Command { name, description, hint, run, offered: |_| true }
+}
+
+impl Command {
+    const fn when(self, offered: fn(&Spec) -> bool) -> Self {
+        Self { offered, ..self }
+    }
 }
 
 /// In the order of `/help`.
@@ -36,10 +46,17 @@ pub const COMMANDS: &[Command] = &[
     command("model", "[name]", "Shows or chooses the model", model),
     command("mode", "[name]", "Shows or chooses what is done without asking", mode),
     command("tools", "", "The tools that the model has", tools),
+    command("mcp", "[desc]", "The MCP servers and how they are; with `desc` also their tools", mcp)
+        .when(|spec| !spec.toolbox.servers.is_empty()),
     command("stats", "", "Tokens and calls of this session", stats),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
     command("about", "", "Which castor this is", about),
 ];
+
+/// What can be typed now.
+pub fn offered(spec: &Spec) -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().filter(|it| (it.offered)(spec))
+}
 
 /// The command that a prompt calls, with its arguments. A path such as `/usr/bin` is no command.
 pub fn find(content: &[Part]) -> Option<(&'static Command, &str)> {
@@ -67,12 +84,12 @@ fn say(step: &mut Step<'_>, role: Speaker, content: Vec<Part>) {
     step.event_with(EventKind::Message { role, message_id, content, cuts: Vec::new() }, meta);
 }
 
-fn help(_: &mut Step<'_>, _: &Spec, _: &str) -> String {
+fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
     let line = |it: &Command| match it.hint {
         "" => format!("- `/{}`: {}\n", it.name, it.description),
         hint => format!("- `/{} {hint}`: {}\n", it.name, it.description),
     };
-    COMMANDS.iter().map(line).collect()
+    offered(spec).map(line).collect()
 }
 
 fn clear(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
@@ -115,6 +132,45 @@ fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
 fn tools(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
     let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
     spec.toolbox.tools.iter().map(|it| format!("- `{}`: {}\n", it.name, first(&it.description))).collect()
+}
+
+/// Most tools of a server that are described.
+const MAX_TOLD: usize = 100;
+
+fn mcp(_: &mut Step<'_>, spec: &Spec, args: &str) -> String {
+    let told = match args {
+        "" | "list" => 0,
+        "desc" => MAX_TOLD,
+        _ => return "`/mcp` lists the MCP servers, `/mcp desc` their tools, too.".to_owned(),
+    };
+    if spec.toolbox.servers.is_empty() {
+        return "No MCP servers are configured. Add some to `mcpServers` of the settings, or in your editor."
+            .to_owned();
+    }
+    spec.toolbox.servers.iter().map(|it| server_in_words(it, &spec.toolbox, told)).collect()
+}
+
+/// A line for the server, and one for each tool of the first `told`.
+fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
+    let n_tools = toolbox.of_server(&server.name).count();
+    let standing = match &server.standing {
+        Standing::Starting { .. } => "connecting".to_owned(),
+        Standing::Ready => match n_tools {
+            0 => "ready, without tools".to_owned(),
+            1 => "ready, 1 tool".to_owned(),
+            n => format!("ready, {n} tools"),
+        },
+        Standing::Lost(why) => format!("failed: {why}"),
+        Standing::Off(why) => format!("off: {why}"),
+    };
+    let mut res = format!("- `{}`: {standing}\n", text::first_line(&server.name, 100));
+    for it in toolbox.of_server(&server.name).take(told) {
+        res += &format!("  - `{}`: {}\n", it.name, text::first_line(&it.description, 200));
+    }
+    if told > 0 && n_tools > told {
+        res += &format!("  - and {} more\n", n_tools - told);
+    }
+    res
 }
 
 fn stats(step: &mut Step<'_>, _: &Spec, _: &str) -> String {

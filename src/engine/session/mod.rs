@@ -68,6 +68,11 @@ impl Session {
         &self.record
     }
 
+    /// What can be typed now.
+    pub fn commands(&self) -> impl Iterator<Item = &'static commands::Command> {
+        commands::offered(&self.spec)
+    }
+
     pub fn is_busy(&self) -> bool {
         self.turn.is_some()
     }
@@ -103,8 +108,8 @@ impl Session {
             Input::Choose(choice) => choose(&mut step, choice),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
-                spec.toolbox = spec.toolbox.equipped(kit.tools, kit.granted);
-                arrivals.take(kit.starting, kit.notices);
+                arrivals.take(&kit.servers, kit.notices);
+                spec.toolbox = spec.toolbox.equipped(kit.tools, kit.servers);
                 if let Some(turn) = turn {
                     turn.arrived(&mut step, spec, arrivals);
                 }

@@ -2,26 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::step::Starting;
+use crate::engine::step::{Server, Standing};
 
 /// What a turn waits for before it asks a model the first time.
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
-    starting: Vec<Starting>,
+    /// Names, and until when a turn waits for them.
+    starting: Vec<(String, u64)>,
     notices: Vec<String>,
     /// Servers whose slowness was told.
     told: BTreeSet<String>,
 }
 
 impl Arrivals {
-    pub fn take(&mut self, starting: Vec<Starting>, notices: Vec<String>) {
-        self.starting = starting;
+    pub fn take(&mut self, servers: &[Server], notices: Vec<String>) {
+        let until = |it: &Server| match it.standing {
+            Standing::Starting { until_ms } => Some((it.name.clone(), until_ms)),
+            Standing::Ready | Standing::Lost(_) | Standing::Off(_) => None,
+        };
+        self.starting = servers.iter().filter_map(until).collect();
         self.notices.extend(notices);
     }
 
     /// Until when to wait (Unix, milliseconds); `None`: for nothing.
     pub fn wait_until(&self, now_ms: u64) -> Option<u64> {
-        self.starting.iter().map(|it| it.until_ms).filter(|it| *it > now_ms).max()
+        self.starting.iter().map(|it| it.1).filter(|it| *it > now_ms).max()
     }
 
     /// What user and model should know now. Said once.
@@ -29,10 +34,10 @@ impl Arrivals {
         let mut lines = std::mem::take(&mut self.notices);
         // Servers fail side by side.
         lines.sort();
-        for it in &self.starting {
-            if self.told.insert(it.name.clone()) {
+        for (name, _) in &self.starting {
+            if self.told.insert(name.clone()) {
                 let what = "is still starting; its tools join when it is ready";
-                lines.push(format!("MCP server {:?} {what}.", it.name));
+                lines.push(format!("MCP server {name:?} {what}."));
             }
         }
         (!lines.is_empty()).then(|| lines.join("\n"))

@@ -17,7 +17,7 @@ use crate::{
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, PromptId, QuestionId, SessionId},
-        log::{Answer, Fact, Grant, Mode},
+        log::{Answer, Fact, Mode},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -29,7 +29,7 @@ use crate::{
         record::Origin,
         scheduler::Toolbox,
         session::Session,
-        step::{About, Act, Effect, Input, Kit, Out, Starting},
+        step::{About, Act, Effect, Input, Kit, Out, Outside, Server, Standing},
     },
 };
 
@@ -170,17 +170,14 @@ fn kit(text: &str) -> Kit {
         match (word.split_at(1), word.split_once('@'), word.split_once(':')) {
             ((mark @ ("+" | "!"), name), ..) => {
                 let (description, kind, title) = ("".into(), ToolKind::Other, format!("{name} (s MCP)").into());
-                res.tools.push(ToolSpec {
-                    name: name.to_owned().into(),
-                    title,
-                    description,
-                    kind,
-                    parameters: json!({}),
-                });
-                res.granted.extend((mark == "!").then(|| Grant::Tool { tool: name.to_owned() }));
+                let (name, parameters) = (name.to_owned().into(), json!({}));
+                let spec = ToolSpec { name, title, description, kind, parameters };
+                let (server, annotations) = ("s".to_owned(), json!({"readOnlyHint": true}));
+                res.tools.push(Outside { spec, server, annotations, trusted: mark == "!" });
             }
             (_, Some((name, ms)), _) => {
-                res.starting.push(Starting { name: name.to_owned(), until_ms: ms.parse().unwrap() });
+                let standing = Standing::Starting { until_ms: ms.parse().unwrap() };
+                res.servers.push(Server { name: name.to_owned(), standing });
             }
             (.., Some((_, text))) => res.notices.push(text.to_owned()),
             _ => panic!("unknown word: {word}"),

@@ -11,12 +11,17 @@ pub struct ServerTool {
     pub description: String,
     /// JSON Schema; `type` is `object`.
     pub parameters: Value,
+    /// What the server says of it, `readOnlyHint` and such: an object of short values.
+    pub annotations: Value,
 }
 
 /// Beyond this a description only costs context, in bytes.
 const MAX_DESCRIPTION: usize = 8 * 1024;
 /// Larger schemas are left out, in bytes.
 const MAX_SCHEMA: usize = 64 * 1024;
+/// Longer annotations are left out, in bytes.
+const MAX_ANNOTATION: usize = 200;
+const MAX_ANNOTATIONS: usize = 32;
 /// Longest name of a tool: it goes back to the server as it is.
 const MAX_NAME: usize = 512;
 
@@ -36,7 +41,20 @@ fn tool(it: &Value) -> Option<ServerTool> {
         name: name.to_owned(),
         description: text::head(description, MAX_DESCRIPTION).to_owned(),
         parameters: parameters(it.get("inputSchema")),
+        annotations: annotations(it.get("annotations")),
     })
+}
+
+/// Rules ask for single values.
+fn annotations(it: Option<&Value>) -> Value {
+    let is_short = |it: &Value| match it {
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::String(it) => it.len() <= MAX_ANNOTATION,
+        Value::Array(_) | Value::Object(_) => false,
+    };
+    let all = it.and_then(Value::as_object).into_iter().flatten();
+    let short = all.filter(|(name, it)| name.len() <= MAX_ANNOTATION && is_short(it)).take(MAX_ANNOTATIONS);
+    Value::Object(short.map(|(name, it)| (name.clone(), it.clone())).collect())
 }
 
 /// Providers refuse a whole request for one tool whose parameters are no object.
@@ -78,6 +96,17 @@ mod tests {
         assert_eq!((shown, next.as_deref()), (vec!["a: does a".into(), "b: B".into(), "c: c".into()], Some("2")));
         assert_eq!(page(&json!({"tools": null, "nextCursor": ""})), (vec![], None));
         assert_eq!(page(&Value::Null), (vec![], None));
+    }
+
+    #[test]
+    fn annotations_are_short() {
+        let long = "x".repeat(201);
+        let (tools, _) = page(&json!({"tools": [
+            {"name": "a", "annotations": {"readOnlyHint": true, "title": "A", "long": long, "deep": {"a": 1}}},
+            {"name": "b", "annotations": [1]},
+        ]}));
+        let said: Vec<&Value> = tools.iter().map(|it| &it.annotations).collect();
+        assert_eq!(said, [&json!({"readOnlyHint": true, "title": "A"}), &json!({})]);
     }
 
     #[test]

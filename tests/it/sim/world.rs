@@ -367,7 +367,12 @@ fn diff() -> Display {
 }
 
 fn server_tool(name: &str) -> ServerTool {
-    ServerTool { name: name.to_owned(), description: "looks".to_owned(), parameters: json!({"type": "object"}) }
+    ServerTool {
+        name: name.to_owned(),
+        description: "looks".to_owned(),
+        parameters: json!({"type": "object"}),
+        annotations: json!({"readOnlyHint": true}),
+    }
 }
 
 fn path(text: &str) -> AbsPath {

@@ -167,6 +167,7 @@ struct AnyCall {
     mode: Mode,
     interactive: bool,
     grants: Vec<Grant>,
+    believed: bool,
 }
 
 impl AnyCall {
@@ -201,6 +202,7 @@ impl AnyCall {
             mode: [Mode::Default, Mode::AutoEdit, Mode::Yolo, Mode::Plan][dice.roll(4)],
             interactive: dice.roll(3) > 0,
             grants: grants.into_iter().filter(|_| dice.roll(4) == 0).collect(),
+            believed: dice.roll(2) == 0,
         }
     }
 
@@ -214,7 +216,7 @@ impl AnyCall {
             grants: &self.grants,
             roots: &roots,
             server: self.server,
-            annotations: Some(&annotations),
+            annotations: Some(Annotations { said: &annotations, believed: self.believed }),
             ..Query::new(self.tool, kind, &self.args, &self.targets)
         };
         let got = decide(rules, &query);

@@ -9,7 +9,7 @@ mod tools;
 
 use serde_json::{Value, json};
 
-use super::{Query, Rules, Tier, Verdict, decide};
+use super::{Annotations, Query, Rules, Tier, Verdict, decide};
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,

@@ -16,7 +16,7 @@ fn ask(rules: &Rules, mode: Mode, interactive: bool, tool: &str) -> Decision {
     let (server, tool) = tool.split_once('/').map_or((None, tool), |(server, tool)| (Some(server), tool));
     let (args, targets) = (json!({}), Targets::default());
     let annotations = json!({"readOnlyHint": true});
-    let (annotations, subagent) = (Some(&annotations), Some("helper"));
+    let (annotations, subagent) = (Some(Annotations { said: &annotations, believed: true }), Some("helper"));
     let query = Query::new(tool, ToolKind::Other, &args, &targets);
     decide(rules, &Query { mode, interactive, server, annotations, subagent, ..query }).decision
 }
@@ -189,6 +189,37 @@ fn broken_rules_fail_closed() {
         let (rules, warnings) = load(text, Tier::User);
         assert_eq!(warnings.len(), 1, "{text}");
         assert_eq!(ask(&rules, Mode::Yolo, true, "read_file"), Decision::Ask, "{text}");
+    }
+}
+
+/// A server that is not trusted cannot talk its tools into anything, but out of it.
+#[test]
+fn annotations_of_others_only_make_stricter() {
+    let annotated = |decision: &str, more: &str| {
+        format!(
+            "[[rule]]\nmcpName='*'\ntoolName='*'\ntoolAnnotations={{readOnlyHint=true}}\ndecision='{decision}'\npriority=9\n{more}\n"
+        )
+    };
+    let plain = |decision: &str| format!("[[rule]]\nmcpName='web'\ntoolName='*'\ndecision='{decision}'\npriority=5\n");
+    for (text, believed, want) in [
+        (annotated("allow", ""), true, Decision::Allow),
+        (annotated("allow", ""), false, Decision::Ask),
+        (annotated("deny", ""), true, Decision::Deny),
+        (annotated("deny", ""), false, Decision::Deny),
+        (annotated("ask_user", "") + &plain("deny"), true, Decision::Ask),
+        (annotated("ask_user", "") + &plain("deny"), false, Decision::Deny),
+        (annotated("ask_user", "") + &plain("allow"), false, Decision::Ask),
+        (annotated("allow", "") + &plain("deny"), false, Decision::Deny),
+        (annotated("deny", "") + &plain("allow"), false, Decision::Deny),
+        (annotated("allow", "modes=['yolo']") + &plain("allow"), false, Decision::Allow),
+    ] {
+        let (rules, warnings) = load(&text, Tier::User);
+        assert_eq!(warnings, Vec::<String>::new(), "{text}");
+        let (said, args, targets) = (json!({"readOnlyHint": true}), json!({}), Targets::default());
+        let annotations = Some(Annotations { said: &said, believed });
+        let query = Query::new("mcp_web_get", ToolKind::Other, &args, &targets);
+        let query = Query { server: Some("web"), annotations, interactive: true, ..query };
+        assert_eq!(decide(&rules, &query).decision, want, "believed: {believed}\n{text}");
     }
 }
 
