@@ -1,5 +1,6 @@
 //! AgentEvents: everything a session tells, in the order it happened.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use crate::base::{
 };
 
 /// One thing that a session told. Ids are `<stream>-<counter>`, unique within the session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentEvent {
     pub id: String,
@@ -27,7 +28,7 @@ pub struct AgentEvent {
     pub meta: Map<String, Value>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum EventKind {
     /// First in a session.
@@ -100,10 +101,11 @@ pub enum EventKind {
     },
     /// Written by a newer castor.
     #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
     User,
@@ -112,7 +114,7 @@ pub enum Speaker {
 }
 
 /// How a call is shown before and while it runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolDisplay {
     pub title: String,
     pub kind: ToolKind,
@@ -120,7 +122,7 @@ pub struct ToolDisplay {
     pub locations: Vec<Location>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Location {
     pub path: AbsPath,
     /// 1-based.
@@ -128,7 +130,7 @@ pub struct Location {
     pub line: Option<u32>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "progress", rename_all = "snake_case")]
 pub enum ToolProgress {
     /// The arguments were checked: what it is about is known better now.
@@ -148,7 +150,7 @@ pub enum ToolProgress {
 }
 
 /// Why the agent stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
     Completed,
@@ -184,7 +186,7 @@ pub enum Stop {
 }
 
 /// google.rpc code names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Status {
     InvalidArgument,

@@ -1,5 +1,6 @@
 //! The session log: facts, one JSON line each. A session is a fold over them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use crate::base::{
 /// The version this castor writes. Newer ones are read as far as they are understood.
 pub const VERSION: u32 = 1;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Milliseconds since the Unix epoch.
     pub at: u64,
@@ -24,7 +25,7 @@ pub struct Entry {
 /// What happened. Never an effect: replaying facts does nothing to the world.
 // Nearly all facts are events: boxing them would only cost.
 #[allow(clippy::large_enum_variant)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum Fact {
     /// First line of every log.
@@ -82,10 +83,11 @@ pub enum Fact {
     },
     /// Written by a newer castor.
     #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
     Plan,
@@ -121,7 +123,7 @@ impl Mode {
 }
 
 /// From mild to strict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     Allow,
@@ -130,7 +132,7 @@ pub enum Decision {
 }
 
 /// How the model is asked, beyond which one it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tuning {
     pub thinking: ThoughtLevel,
@@ -145,7 +147,7 @@ impl Default for Tuning {
 }
 
 /// How much the model thinks before it answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThoughtLevel {
     /// The model's own choice.
@@ -174,7 +176,7 @@ impl ThoughtLevel {
 }
 
 /// What came back from the user, or why nothing did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     AllowOnce,
@@ -216,7 +218,7 @@ pub struct Lasting {
 }
 
 /// A standing yes, as narrow as the question was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "grant", rename_all = "snake_case")]
 pub enum Grant {
     /// Any call of this tool.

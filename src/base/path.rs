@@ -6,10 +6,11 @@ use std::{
     sync::Arc,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A path that is absolute and has no `.` or `..` in it. Symlinks are not resolved here: that needs a disk.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "PathBuf", into = "PathBuf")]
 pub struct AbsPath(Arc<Path>);
 

@@ -2,6 +2,7 @@
 
 use std::{io, time::Duration};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{fs::BoxFuture, path::AbsPath};
@@ -73,7 +74,7 @@ pub struct Exit {
 }
 
 /// A terminal on the client's screen that shows what a call prints.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Screen {
     /// The client's own terminal: it runs the command, and knows what is printed.

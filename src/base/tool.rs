@@ -2,13 +2,14 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::{content::Part, ids::CallId, path::AbsPath};
 
 /// What a tool does, in the protocol's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
     Read,
@@ -96,7 +97,7 @@ pub struct Preview {
 pub struct BaseHash(pub Option<[u8; 32]>);
 
 /// How a result is shown to people.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Display {
     Text {
@@ -116,7 +117,7 @@ pub enum Display {
 }
 
 /// Why a call failed, in the field's words (`policy_violation`, `invalid_tool_params`, `file_not_found`, …).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     pub kind: String,
     /// Says what happened and what to do about it; the model and the user both read it.

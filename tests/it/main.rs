@@ -19,6 +19,7 @@ mod mcp_web;
 mod model_server;
 mod run;
 mod schema;
+mod schemas;
 mod signals;
 mod sim;
 mod stderr;

@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
+use crate::schemas;
+
 /// Definitions by (method, who answers it, `Request`, `Response` or `Notification`).
 type Names = BTreeMap<(String, String, String), String>;
 
@@ -17,7 +19,11 @@ struct Schema {
 
 /// What is wrong with the params of a request or notification that the agent sent.
 pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String> {
+    if let Some(meta) = params["update"].get("_meta") {
+        schemas::check("meta", &json!({ "toolCall": meta }))?;
+    }
     match method {
+        "_castor/session/event" => schemas::check("events", &params["event"]),
         _ if method.starts_with('_') => Ok(()),
         "$/cancel_request" => SCHEMA.check(method, "protocol", "Notification", params),
         _ => SCHEMA.check(method, "client", kind, params),
@@ -26,6 +32,14 @@ pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String
 
 /// What is wrong with the result that the agent gave.
 pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
+    if method == "_castor/session/events" {
+        let mut all = result["events"].as_array().into_iter().flatten();
+        return all.try_for_each(|it| schemas::check("events", it));
+    }
+    if let Some(methods) = result["authMethods"].as_array() {
+        let mut all = methods.iter().filter_map(|it| it.get("_meta"));
+        all.try_for_each(|it| schemas::check("meta", &json!({ "authMethod": it })))?;
+    }
     let known = SCHEMA.names.keys().any(|(name, side, _)| name == method && side == "agent");
     if known { SCHEMA.check(method, "agent", "Response", result) } else { Ok(()) }
 }

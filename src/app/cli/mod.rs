@@ -6,6 +6,7 @@ pub mod config;
 pub mod permissions;
 pub mod policy;
 pub mod run;
+pub mod schema;
 pub mod sessions;
 #[cfg(test)]
 mod testing;
@@ -59,6 +60,11 @@ pub fn main() -> ExitCode {
         Verb::Permissions(args) => {
             let code = permissions::run(&args, &Env::from_process(), &mut std::io::stdout());
             ExitCode::from(code.unwrap_or(EXIT_INPUT))
+        }
+        Verb::Schema(args) => {
+            let code = schema::run(&args, &mut std::io::stdout(), &mut std::io::stderr());
+            // A closed stdout is no reason to complain.
+            ExitCode::from(code.unwrap_or(0))
         }
         Verb::Policy(args) => with_cwd(|cwd| {
             let code = policy::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());

@@ -18,12 +18,14 @@ mod lists;
 mod mcp;
 mod resolve;
 mod retention;
+mod schema;
 
 pub use check::check;
 pub use explain::explain;
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
 pub use lists::{lists, may_save};
 pub use mcp::McpSettings;
+pub use schema::schema;
 
 /// Where values come from, weakest first.
 #[derive(Clone, Copy)]

@@ -11,6 +11,8 @@ use agent_client_protocol_schema::{
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
+use crate::wire::acp::meta::TerminalLogin;
+
 /// What the client told us of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
@@ -165,8 +167,9 @@ fn plain(it: &Plain, login: Option<&Login>) -> AuthMethod {
 
 /// The whole command, for the client knows only this; not its environment either.
 fn old_login(login: &Login) -> Value {
-    let env: Map<String, Value> = login.home.iter().map(|it| ("CASTOR_HOME".to_owned(), json!(it))).collect();
-    json!({ "label": "castor auth login", "command": login.command, "args": LOGIN_ARGS, "env": env })
+    let env = login.home.iter().map(|it| ("CASTOR_HOME".to_owned(), it.clone())).collect();
+    let (label, args) = ("castor auth login", LOGIN_ARGS.iter().map(|it| (*it).to_owned()).collect());
+    json!(TerminalLogin { label, command: login.command.clone(), args, env })
 }
 
 /// As advertised. A terminal login stands last: clients that take the first method can always do that one.

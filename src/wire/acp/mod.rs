@@ -3,6 +3,7 @@
 pub mod content;
 pub mod elicitation;
 pub mod initialize;
+pub mod meta;
 pub mod options;
 pub mod permission;
 pub mod session;

@@ -12,7 +12,10 @@ use crate::{
         path::AbsPath,
         terminal::{CommandLine, Exit},
     },
-    wire::acp::session::wire_id,
+    wire::acp::{
+        meta::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
+        session::wire_id,
+    },
 };
 
 pub const CREATE: &str = "terminal/create";
@@ -76,22 +79,22 @@ pub fn content(terminal: &str) -> ToolCallContent {
 
 /// Begins a terminal that the client draws for a call.
 pub fn info_meta(call: &CallId, cwd: &AbsPath) -> Meta {
-    meta("terminal_info", json!({ "terminal_id": call, "cwd": cwd }))
+    let terminal_info = Some(TerminalInfo { terminal_id: call.clone(), cwd: cwd.clone() });
+    CallMeta { terminal_info, ..CallMeta::default() }.into_map()
 }
 
 /// What is new in it: appended, not a snapshot.
 pub fn output_meta(call: &CallId, data: &str) -> Meta {
-    meta("terminal_output", json!({ "terminal_id": call, "data": data }))
+    let terminal_output = Some(TerminalOutput { terminal_id: call.clone(), data: data.to_owned() });
+    CallMeta { terminal_output, ..CallMeta::default() }.into_map()
 }
 
 /// Ends it; `data` is the call's, for programs.
 pub fn exit_meta(call: &CallId, data: &Value) -> Meta {
-    let field = |name: &str| data.get(name).cloned().unwrap_or_default();
-    meta("terminal_exit", json!({ "terminal_id": call, "exit_code": field("exitCode"), "signal": field("signal") }))
-}
-
-fn meta(name: &str, value: Value) -> Meta {
-    Meta::from_iter([(name.to_owned(), value)])
+    let exit_code = data.get("exitCode").and_then(Value::as_i64);
+    let signal = data.get("signal").and_then(Value::as_str).map(str::to_owned);
+    let terminal_exit = Some(TerminalExit { terminal_id: call.clone(), exit_code, signal });
+    CallMeta { terminal_exit, ..CallMeta::default() }.into_map()
 }
 
 #[cfg(test)]

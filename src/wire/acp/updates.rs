@@ -25,6 +25,7 @@ use crate::{
     },
     wire::acp::{
         content,
+        meta::CallMeta,
         options::{self, Chosen, Offer},
         session::{iso_time, wire_id},
         terminals, tool_calls,
@@ -380,7 +381,7 @@ fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
 
 /// The name once more, where clients look that are older than the field for it.
 fn named(tool: &str) -> Map<String, Value> {
-    Map::from_iter([("tool_name".to_owned(), Value::from(tool))])
+    CallMeta { tool_name: Some(tool.to_owned()), ..CallMeta::default() }.into_map()
 }
 
 fn described(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCallUpdateFields {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     client::{Client, Next, Sandbox},
-    mcp,
+    mcp, schemas,
 };
 
 /// Left out unless the file says `show all`; they are validated all the same.
@@ -175,6 +175,7 @@ impl Player {
     /// Nothing may be left unsaid.
     fn finish(&mut self) -> Result<(), String> {
         let (_, rest) = self.client.end()?;
+        schemas::check_logs(&self.sandbox.home())?;
         let late: Vec<Line> = rest.iter().filter_map(|it| self.line(it)).collect();
         let unread = self.peeked.drain(..).chain(late);
         let unread: Vec<String> = unread.map(|it| it.text()).collect();
@@ -311,6 +312,7 @@ impl Player {
         }
         if last && self.client.ledger.is_idle() {
             let (_, rest) = self.client.end()?;
+            schemas::check_logs(&self.sandbox.home())?;
             heard.extend(rest.iter().filter_map(|it| self.line(it)));
         }
         self.new_blocks.push((lines.clone(), rewrite(expected, &heard)));

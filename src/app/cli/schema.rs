@@ -1,0 +1,62 @@
+//! `castor schema`: the JSON Schemas of what castor reads and writes, made from the types themselves.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+
+use crate::{
+    app::{cli::args::EXIT_INPUT, settings},
+    base::{event::AgentEvent, log::Entry},
+    wire::acp::meta::Places,
+};
+
+/// Prints a JSON Schema.
+#[derive(Args, Clone, Debug)]
+pub struct SchemaArgs {
+    /// Which one; without a name they are listed
+    pub name: Option<String>,
+}
+
+/// A schema with a name, which is also that of its file in `schema/`.
+pub struct Published {
+    pub name: &'static str,
+    pub about: &'static str,
+    make: fn() -> Value,
+}
+
+pub const SCHEMAS: &[Published] = &[
+    Published { name: "settings", about: "settings.json, for editors", make: settings::schema },
+    Published { name: "log", about: "each line of a session's log", make: of::<Entry> },
+    Published {
+        name: "events",
+        about: "AgentEvents, as `run --output-format events` prints them",
+        make: of::<AgentEvent>,
+    },
+    Published { name: "meta", about: "what castor reads and writes in _meta", make: of::<Places> },
+];
+
+impl Published {
+    pub fn text(&self) -> String {
+        // Values have no keys that are not texts.
+        serde_json::to_string_pretty(&(self.make)()).unwrap_or_default() + "\n"
+    }
+}
+
+fn of<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// Returns the exit code: 0, or that of bad input for a name that nothing has.
+pub fn run(args: &SchemaArgs, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let list: String = SCHEMAS.iter().map(|it| format!("{:<9} {}\n", it.name, it.about)).collect();
+    let Some(name) = &args.name else {
+        out.write_all(list.as_bytes())?;
+        return Ok(0);
+    };
+    match SCHEMAS.iter().find(|it| it.name == name) {
+        Some(it) => out.write_all(it.text().as_bytes()).map(|()| 0),
+        None => write!(err, "castor: there is no schema {name:?}; there are:\n{list}").map(|()| EXIT_INPUT),
+    }
+}

@@ -1,0 +1,125 @@
+//! The JSON Schema of settings files, for editors: made from the table of keys.
+
+use serde_json::{Map, Value, json};
+
+use super::keys::{KEYS, Key, Kind, Usage, inside};
+
+/// Draft 7: all editors know it.
+const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
+
+/// The schema of `settings.json`, in castor's folders and Gemini CLI's.
+pub fn schema() -> Value {
+    let mut res = json!({
+        "$schema": DIALECT,
+        "title": "Settings of castor",
+        "description": "~/.castor/settings.json and .castor/settings.json of a trusted workspace; comments are allowed.",
+        "type": "object",
+    });
+    members(&mut res, "");
+    res
+}
+
+/// What may stand in the group: its rows and groups, and more only where the table says so.
+fn members(schema: &mut Value, group: &str) {
+    let mut properties = Map::new();
+    for (path, name) in KEYS.iter().filter_map(|it| Some((it.path, below(it.path, group)?))) {
+        let name = name.split('.').next().unwrap_or(name);
+        if properties.contains_key(name) {
+            continue;
+        }
+        let own = path.get(..path.len() - below(path, group).map_or(0, str::len) + name.len()).unwrap_or(path);
+        properties.insert(name.to_owned(), member(own));
+    }
+    schema["properties"] = Value::Object(properties);
+    let open = KEYS.iter().any(|it| it.path == group);
+    schema["additionalProperties"] = open.into();
+}
+
+fn below<'p>(path: &'p str, group: &str) -> Option<&'p str> {
+    if group.is_empty() { Some(path) } else { inside(path, group) }
+}
+
+fn member(path: &str) -> Value {
+    let row = KEYS.iter().find(|it| it.path == path);
+    let mut res = row.map_or_else(|| json!({ "type": "object" }), described);
+    if KEYS.iter().any(|it| inside(it.path, path).is_some()) {
+        members(&mut res, path);
+    }
+    // A null stands for a setting that is not there. Editors look for words outside of the choice.
+    let mut words = Map::new();
+    for name in ["description", "default"] {
+        words.extend(res.as_object_mut().and_then(|it| it.shift_remove(name)).map(|it| (name.to_owned(), it)));
+    }
+    words.insert("anyOf".to_owned(), json!([res, { "type": "null" }]));
+    Value::Object(words)
+}
+
+fn described(row: &Key) -> Value {
+    let mut res = of_kind(row.kind);
+    if row.path == "mcpServers" {
+        res = json!({ "type": "object", "additionalProperties": server() });
+    }
+    let is_group = KEYS.iter().any(|it| inside(it.path, row.path).is_some());
+    let note = match row.usage {
+        Usage::Used => String::new(),
+        Usage::Accepted if is_group => " (castor acts on those that it names.)".to_owned(),
+        Usage::Accepted => " (Accepted; castor does not act on it.)".to_owned(),
+        Usage::Told(what) => format!(" (It {what}.)"),
+    };
+    res["description"] = format!("{}{note}", row.doc).into();
+    if let Some(default) = row.default_value() {
+        res["default"] = default;
+    }
+    res
+}
+
+fn of_kind(kind: Kind) -> Value {
+    match kind {
+        Kind::Bool => or_variable(json!({ "type": "boolean" })),
+        Kind::Int(i64::MIN) => or_variable(json!({ "type": "integer" })),
+        Kind::Int(min) => or_variable(json!({ "type": "integer", "minimum": min })),
+        Kind::Fraction => or_variable(json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+        Kind::Text => json!({ "type": "string", "pattern": "\\S" }),
+        Kind::Texts => texts(),
+        Kind::Age => json!({ "type": "string", "pattern": "^\\s*0*[1-9][0-9]*[hdwm]\\s*$|\\$" }),
+        Kind::ApprovalMode => or_variable(json!({ "enum": ["default", "auto_edit", "plan", "autoEdit"] })),
+        Kind::Word(words) => or_variable(json!({ "enum": words })),
+        Kind::Object => json!({ "type": "object" }),
+        Kind::Any => json!({}),
+    }
+}
+
+fn texts() -> Value {
+    json!({ "type": "array", "items": { "type": "string" } })
+}
+
+/// `$NAME` and `${NAME}` are filled in before the type is looked at.
+fn or_variable(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "type": "string", "pattern": "\\$" }] })
+}
+
+fn server() -> Value {
+    let text = |doc: &str| json!({ "type": "string", "description": doc });
+    let list = |doc: &str| json!({ "type": "array", "items": { "type": "string" }, "description": doc });
+    let pairs = |doc: &str| json!({ "type": "object", "description": doc });
+    json!({
+        "type": "object",
+        "anyOf": [{ "required": ["command"] }, { "required": ["url"] }, { "required": ["httpUrl"] }],
+        "properties": {
+            "command": text("The program of a server on stdio."),
+            "args": list("Its arguments."),
+            "env": pairs("Its variables, beside the filtered environment of all children."),
+            "cwd": text("Where it works, from the session's folder."),
+            "url": text("A server on the network."),
+            "type": { "enum": ["http", "sse", "stdio"], "description": "How `url` speaks; else both ways are tried." },
+            "httpUrl": text("A server that speaks streamable HTTP."),
+            "headers": pairs("Sent with each request."),
+            "timeout": { "type": "integer", "minimum": 1, "default": 600_000,
+                "description": "For connecting, and for each request, in milliseconds." },
+            "trust": { "type": "boolean", "default": false, "description":
+                "Its tools run without a question, and what it says of them is believed. Not in a workspace's settings." },
+            "includeTools": list("The only tools that are wanted."),
+            "excludeTools": list("Tools that are not wanted."),
+        },
+    })
+}

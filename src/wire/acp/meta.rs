@@ -1,0 +1,147 @@
+//! What castor reads and writes in `_meta`, by the place where it stands. All of it is optional, on both sides.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::base::{ids::CallId, path::AbsPath};
+
+/// One member for each place of the protocol; what stands in `_meta` there.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "only its schema is used")]
+pub struct Places {
+    /// `clientCapabilities` of initialize.
+    client_capabilities: Option<ClientMeta>,
+    /// The params of authenticate.
+    authenticate: Option<AuthenticateMeta>,
+    /// Each of `authMethods` in the answer to initialize.
+    auth_method: Option<AuthMethodMeta>,
+    /// The params of session/prompt and other requests.
+    request: Option<TraceMeta>,
+    /// A tool_call or tool_call_update.
+    tool_call: Option<CallMeta>,
+    /// An AgentEvent.
+    event: Option<EventMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read leniently, member by member")]
+struct ClientMeta {
+    castor: Option<OwnClientMeta>,
+    /// Draws terminals that belong to castor's own processes.
+    terminal_output: Option<bool>,
+    /// Runs a login command in a terminal, in the way that is older than `auth.terminal`.
+    #[serde(rename = "terminal-auth")]
+    terminal_auth: Option<bool>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read leniently, member by member")]
+struct OwnClientMeta {
+    /// False: nobody can be asked.
+    interactive: Option<bool>,
+    /// True: AgentEvents come as `_castor/session/event`, beside the updates.
+    events: Option<bool>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read member by member, with errors that repeat no secret")]
+struct AuthenticateMeta {
+    #[serde(rename = "api-key")]
+    api_key: Option<String>,
+    gateway: Option<GatewayMeta>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "read member by member, with errors that repeat no secret")]
+struct GatewayMeta {
+    base_url: Option<String>,
+    headers: Option<BTreeMap<String, String>>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as Gemini CLI does")]
+struct AuthMethodMeta {
+    /// Says that authenticate takes a key.
+    #[serde(rename = "api-key")]
+    api_key: Option<BTreeMap<String, String>>,
+    /// Says that authenticate takes a gateway.
+    gateway: Option<BTreeMap<String, String>>,
+    #[serde(rename = "terminal-auth")]
+    terminal_auth: Option<TerminalLogin>,
+}
+
+/// A whole command: the client knows only this, and starts it in its own environment.
+#[derive(JsonSchema, Serialize)]
+pub struct TerminalLogin {
+    pub label: &'static str,
+    pub command: String,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+}
+
+/// W3C trace context. Without a valid `traceparent` nothing counts.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read by `trace`, which looks at nothing else")]
+struct TraceMeta {
+    traceparent: Option<String>,
+    tracestate: Option<String>,
+    baggage: Option<String>,
+}
+
+/// Of a call, what is older than the protocol's own fields, and terminals that the client draws.
+#[derive(Default, JsonSchema, Serialize)]
+pub struct CallMeta {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal_info: Option<TerminalInfo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal_output: Option<TerminalOutput>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal_exit: Option<TerminalExit>,
+}
+
+/// Begins a terminal.
+#[derive(JsonSchema, Serialize)]
+pub struct TerminalInfo {
+    pub terminal_id: CallId,
+    pub cwd: AbsPath,
+}
+
+/// What is new in it: appended, not a snapshot.
+#[derive(JsonSchema, Serialize)]
+pub struct TerminalOutput {
+    pub terminal_id: CallId,
+    pub data: String,
+}
+
+/// Ends it.
+#[derive(JsonSchema, Serialize)]
+pub struct TerminalExit {
+    pub terminal_id: CallId,
+    pub exit_code: Option<i64>,
+    pub signal: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written where the event is made")]
+struct EventMeta {
+    /// The message belongs to a slash command: the model does not see it.
+    command: Option<bool>,
+    /// Of an error: one word for programs.
+    code: Option<String>,
+}
+
+impl CallMeta {
+    pub fn into_map(self) -> serde_json::Map<String, serde_json::Value> {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::Object(it)) => it,
+            // Structs of texts and numbers always become objects.
+            Ok(_) | Err(_) => serde_json::Map::new(),
+        }
+    }
+}
