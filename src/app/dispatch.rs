@@ -17,7 +17,7 @@ use crate::{
     base::ids::PromptId,
     engine::step::Input,
     wire::{
-        acp::{self, trace},
+        acp,
         jsonrpc::{
             error,
             frame::Frame,
@@ -83,8 +83,8 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
     };
     let about = Asker::Other;
     let ticket = state.requests.register(id, about);
-    let span = trace::read(params).map(|it| state.world.traces.begin(ticket, method, &it));
-    let _in_span = span.as_ref().map(tracing::Span::enter);
+    let span = state.world.traces.request(ticket, method, params);
+    let _in_span = span.enter();
     let reply = match method {
         "initialize" => handler(state, ticket, params),
         _ if state.client.is_none() => {

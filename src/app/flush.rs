@@ -9,11 +9,11 @@ use crate::{
         errors::auth_required,
         event::EditorRequest,
         questions, reply, sessions,
-        state::{Asked, Live, Said, State},
+        state::{Asked, Asker, Live, Said, State},
         terminals::How,
     },
     base::{
-        event::Outcome,
+        event::{AgentEvent, Outcome},
         ids::{EffectId, SessionId},
         log::{Entry, Fact},
     },
@@ -83,16 +83,22 @@ fn act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
             if let Some(live) = state.sessions.get_mut(id) {
                 live.view.show(&entry.fact, lines);
             }
-            tell_event(state, id, &entry.fact, lines);
+            if let Fact::Event { event } = &entry.fact {
+                heard(state, id, event, lines);
+            }
         }
         Act::Do(effect_id, effect) => effect_of(state, id, effect_id, effect, lines),
     }
 }
 
-/// Clients that asked for AgentEvents get them beside the updates.
-fn tell_event(state: &State, id: &SessionId, fact: &Fact, lines: &mut Vec<u8>) {
-    let wanted = state.client.as_ref().is_some_and(|it| it.wants_events);
-    if let (true, Fact::Event { event }) = (wanted, fact) {
+/// Turns are traced by their events; clients that asked for AgentEvents get them beside the updates.
+fn heard(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
+    // Prompts of a session wait for each other: what starts now is of its oldest.
+    let requests = &state.requests;
+    let is_its = |it: &Asker| matches!(it, Asker::Prompt(of) if of == id);
+    let oldest = || requests.iter().find(|(_, it)| is_its(it)).map(|(ticket, _)| ticket);
+    state.world.traces.heard(id, event, oldest);
+    if state.client.as_ref().is_some_and(|it| it.wants_events) {
         let params = serde_json::json!({ "sessionId": id, "event": event });
         updates::notification("_castor/session/event", &params, lines);
     }
@@ -124,9 +130,7 @@ fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect)
     let durable = matches!(effect, Effect::Run { durable: true, .. });
     let log = durable.then(|| log.sync_handle().ok()).flatten();
     let desk = Arc::clone(desk);
-    // Prompts of a session wait for each other: what starts now is of its oldest.
-    let span =
-        state.world.traces.any().then(|| state.prompts_of(id)).and_then(|it| state.world.traces.of(*it.first()?));
+    let span = state.world.traces.turn(id).cloned();
     let _in_span = span.as_ref().map(tracing::Span::enter);
     state.world.start(&desk, effect_id, effect, log);
 }
@@ -136,16 +140,21 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
     if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
         state.world.sync(log);
     }
-    state.world.traces.end(ticket);
+    let error = match &outcome {
+        Outcome::Stop(_) => None,
+        Outcome::Failed { kind, why } => Some(error::failed(kind, why)),
+        Outcome::AuthRequired(why) => Some(auth_required(why)),
+    };
+    state.world.traces.answered(ticket, error.as_ref().map(ErrorObjectOwned::code));
     let Some((request, _)) = state.requests.complete(ticket) else { return };
+    if let Some(error) = &error {
+        write::error(lines, &request, error);
+    }
     match outcome {
         Outcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop)),
-        Outcome::Failed { kind, why } => write::error(lines, &request, &error::failed(kind, &why)),
-        Outcome::AuthRequired(why) => {
-            write::error(lines, &request, &auth_required(&why));
-            // The user may log in elsewhere before the next prompt.
-            sessions::refit(state, id);
-        }
+        // The user may log in elsewhere before the next prompt.
+        Outcome::AuthRequired(_) => sessions::refit(state, id),
+        Outcome::Failed { .. } => (),
     }
 }
 

@@ -14,7 +14,7 @@ pub type Reply = Result<Option<Box<RawValue>>, ErrorObjectOwned>;
 
 /// The one answer to a request; a second one is dropped here.
 pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome: Result<&T, ErrorObjectOwned>) {
-    state.world.traces.end(ticket);
+    state.world.traces.answered(ticket, outcome.as_ref().err().map(ErrorObjectOwned::code));
     let Some((request, about)) = state.requests.complete(ticket) else { return };
     match (outcome, about) {
         (Ok(result), Asker::Setter(session)) => {

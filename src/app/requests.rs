@@ -100,6 +100,7 @@ fn let_go(state: &mut State, id: &SessionId) {
     state.say_lines(|it| it.extend_from_slice(&lines));
     state.world.abort_session(id);
     state.world.mcp.release(id);
+    state.world.traces.forget_turn(id);
     state.sessions.remove(id);
 }
 

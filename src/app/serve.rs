@@ -13,7 +13,13 @@ use crate::{
         threads::Threads,
         world::{World, builtins},
     },
-    world::{process::Groups, secrets::Env, store::Store, workspace},
+    world::{
+        process::Groups,
+        secrets::Env,
+        store::Store,
+        telemetry::{self, Exporter},
+        workspace,
+    },
 };
 
 /// Reads of the client that wait.
@@ -25,7 +31,8 @@ const ANSWER_QUEUE: usize = 32;
 
 /// Serves one client on stdin and stdout until it leaves.
 pub fn serve(options: Options, env: Env) -> ExitCode {
-    match try_serve(options, env) {
+    let exporter = telemetry::start(&env);
+    match try_serve(options, env, exporter) {
         Ok(()) => ExitCode::SUCCESS,
         Err(it) => {
             // The last line on stderr is what clients show when an agent does not start.
@@ -35,7 +42,7 @@ pub fn serve(options: Options, env: Env) -> ExitCode {
     }
 }
 
-fn try_serve(options: Options, env: Env) -> std::io::Result<()> {
+fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io::Result<()> {
     let (stdin_tx, stdin) = mpsc::channel(STDIN_QUEUE);
     let (control_tx, control) = mpsc::channel(CONTROL_QUEUE);
     let (answers_tx, answers) = mpsc::channel(ANSWER_QUEUE);
@@ -51,6 +58,9 @@ fn try_serve(options: Options, env: Env) -> std::io::Result<()> {
     runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;
     // What says who holds a session goes with the holder.
     drop(machine);
+    if let Some(it) = exporter {
+        it.flush();
+    }
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
 }

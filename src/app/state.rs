@@ -235,9 +235,10 @@ impl State {
         self.end_shown(id, error.message());
         let requests = self.terminals.give_all_back(id);
         self.tell(requests);
+        self.world.traces.forget_turn(id);
         let open: Vec<Ticket> = self.prompts_of(id);
         for ticket in open {
-            self.world.traces.end(ticket);
+            self.world.traces.answered(ticket, Some(error.code()));
             if let Some((request, _)) = self.requests.complete(ticket) {
                 self.say_lines(|lines| write::error(lines, &request, error));
             }

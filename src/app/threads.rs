@@ -10,7 +10,7 @@ use std::{
 use futures_util::FutureExt;
 use tokio::{runtime::Runtime, sync::mpsc::Sender};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::{
     app::{
@@ -20,6 +20,7 @@ use crate::{
         fault,
         jobs::{EffectJob, Job, Workers},
         mcp::servers::McpTool,
+        traces,
         world::Tools,
     },
     base::{
@@ -65,10 +66,16 @@ impl Threads {
         let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
         let hand = Hand { desk, id, cancel, answers, requests, tools };
         match effect {
-            Effect::Generate { request } => self.spawn(generate(hand, request)),
+            Effect::Generate { request } => {
+                let span = traces::model_span(&request);
+                self.spawn(generate(hand, request, span));
+            }
             Effect::Resolve { call } => self.spawn(resolve(hand, call)),
             Effect::Preview { call } => self.spawn(preview(hand, call)),
-            Effect::Run { call, base, .. } => self.spawn(run(hand, call, base, log)),
+            Effect::Run { call, base, .. } => {
+                let span = traces::tool_span(&call);
+                self.spawn(run(hand, call, base, log, span));
+            }
             // Said or timed by the loop itself.
             Effect::Ask(_)
             | Effect::Withdraw { .. }
@@ -100,7 +107,7 @@ impl Threads {
                 std::process::exit(1)
             })
         });
-        runtime.spawn(task.in_current_span());
+        runtime.spawn(task);
     }
 }
 
@@ -236,11 +243,12 @@ struct LoopSink<'a>(&'a Hand);
 
 impl Sink for LoopSink<'_> {
     fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()> {
+        traces::note_usage(&chunks);
         Box::pin(self.0.say(Input::Chunks { effect: self.0.id, chunks }))
     }
 }
 
-async fn generate(hand: Hand, request: ModelRequest) {
+async fn generate(hand: Hand, request: ModelRequest, span: Span) {
     let generator = hand.desk.generator.clone();
     let mut sink = LoopSink(&hand);
     tracing::debug!("asks {}", request.model);
@@ -249,9 +257,16 @@ async fn generate(hand: Hand, request: ModelRequest) {
         fault::trip(hand.desk.fault.is_in_request(&request));
         generator.generate(request, &mut sink).await
     };
-    let answer = hand.cancel.run_until_cancelled(hand.guard(task)).await;
-    let Some(result) = answer else { return };
+    let work = hand.guard(task).instrument(span.clone());
+    let Some(result) = hand.cancel.run_until_cancelled(work).await else {
+        return traces::note_error(&span, "cancelled");
+    };
     let result = result.unwrap_or_else(|panic| Err(Failure::new(FailureKind::Panicked, panic)));
+    if let Err(it) = &result {
+        traces::note_error(&span, it.kind.as_str());
+    }
+    // Before the loop hears of it: the turn may end then, and with it its span.
+    drop(span);
     hand.say(Input::Generated { effect: hand.id, result }).await;
 }
 
@@ -283,7 +298,7 @@ async fn preview(hand: Hand, call: ToolCall) {
     hand.say(Input::Previewed { effect: hand.id, result }).await;
 }
 
-async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<File>) {
+async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<File>, span: Span) {
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
@@ -305,7 +320,12 @@ async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<Fil
             false => cut(&hand.desk, &call, output).await,
         }
     };
-    let output = hand.guard(task).await.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
+    let output = hand.guard(task).instrument(span.clone()).await;
+    let output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
+    if let Some(it) = &output.error {
+        traces::note_error(&span, &it.kind);
+    }
+    drop(span);
     hand.say(Input::Ran { effect: hand.id, output: Box::new(output) }).await;
 }
 

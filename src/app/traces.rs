@@ -1,43 +1,150 @@
-//! Spans of requests that belong to a trace of the client: entered while they are handled and by what they start.
+//! Spans of what castor does: a request of the client, the turn it begins, and in that the model's calls and the
+//! tools'. Without a subscriber that wants them, nothing is kept and nothing is allocated.
 
 use std::collections::BTreeMap;
 
-use tracing::Span;
+use serde_json::value::RawValue;
+use tracing::{Span, field::Empty};
 
-use crate::wire::{acp::trace::TraceContext, jsonrpc::queue::Ticket};
+use crate::{
+    base::{
+        event::{AgentEvent, EventKind},
+        ids::SessionId,
+        model::{Chunk, ModelRequest},
+        tool::ToolCall,
+    },
+    wire::{acp::trace, jsonrpc::queue::Ticket},
+};
 
-/// Only requests with a trace context are here, so the usual prompt costs one look at an empty map.
+/// The spans that are open, beside those of tasks, which hold their own.
 #[derive(Default)]
-pub struct Traces(BTreeMap<Ticket, Span>);
+pub struct Traces {
+    requests: BTreeMap<Ticket, Span>,
+    turns: BTreeMap<SessionId, Span>,
+}
 
 impl Traces {
-    pub fn begin(&mut self, ticket: Ticket, method: &str, trace: &TraceContext) -> Span {
+    /// A request came. It belongs to the client's own trace where that says so.
+    pub fn request(&mut self, ticket: Ticket, method: &str, params: Option<&RawValue>) -> Span {
         let span = tracing::info_span!(
             "request",
-            method,
-            traceparent = trace.traceparent,
-            tracestate = trace.tracestate,
-            baggage = trace.baggage
+            rpc.system = "jsonrpc",
+            rpc.method = method,
+            rpc.jsonrpc.error_code = Empty,
+            error.type = Empty,
+            traceparent = Empty,
+            tracestate = Empty,
+            baggage = Empty,
         );
-        self.0.insert(ticket, span.clone());
+        if span.is_disabled() {
+            return span;
+        }
+        if let Some(it) = trace::read(params) {
+            span.record("traceparent", it.traceparent).record("tracestate", it.tracestate);
+            span.record("baggage", it.baggage);
+        }
+        self.requests.insert(ticket, span.clone());
         span
     }
 
-    pub fn of(&self, ticket: Ticket) -> Option<Span> {
-        self.0.get(&ticket).cloned()
+    /// The request was answered, with an error of that code or without.
+    pub fn answered(&mut self, ticket: Ticket, error: Option<i32>) {
+        let Some(span) = self.requests.remove(&ticket) else { return };
+        if let Some(code) = error {
+            span.record("rpc.jsonrpc.error_code", code).record("error.type", "jsonrpc");
+        }
     }
 
+    /// Requests and turns that are traced.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.requests.len() + self.turns.len()
     }
 
-    /// Whether any open request has a trace.
+    /// Whether any request is traced.
     pub fn any(&self) -> bool {
-        !self.0.is_empty()
+        !self.requests.is_empty()
     }
 
-    /// The request was answered.
-    pub fn end(&mut self, ticket: Ticket) {
-        self.0.remove(&ticket);
+    /// A turn begins or ends with its events. `prompt`: the request that it answers.
+    pub fn heard(&mut self, session: &SessionId, event: &AgentEvent, prompt: impl FnOnce() -> Option<Ticket>) {
+        match &event.kind {
+            EventKind::AgentStart {} if self.any() => {
+                let request = prompt().and_then(|it| self.requests.get(&it).cloned());
+                let turn = tracing::info_span!(
+                    parent: request.as_ref().and_then(Span::id),
+                    "turn",
+                    session.id = session.as_str(),
+                    castor.stream.id = event.stream_id.as_str(),
+                    castor.turn.end = Empty,
+                );
+                self.turns.insert(session.clone(), turn);
+            }
+            EventKind::AgentEnd { reason, .. } => {
+                if let Some(turn) = self.turns.remove(session) {
+                    turn.record("castor.turn.end", tracing::field::debug(reason));
+                }
+            }
+            _ => (),
+        }
+    }
+
+    /// What a session's turn starts now is a part of this.
+    pub fn turn(&self, session: &SessionId) -> Option<&Span> {
+        self.turns.get(session)
+    }
+
+    /// The session was let go, or its turn with all that it did.
+    pub fn forget_turn(&mut self, session: &SessionId) {
+        self.turns.remove(session);
+    }
+}
+
+/// One call of a model, in words of OpenTelemetry's conventions for them. No prompt, no answer.
+pub fn model_span(request: &ModelRequest) -> Span {
+    tracing::info_span!(
+        "model",
+        gen_ai.operation.name = "chat",
+        gen_ai.request.model = &*request.model,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        error.type = Empty,
+    )
+}
+
+/// One run of a tool. Its arguments may hold anything and are left out.
+pub fn tool_span(call: &ToolCall) -> Span {
+    tracing::info_span!(
+        "tool",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = &*call.name,
+        gen_ai.tool.call.id = call.id.as_str(),
+        error.type = Empty,
+    )
+}
+
+/// Tokens that the model told of, for the span that the task runs in.
+pub fn note_usage(chunks: &[Chunk]) {
+    for it in chunks {
+        if let Chunk::Usage(usage) = it {
+            let span = Span::current();
+            span.record("gen_ai.usage.input_tokens", usage.input).record("gen_ai.usage.output_tokens", usage.output);
+        }
+    }
+}
+
+/// What the span is of ended badly.
+pub fn note_error(span: &Span, kind: &str) {
+    span.record("error.type", kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Traces;
+    use crate::wire::jsonrpc::queue::Ticket;
+
+    #[test]
+    fn nothing_is_kept_for_nobody() {
+        let mut traces = Traces::default();
+        assert!(traces.request(Ticket(1), "session/prompt", None).is_disabled() && !traces.any());
     }
 }

@@ -123,6 +123,20 @@ pub enum FailureKind {
     Panicked,
 }
 
+impl FailureKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Stream => "stream",
+            Self::Status => "status",
+            Self::Garbage => "garbage",
+            Self::Auth => "auth",
+            Self::Script => "script",
+            Self::Panicked => "panicked",
+        }
+    }
+}
+
 impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, status: None, message: message.into(), retry_after_ms: None }

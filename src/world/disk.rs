@@ -197,6 +197,27 @@ pub fn create_append_private(path: &AbsPath) -> io::Result<File> {
     open_private(path, OpenOptions::new().append(true).read(true).create_new(true))
 }
 
+/// As [`open_append_private`], refused where others can read what is there already.
+pub fn open_private_log(path: &AbsPath) -> io::Result<File> {
+    // Opening a pipe would block.
+    if let Ok(meta) = fs::metadata(path) {
+        must_be_private(&must_be_file(meta)?, path)?;
+    }
+    let file = open_append_private(path)?;
+    must_be_private(&file.metadata()?, path)?;
+    Ok(file)
+}
+
+fn must_be_private(meta: &Metadata, path: &AbsPath) -> io::Result<()> {
+    match mode_of(meta) & 0o077 {
+        0 => Ok(()),
+        _ => {
+            let why = format!("others can read it; run: chmod 600 '{path}'");
+            Err(io::Error::new(ErrorKind::PermissionDenied, why))
+        }
+    }
+}
+
 fn open_private(path: &AbsPath, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -215,10 +236,7 @@ pub fn read_private(path: &AbsPath) -> io::Result<Vec<u8>> {
     must_be_file(fs::metadata(path)?)?;
     let file = File::open(path)?;
     let meta = must_be_file(file.metadata()?)?;
-    if mode_of(&meta) & 0o077 != 0 {
-        let why = format!("others can read it; run: chmod 600 '{path}'");
-        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
-    }
+    must_be_private(&meta, path)?;
     let mut res = Vec::new();
     file.take(MAX_PRIVATE).read_to_end(&mut res)?;
     Ok(res)

@@ -7,5 +7,6 @@ pub mod models;
 pub mod process;
 pub mod secrets;
 pub mod store;
+pub mod telemetry;
 pub mod tools;
 pub mod workspace;

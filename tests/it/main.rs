@@ -24,4 +24,5 @@ mod schemas;
 mod signals;
 mod sim;
 mod stderr;
+mod telemetry;
 mod unread;

@@ -17,7 +17,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 /// Not a test: does nothing unless it is asked to be a server.
 ///
 /// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize only after [`go`], `crash` ends at once, `noise`
-/// prints garbage between messages, `stubborn` ignores the end of its input and SIGTERM.
+/// prints garbage between messages, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM.
 #[test]
 fn serve() {
     let Ok(kind) = std::env::var("MCP_SERVER") else { return };
@@ -44,6 +44,9 @@ impl Server {
         if self.is("crash") {
             eprintln!("cannot read the configuration");
             std::process::exit(3);
+        }
+        if self.is("leaky") {
+            eprintln!("my key is {}", std::env::var("MCP_KEY").unwrap_or_default());
         }
         if self.is("stubborn") {
             // SAFETY: ignoring a signal touches nothing of ours.

@@ -75,6 +75,11 @@ fn parts(parts: &Value) -> String {
     http("200 OK", "text/event-stream", &format!("data: {chunk}\r\n\r\n"))
 }
 
+/// What a collector of spans answers.
+pub fn accepts() -> String {
+    http("200 OK", "application/json", "{}")
+}
+
 /// The key is refused; servers like to repeat it.
 pub fn refuses(key: &str) -> String {
     let error =

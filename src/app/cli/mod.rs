@@ -11,7 +11,7 @@ pub mod sessions;
 #[cfg(test)]
 mod testing;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::process::ExitCode;
 
 use crate::{
     app::{
@@ -39,10 +39,7 @@ pub fn main() -> ExitCode {
             let streams = &mut auth::Streams::of_process();
             ExitCode::from(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
-        Verb::Acp(args) => {
-            trace();
-            serve::serve(options(args.agent_args), Env::from_process())
-        }
+        Verb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
         Verb::Run(args) => with_cwd(|cwd| {
             let env = Env::from_process();
             let has_access = move |folder: &AbsPath| {
@@ -112,20 +109,4 @@ fn options(args: AgentArgs) -> Options {
         script: strict.or(loose),
         record: args.script.record_responses,
     }
-}
-
-/// Diagnostics go to stderr; `CASTOR_LOG` takes tracing's filters, such as `castor=debug`.
-fn trace() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("CASTOR_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    // Editors and `run` read lines from a pipe: no colours there.
-    let ansi = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(ansi)
-        // What cannot be written to stderr cannot be complained about there: that would be a panic, of the loop itself.
-        .log_internal_errors(false)
-        .without_time()
-        .init();
 }

@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     base::{mcp::McpLink, text},
-    world::process::{Exit, Groups, Life, Piped, Spawn, Stdin},
+    world::{
+        process::{Exit, Groups, Life, Piped, Spawn, Stdin},
+        secrets::{name_looks_secret, value_looks_secret},
+    },
 };
 
 /// The answer to session/new goes first: many starting processes take all cores.
@@ -25,6 +28,9 @@ const HEAD_START: Duration = Duration::from_millis(10);
 const FAREWELL: Duration = Duration::from_millis(200);
 /// One line of a server's log, in bytes.
 const MAX_LINE: u64 = 4 * 1024;
+
+/// Shorter ones are too likely to be a part of something else.
+const MIN_SECRET: usize = 6;
 
 /// The process of a server. Dropping it ends all its processes.
 pub(super) struct Process {
@@ -39,10 +45,12 @@ pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -
     let cwd = cwd.as_ref().map_or_else(|| launch.cwd.clone(), |it| launch.cwd.join(it));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let env: Vec<(String, String)> = launch.env.iter().chain(env).cloned().collect();
+    let is_secret = |(name, value): &&(String, String)| name_looks_secret(name) || value_looks_secret(value);
+    let secrets = env.iter().filter(is_secret).map(|(_, it)| it.clone()).filter(|it| it.len() >= MIN_SECRET).collect();
     let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped };
     let Piped { life, stdin, stdout, stderr } =
         spawn.start_piped(groups).map_err(|it| format!("{command} could not be started: {it}"))?;
-    let process = Process { life, log: tokio::spawn(log(stderr)) };
+    let process = Process { life, log: tokio::spawn(log(stderr, secrets)) };
     Open::shake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
 }
 
@@ -63,8 +71,9 @@ impl Process {
     }
 }
 
-/// Passes a server's log on to ours; returns its last line that says something.
-async fn log(stderr: ChildStderr) -> String {
+/// Passes a server's log on to ours; returns its last line that says something. Some servers print what they were
+/// started with: secrets do not go further, neither to the log nor, with the last line, to the model.
+async fn log(stderr: ChildStderr, secrets: Vec<String>) -> String {
     let (mut reader, mut line, mut last) = (BufReader::new(stderr), Vec::new(), String::new());
     loop {
         line.clear();
@@ -73,7 +82,8 @@ async fn log(stderr: ChildStderr) -> String {
             Ok(0) | Err(_) => return last,
             Ok(_) => (),
         }
-        let text = String::from_utf8_lossy(&line);
+        let text =
+            secrets.iter().fold(String::from_utf8_lossy(&line).into_owned(), |it, secret| it.replace(secret, "***"));
         if !text.trim().is_empty() {
             tracing::debug!(target: "castor::mcp::stderr", "{}", text.trim_end());
             last = text.trim().to_owned();

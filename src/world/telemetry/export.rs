@@ -1,0 +1,129 @@
+//! The exporter: a thread that takes finished spans from a bounded queue and posts them, some at a time.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    time::{Duration, Instant},
+};
+
+use secrecy::ExposeSecret;
+
+use super::{
+    otlp,
+    settings::Settings,
+    spans::{Ended, Spans},
+};
+use crate::world::http::Http;
+
+/// Spans that wait; more are dropped.
+const QUEUE: usize = 2_048;
+/// Spans of one post.
+const BATCH: usize = 256;
+/// How long a span waits for others.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the end of castor waits for the last post.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+pub enum Item {
+    Span(Box<Ended>),
+    /// Post what there is, then say so.
+    Flush(SyncSender<()>),
+}
+
+/// The end of the queue that castor's own end holds.
+pub struct Exporter {
+    queue: SyncSender<Item>,
+}
+
+impl Exporter {
+    /// Waits a moment for what is still to be posted; a collector that does not answer loses it.
+    pub fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.queue.try_send(Item::Flush(done)).is_ok() {
+            _ = wait.recv_timeout(FAREWELL);
+        }
+    }
+}
+
+/// # Errors
+/// When there is no thread to be had.
+pub fn start(settings: Settings) -> io::Result<(Exporter, Spans)> {
+    let (queue, items) = sync_channel(QUEUE);
+    let n_lost = Arc::new(AtomicU64::new(0));
+    let post = Post { http: Http::with_idle(settings.timeout), settings, n_lost: n_lost.clone(), has_failed: false };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let run = move || run(&items, post, &runtime);
+    std::thread::Builder::new().name("castor-spans".to_owned()).spawn(run)?;
+    Ok((Exporter { queue: queue.clone() }, Spans { queue, n_lost }))
+}
+
+/// Until the last sender is gone.
+fn run(items: &Receiver<Item>, mut post: Post, runtime: &tokio::runtime::Runtime) {
+    while let Ok(first) = items.recv() {
+        let (mut spans, mut asked) = (Vec::new(), None);
+        let until = Instant::now() + LINGER;
+        let mut next = Some(first);
+        while let Some(item) = next.take() {
+            match item {
+                Item::Span(it) => spans.push(*it),
+                Item::Flush(done) => asked = Some(done),
+            }
+            if spans.len() < BATCH && asked.is_none() {
+                next = items.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
+            }
+        }
+        if !spans.is_empty() {
+            runtime.block_on(post.post(&spans));
+        }
+        if let Some(done) = asked {
+            _ = done.try_send(());
+        }
+    }
+}
+
+struct Post {
+    http: Http,
+    settings: Settings,
+    n_lost: Arc<AtomicU64>,
+    has_failed: bool,
+}
+
+impl Post {
+    /// Once: a collector that is away is no reason to keep anything.
+    async fn post(&mut self, spans: &[Ended]) {
+        let n_lost = self.n_lost.swap(0, Ordering::Relaxed);
+        if n_lost > 0 {
+            tracing::warn!("{n_lost} spans were dropped: the collector is too slow");
+        }
+        match self.try_post(spans).await {
+            Ok(()) => self.has_failed = false,
+            // Said once each time that it begins to fail.
+            Err(why) if !self.has_failed => {
+                self.has_failed = true;
+                tracing::warn!("spans are not exported: {why}");
+            }
+            Err(why) => tracing::debug!("spans are not exported: {why}"),
+        }
+    }
+
+    async fn try_post(&self, spans: &[Ended]) -> Result<(), String> {
+        let body = otlp::body(&self.settings.resource, spans);
+        let client = self.http.client().map_err(|it| it.message)?;
+        let mut request = client.post(self.settings.url.clone()).json(&body);
+        for (name, value) in &self.settings.headers {
+            request = request.header(name, value.expose_secret());
+        }
+        let answer = self.http.send(request, &self.settings.url).await.map_err(|it| it.message)?;
+        match answer.status() {
+            it if it.is_success() => Ok(()),
+            it => Err(format!(
+                "the collector answered HTTP {}; check OTEL_EXPORTER_OTLP_ENDPOINT and its headers",
+                it.as_u16()
+            )),
+        }
+    }
+}

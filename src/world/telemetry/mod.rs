@@ -1,0 +1,86 @@
+//! What castor says of itself: the log, and spans for a collector. Both are off the path of a prompt: nothing here
+//! waits for anybody, and where nobody wants a span none is made.
+//!
+//! Keys do not get here: our own words never hold one, and of other crates, which at their lower levels print whole
+//! requests, only warnings are taken.
+
+mod export;
+mod otlp;
+mod settings;
+mod spans;
+
+use std::{io::IsTerminal, path::Path, sync::Arc};
+
+use tracing::{Level, level_filters::LevelFilter};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::{FilterExt, filter_fn},
+    fmt::format::FmtSpan,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+use crate::{
+    base::path::AbsPath,
+    world::{disk, secrets::Env},
+};
+pub use export::Exporter;
+
+/// What decides which lines are logged: tracing's filters, such as `debug` or `castor::world=trace`.
+pub const FILTER: &str = "CASTOR_LOG";
+/// Where the log goes instead of stderr; it is appended to.
+pub const FILE: &str = "CASTOR_LOG_FILE";
+
+type Boxed = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Begins the log and, where the environment names a collector, the export of spans. What is wrong with the wishes is
+/// said on stderr, and castor goes on without.
+pub fn start(env: &Env) -> Option<Exporter> {
+    let mut layers = vec![log_layer(env)];
+    let settings = settings::read(env).unwrap_or_else(|why| {
+        eprintln!("castor: no spans are exported: {why}");
+        None
+    });
+    let exporter = settings.and_then(|it| export::start(it).ok());
+    if let Some((_, spans)) = &exporter {
+        let wanted = filter_fn(|it| it.is_span() && is_ours(it.target()) && *it.level() <= Level::INFO);
+        layers.push(spans.clone().with_filter(wanted).boxed());
+    }
+    // A second one in the same process is refused, which is fine: there is a log then.
+    _ = tracing_subscriber::registry().with(layers).try_init();
+    exporter.map(|(exporter, _)| exporter)
+}
+
+fn log_layer(env: &Env) -> Boxed {
+    let text = env.get(FILTER).unwrap_or("warn");
+    let filter = EnvFilter::try_new(text).unwrap_or_else(|it| {
+        eprintln!("castor: {FILTER}: {it}; write a level such as debug, or castor::world=trace");
+        EnvFilter::new("warn")
+    });
+    let ours = filter_fn(|it| is_ours(it.target()) || *it.level() <= Level::WARN);
+    let filter = filter.and(ours.with_max_level_hint(LevelFilter::TRACE));
+    // What cannot be written to stderr cannot be complained about there: that would be a panic, of the loop itself.
+    let layer = tracing_subscriber::fmt::layer().with_span_events(FmtSpan::CLOSE).log_internal_errors(false);
+    match env.get(FILE).map(open) {
+        Some(Ok(file)) => layer.with_writer(Arc::new(file)).with_ansi(false).with_filter(filter).boxed(),
+        other => {
+            if let Some(Err(it)) = other {
+                eprintln!("castor: {FILE}: {it}; the log is here");
+            }
+            // Editors and `run` read lines from a pipe: no colours there.
+            let ansi = std::io::stderr().is_terminal();
+            layer.with_writer(std::io::stderr).with_ansi(ansi).without_time().with_filter(filter).boxed()
+        }
+    }
+}
+
+/// Relative to where castor was started: the path is the shell's.
+fn open(path: &str) -> std::io::Result<std::fs::File> {
+    let path = std::path::absolute(Path::new(path))?;
+    let path = AbsPath::new(path).ok_or(std::io::ErrorKind::InvalidInput)?;
+    disk::open_private_log(&path)
+}
+
+fn is_ours(target: &str) -> bool {
+    target.strip_prefix("castor").is_some_and(|it| it.is_empty() || it.starts_with("::"))
+}

@@ -1,0 +1,50 @@
+//! Spans in OTLP's JSON, as collectors take it over HTTP.
+
+use serde_json::{Value as Json, json};
+
+use super::spans::{Ended, Value};
+
+/// The body of one export.
+pub fn body(resource: &[(String, String)], spans: &[Ended]) -> Json {
+    let resource: Vec<Json> =
+        resource.iter().map(|(key, it)| json!({ "key": key, "value": { "stringValue": it } })).collect();
+    json!({ "resourceSpans": [{
+        "resource": { "attributes": resource },
+        "scopeSpans": [{
+            "scope": { "name": "castor", "version": env!("CARGO_PKG_VERSION") },
+            "spans": spans.iter().map(span).collect::<Vec<_>>(),
+        }],
+    }] })
+}
+
+/// Requests are served, model calls are asked of others, the rest is our own.
+const KINDS: &[(&str, u8)] = &[("request", 2), ("model", 3)];
+const INTERNAL: u8 = 1;
+const FAILED: u8 = 2;
+
+fn span(it: &Ended) -> Json {
+    let attributes: Vec<Json> =
+        it.attributes.iter().map(|(key, it)| json!({ "key": key, "value": value(it) })).collect();
+    let failed = it.attributes.iter().any(|(key, _)| *key == "error.type");
+    json!({
+        "traceId": format!("{:032x}", it.place.trace),
+        "spanId": format!("{:016x}", it.place.span),
+        "parentSpanId": it.parent.map(|it| format!("{it:016x}")).unwrap_or_default(),
+        "traceState": it.tracestate.as_deref().unwrap_or_default(),
+        "name": it.name,
+        "kind": KINDS.iter().find(|(name, _)| *name == it.name).map_or(INTERNAL, |(_, kind)| *kind),
+        "startTimeUnixNano": it.start_ns.to_string(),
+        "endTimeUnixNano": it.end_ns.to_string(),
+        "attributes": attributes,
+        "status": if failed { json!({ "code": FAILED }) } else { json!({}) },
+    })
+}
+
+/// Whole numbers of 64 bits are text in protobuf's JSON.
+fn value(it: &Value) -> Json {
+    match it {
+        Value::Text(it) => json!({ "stringValue": it }),
+        Value::Int(it) => json!({ "intValue": it.to_string() }),
+        Value::Bool(it) => json!({ "boolValue": it }),
+    }
+}

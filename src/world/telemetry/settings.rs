@@ -1,0 +1,148 @@
+//! Where spans go, by the standard variables of OpenTelemetry.
+
+use std::time::Duration;
+
+use reqwest::Url;
+use secrecy::SecretString;
+
+use crate::world::secrets::Env;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub url: Url,
+    /// Values may be secrets.
+    pub headers: Vec<(String, SecretString)>,
+    /// What the spans are of: `service.name` and more.
+    pub resource: Vec<(String, String)>,
+    pub timeout: Duration,
+}
+
+/// Where the standard says a collector is.
+const LOCAL: &str = "http://localhost:4318";
+const MAX_TIMEOUT_MS: u64 = 10_000;
+
+/// `None`: nobody asked for spans.
+///
+/// # Errors
+/// What castor cannot do, or read; never holds a value that may be a secret.
+pub fn read(env: &Env) -> Result<Option<Settings>, String> {
+    let of_traces = |name: &str| env.get(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
+    let either = |name: &str| of_traces(name).or_else(|| env.get(&format!("OTEL_EXPORTER_OTLP_{name}")));
+    let exporter = env.get("OTEL_TRACES_EXPORTER");
+    let is_off = env.get("OTEL_SDK_DISABLED").is_some_and(|it| it.eq_ignore_ascii_case("true"));
+    if is_off || exporter == Some("none") || exporter.is_none() && either("ENDPOINT").is_none() {
+        return Ok(None);
+    }
+    if let Some(other) = exporter.filter(|it| *it != "otlp") {
+        return Err(format!("OTEL_TRACES_EXPORTER: {other:?} is not known; use otlp or none"));
+    }
+    // Collectors take JSON wherever they take protobuf over HTTP: these two mean the same here.
+    if let Some(other) = either("PROTOCOL").filter(|it| !matches!(*it, "http/json" | "http/protobuf")) {
+        return Err(format!("OTEL_EXPORTER_OTLP_PROTOCOL: {other:?} is not known; use http/json"));
+    }
+    let url = match of_traces("ENDPOINT") {
+        Some(it) => it.to_owned(),
+        None => format!("{}/v1/traces", either("ENDPOINT").unwrap_or(LOCAL).trim_end_matches('/')),
+    };
+    let url = Url::parse(&url).ok().filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
+    let url = url.ok_or("OTEL_EXPORTER_OTLP_ENDPOINT is no http URL; write http://host:4318")?;
+    let headers = pairs(either("HEADERS").unwrap_or_default());
+    let timeout = either("TIMEOUT").and_then(|it| it.parse().ok()).unwrap_or(MAX_TIMEOUT_MS);
+    Ok(Some(Settings {
+        url,
+        headers: headers.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        resource: resource(env),
+        timeout: Duration::from_millis(timeout.min(MAX_TIMEOUT_MS)),
+    }))
+}
+
+fn resource(env: &Env) -> Vec<(String, String)> {
+    let mut res = vec![("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    res.extend(pairs(env.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default()));
+    let name = env.get("OTEL_SERVICE_NAME").map(str::to_owned);
+    let named = res.iter().position(|(key, _)| key == "service.name").map(|at| res.remove(at).1);
+    res.push(("service.name".to_owned(), name.or(named).unwrap_or_else(|| "castor".to_owned())));
+    res
+}
+
+/// `a=b,c=d`, values percent-encoded as in W3C baggage.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let pair = |it: &str| {
+        let (name, value) = it.split_once('=')?;
+        let name = name.trim();
+        (!name.is_empty()).then(|| (name.to_owned(), decoded(value.trim())))
+    };
+    text.split(',').filter_map(pair).collect()
+}
+
+/// What is no escape stays as it is.
+fn decoded(text: &str) -> String {
+    let (mut res, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((first, more)) = rest.split_first() {
+        let hex = more.get(..2).filter(|_| *first == b'%').and_then(|it| str::from_utf8(it).ok());
+        match hex.and_then(|it| u8::from_str_radix(it, 16).ok()) {
+            Some(byte) => {
+                res.push(byte);
+                rest = more.get(2..).unwrap_or_default();
+            }
+            None => {
+                res.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8_lossy(&res).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::read;
+    use crate::world::secrets::Env;
+
+    fn check(pairs: &[(&str, &str)], want: &str) {
+        let got = match read(&Env::from_pairs(pairs.iter().copied())) {
+            Ok(None) => "off".to_owned(),
+            Ok(Some(it)) => {
+                assert!(!format!("{it:?}").contains("canary"));
+                let headers = it.headers.iter().map(|(name, value)| format!(" {name}:{}", value.expose_secret()));
+                let name = it.resource.last().map(|(_, it)| it.clone()).unwrap_or_default();
+                format!("{} {name} {}ms{}", it.url, it.timeout.as_millis(), headers.collect::<String>())
+            }
+            Err(it) => it,
+        };
+        assert_eq!(got, want, "{pairs:?}");
+    }
+
+    #[test]
+    fn the_standard_variables() {
+        let (url, traces) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        let (headers, exporter) = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_TRACES_EXPORTER");
+        check(&[], "off");
+        check(&[(headers, "a=b"), ("OTEL_SERVICE_NAME", "x")], "off");
+        check(&[(exporter, "otlp")], "http://localhost:4318/v1/traces castor 10000ms");
+        check(&[(url, "https://c.example/otel/")], "https://c.example/otel/v1/traces castor 10000ms");
+        check(&[(url, "http://a"), (traces, "http://b/x")], "http://b/x castor 10000ms");
+        check(&[(url, "http://a"), (exporter, "none")], "off");
+        check(&[(url, "http://a"), ("OTEL_SDK_DISABLED", "TRUE")], "off");
+        check(
+            &[(url, "http://a"), (headers, "authorization=Bearer%20canary, x=%zz=1,=no,no")],
+            "http://a/v1/traces castor 10000ms authorization:Bearer canary x:%zz=1",
+        );
+        check(
+            &[(url, "http://a"), ("OTEL_SERVICE_NAME", "me"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "50")],
+            "http://a/v1/traces me 50ms",
+        );
+        check(
+            &[(url, "http://a"), ("OTEL_RESOURCE_ATTRIBUTES", "service.name=mine,team=x")],
+            "http://a/v1/traces mine 10000ms",
+        );
+        check(&[(exporter, "zipkin")], "OTEL_TRACES_EXPORTER: \"zipkin\" is not known; use otlp or none");
+        check(
+            &[(url, "http://a:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+            "OTEL_EXPORTER_OTLP_PROTOCOL: \"grpc\" is not known; use http/json",
+        );
+        check(&[(url, "canary")], "OTEL_EXPORTER_OTLP_ENDPOINT is no http URL; write http://host:4318");
+    }
+}

@@ -1,0 +1,182 @@
+//! What castor says of itself, and what it keeps to itself: the log's file and the spans for a collector.
+
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox},
+    conversation::model::response,
+    mcp::server,
+    model_server::{Asked, ModelServer, accepts, calls, says},
+};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT: &str = "00f067aa0ba902b7";
+
+fn with_env(sandbox: &mut Sandbox, env: &[(&str, &str)]) {
+    sandbox.env.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+}
+
+fn prompt(id: &str, text: &str, meta: &Value) -> Value {
+    json!({"sessionId": id, "prompt": [{"type": "text", "text": text}], "_meta": meta})
+}
+
+/// A session that calls a tool and answers; its spans go to `collector`.
+fn traced(collector: &str, flags: &str) -> (Sandbox, Client) {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "in the file\n");
+    let lines = [r#"call read_file {"file_path":"a.txt"} + usage 7 3"#, r#"text "canary-answer""#];
+    let lines: Vec<String> = lines.iter().map(|it| response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    let headers = "authorization=Bearer%20canary-token";
+    with_env(
+        &mut sandbox,
+        &[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", collector),
+            ("OTEL_EXPORTER_OTLP_HEADERS", headers),
+            ("OTEL_SERVICE_NAME", "my-castor"),
+            ("CASTOR_LOG", "trace"),
+        ],
+    );
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let id = client.new_session(&sandbox.workspace()).unwrap();
+    let meta = json!({ "traceparent": format!("00-{TRACE}-{PARENT}-{flags}"), "tracestate": "a=b" });
+    client.result("session/prompt", prompt(&id, "canary-prompt", &meta)).unwrap();
+    (sandbox, client)
+}
+
+fn spans(asked: &[Asked]) -> Vec<Value> {
+    let bodies = asked.iter().map(|it| serde_json::from_str::<Value>(&it.body).unwrap());
+    bodies.flat_map(|it| it["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()).collect()
+}
+
+fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
+    let found = span["attributes"].as_array().unwrap().iter().find(|it| it["key"] == key);
+    found.map_or(&Value::Null, |it| &it["value"])
+}
+
+#[test]
+fn spans_reach_a_collector_within_the_clients_trace() {
+    let collector = ModelServer::start(vec![accepts(); 9]);
+    let (_sandbox, mut client) = traced(&collector.url, "01");
+    client.end().unwrap();
+    let asked = collector.asked();
+    assert!(asked.iter().all(|it| it.head.starts_with("POST /v1/traces ")), "{asked:?}");
+    assert!(asked.iter().all(|it| it.header("authorization") == Some("Bearer canary-token")));
+    let all: String = asked.iter().map(|it| it.body.as_str()).collect();
+    assert!(all.contains(r#"{"key":"service.name","value":{"stringValue":"my-castor"}}"#), "{all}");
+    assert!(!all.contains("canary") && !client.transcript().contains("canary-token"), "{all}");
+
+    let spans = spans(&asked);
+    let ours: Vec<&Value> = spans.iter().filter(|it| it["traceId"] == TRACE).collect();
+    let named = |name: &str| ours.iter().copied().filter(|it| it["name"] == name).collect::<Vec<_>>();
+    let (requests, turns) = (named("request"), named("turn"));
+    let ([request], [turn]) = (&requests[..], &turns[..]) else { panic!("{spans:#?}") };
+    assert_eq!((&request["parentSpanId"], &request["traceState"]), (&json!(PARENT), &json!("a=b")));
+    assert_eq!(attribute(request, "rpc.method"), &json!({"stringValue": "session/prompt"}));
+    assert_eq!(
+        (&turn["parentSpanId"], attribute(turn, "castor.turn.end")),
+        (&request["spanId"], &json!({"stringValue": "Completed"}))
+    );
+    let (models, tools) = (named("model"), named("tool"));
+    assert_eq!((models.len(), tools.len()), (2, 1), "{spans:#?}");
+    assert!(models.iter().chain(&tools).all(|it| it["parentSpanId"] == turn["spanId"]), "{spans:#?}");
+    assert_eq!(attribute(models[0], "gen_ai.usage.input_tokens"), &json!({"intValue": "7"}));
+    assert_eq!(attribute(tools[0], "gen_ai.tool.name"), &json!({"stringValue": "read_file"}));
+    // Requests without a context begin traces of their own.
+    let others: Vec<&Value> = spans.iter().filter(|it| it["traceId"] != TRACE).collect();
+    assert!(others.iter().any(|it| attribute(it, "rpc.method")["stringValue"] == "session/new"), "{spans:#?}");
+    assert!(others.iter().all(|it| it["parentSpanId"] == ""), "{spans:#?}");
+}
+
+#[test]
+fn a_trace_that_is_not_sampled_is_not_exported() {
+    let collector = ModelServer::start(vec![accepts(); 9]);
+    let (_sandbox, mut client) = traced(&collector.url, "00");
+    client.end().unwrap();
+    let spans = spans(&collector.asked());
+    assert!(!spans.is_empty() && spans.iter().all(|it| it["traceId"] != TRACE), "{spans:#?}");
+}
+
+#[test]
+fn a_collector_that_never_answers_holds_nothing_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (_sandbox, mut client) = traced(&format!("http://{}", silent.local_addr().unwrap()), "01");
+    assert!(client.end().unwrap().0.success());
+}
+
+#[test]
+fn wishes_that_cannot_be_met_are_said_and_passed_over() {
+    let mut sandbox = Sandbox::new();
+    sandbox.args.extend(["--model", "demo"].map(Into::into));
+    let shared = sandbox.write("shared.log", "");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o644)).unwrap();
+    let wishes = [
+        ("OTEL_TRACES_EXPORTER", "zipkin"),
+        ("CASTOR_LOG", "castor=loud"),
+        ("CASTOR_LOG_FILE", shared.to_str().unwrap()),
+    ];
+    with_env(&mut sandbox, &wishes);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    client.end().unwrap();
+    let said = client.transcript();
+    for part in ["use otlp or none", "CASTOR_LOG: ", "others can read it; run: chmod 600 "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(fs::read_to_string(shared).unwrap(), "");
+}
+
+/// Plays a session with a secret in every place that has one, and says everything it knows into a file.
+fn play_with_secrets(log: &Path) -> Sandbox {
+    let model = ModelServer::start(vec![calls("read_file", &json!({"file_path": "a.txt"})), says("canary-answer")]);
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "canary-file\n");
+    let web = json!({"url": "http://127.0.0.1:9", "headers": {"Authorization": "canary-of-settings"}});
+    let settings = json!({"mcpServers": {"web": web}, "security": {"auth": {"selectedType": "gateway"}}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    with_env(
+        &mut sandbox,
+        &[
+            ("GEMINI_API_KEY", "canary-of-env"),
+            ("GOOGLE_GEMINI_BASE_URL", &model.url),
+            ("GEMINI_CLI_CUSTOM_HEADERS", "X-Token: canary-of-headers"),
+            ("CASTOR_LOG", "trace"),
+            ("CASTOR_LOG_FILE", log.to_str().unwrap()),
+        ],
+    );
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let meta = json!({"api-key": "canary-of-authenticate"});
+    client.result("authenticate", json!({"methodId": "gemini-api-key", "_meta": meta})).unwrap();
+    let mut leaky = server("mine", "leaky", &sandbox.home().join("mcp.log"));
+    leaky["env"].as_array_mut().unwrap().push(json!({"name": "MCP_KEY", "value": "canary-of-a-server"}));
+    let headers = json!([{"name": "X-Key", "value": "canary-of-a-web-server"}]);
+    let web = json!({"type": "http", "name": "other", "url": "http://127.0.0.1:9", "headers": headers});
+    let id = client.new_session_with(&sandbox.workspace(), json!([leaky, web])).unwrap();
+    client.result("session/prompt", prompt(&id, "canary-prompt", &json!({}))).unwrap();
+    let said = client.end().map(|_| client.transcript()).unwrap();
+    let errors = said.split("-- stderr --").nth(1).unwrap_or_default();
+    assert!(!errors.contains("canary"), "{errors}");
+    let heads: String = model.asked().iter().map(|it| it.head.clone()).collect();
+    assert!(heads.contains("canary-of-authenticate"), "the secrets were used: {heads}");
+    sandbox
+}
+
+#[test]
+fn the_log_tells_much_and_no_secret() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("made/castor.log");
+    let _first = play_with_secrets(&log);
+    let text = fs::read_to_string(&log).unwrap();
+    for part in ["request{", "turn{", "model{", "tool{", "asks gemini-2.5-flash", "my key is ***"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("canary") && !text.contains('\u{1b}'), "{text}");
+    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+    let _second = play_with_secrets(&log);
+    assert!(fs::read_to_string(&log).unwrap().starts_with(&text), "it is appended to");
+}
