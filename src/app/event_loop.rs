@@ -44,11 +44,11 @@ impl Open {
     }
 }
 
-/// Runs until the client is gone or a signal comes.
+/// Runs until the client is gone or a signal comes. Returns when the end began.
 ///
 /// # Errors
 /// When signals cannot be listened for.
-pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> std::io::Result<()> {
+pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> std::io::Result<Instant> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     loop {
         // Signals and timers are heard only when the runtime gets a moment: a flood of requests must leave it one.
@@ -71,7 +71,7 @@ pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> st
         }
         if ended {
             drain(machine, inbox, stdout).await;
-            return Ok(());
+            return Ok(start);
         }
     }
 }
@@ -114,7 +114,7 @@ fn ready_event(inbox: &mut Inbox, open: Open) -> Option<Event> {
     inbox.control.try_recv().ok().or_else(|| stdin(inbox)).or_else(|| answers(inbox))
 }
 
-/// Everything is stopped, everybody is answered, and what the client still reads is written; in less than a second.
+/// Everything is stopped, everybody is answered, and what the client still reads is written; at most half a second.
 async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
     machine.stop();
     // Who sends a script and closes wants its answers too: a listing is always near its end.

@@ -1,6 +1,6 @@
 //! `castor acp`: the composition root. Wiring is read here once; everything else never sees it.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use tokio::sync::mpsc;
 
@@ -29,6 +29,9 @@ const CONTROL_QUEUE: usize = 256;
 /// Answers of the world that wait: beyond that, models and tools are not read.
 const ANSWER_QUEUE: usize = 32;
 
+/// What the whole end may take, from the moment that the client is gone.
+const END: Duration = Duration::from_millis(950);
+
 /// Serves one client on stdin and stdout until it leaves.
 pub fn serve(options: Options, env: Env) -> ExitCode {
     let exporter = telemetry::start(&env);
@@ -55,11 +58,11 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let world = World::new(Store::new(home), groups, tools, Box::new(threads));
     let mut machine = Machine::new(options, env, world, seed());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;
+    let end = runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;
     // What says who holds a session goes with the holder.
     drop(machine);
     if let Some(it) = exporter {
-        it.flush();
+        it.flush(END.saturating_sub(end.elapsed()));
     }
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)

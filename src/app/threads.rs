@@ -251,7 +251,7 @@ impl Sink for LoopSink<'_> {
 async fn generate(hand: Hand, request: ModelRequest, span: Span) {
     let generator = hand.desk.generator.clone();
     let mut sink = LoopSink(&hand);
-    tracing::debug!("asks {}", request.model);
+    span.in_scope(|| tracing::debug!("asks {}", request.model));
     // Cancelling drops the future, and with it the connection.
     let task = async {
         fault::trip(hand.desk.fault.is_in_request(&request));

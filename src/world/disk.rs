@@ -259,6 +259,11 @@ pub fn write_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Who may do what with it, as the bits of chmod.
+pub fn permissions(path: &AbsPath) -> io::Result<u32> {
+    Ok(mode_of(&fs::metadata(path)?) & 0o777)
+}
+
 /// Permission bits; elsewhere than on Unix files are private by their folder.
 fn mode_of(_meta: &Metadata) -> u32 {
     #[cfg(unix)]

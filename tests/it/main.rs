@@ -7,6 +7,7 @@ mod client;
 mod conversation;
 #[cfg(target_os = "linux")]
 mod disk_full;
+mod doctor;
 mod editors;
 mod exits;
 mod http_model;

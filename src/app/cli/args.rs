@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use crate::app::cli::{
-    auth::AuthArgs, config::ConfigArgs, permissions::PermissionsArgs, policy::PolicyArgs, schema::SchemaArgs,
-    sessions::SessionsArgs,
+    auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, permissions::PermissionsArgs, policy::PolicyArgs,
+    schema::SchemaArgs, sessions::SessionsArgs,
 };
 
 /// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
@@ -50,6 +50,8 @@ pub enum Verb {
     Policy(PolicyArgs),
     /// List what was allowed for ever, or take it back
     Permissions(PermissionsArgs),
+    /// Tell whether castor works here, and what to do if not
+    Doctor(DoctorArgs),
     /// Print the JSON Schema of settings, logs, events or _meta
     Schema(SchemaArgs),
 }

@@ -3,6 +3,8 @@
 mod hidden;
 mod status;
 
+pub use status::sources;
+
 use std::io::{self, IsTerminal, Read, Write};
 
 use clap::{Args, Subcommand};

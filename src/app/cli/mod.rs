@@ -3,6 +3,7 @@
 pub mod args;
 pub mod auth;
 pub mod config;
+pub mod doctor;
 pub mod permissions;
 pub mod policy;
 pub mod run;
@@ -52,6 +53,10 @@ pub fn main() -> ExitCode {
             let code = config::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
             // A closed stdout is no reason to complain.
             ExitCode::from(code.unwrap_or(0))
+        }),
+        Verb::Doctor(args) => with_cwd(|cwd| {
+            let code = doctor::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            ExitCode::from(code.unwrap_or(EXIT_INPUT))
         }),
         Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd)),
         Verb::Permissions(args) => {

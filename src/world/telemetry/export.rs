@@ -25,8 +25,6 @@ const QUEUE: usize = 2_048;
 const BATCH: usize = 256;
 /// How long a span waits for others.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long the end of castor waits for the last post.
-const FAREWELL: Duration = Duration::from_millis(200);
 
 pub enum Item {
     Span(Box<Ended>),
@@ -40,11 +38,11 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Waits a moment for what is still to be posted; a collector that does not answer loses it.
-    pub fn flush(&self) {
+    /// Waits, no longer than this, for what is still to be posted; a collector that does not answer loses it.
+    pub fn flush(&self, limit: Duration) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(Item::Flush(done)).is_ok() {
-            _ = wait.recv_timeout(FAREWELL);
+            _ = wait.recv_timeout(limit);
         }
     }
 }

@@ -43,6 +43,17 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>
     Ok(if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH })
 }
 
+/// Where the keys are, without any part of them.
+///
+/// # Errors
+/// What is configured so that it cannot work.
+pub fn sources(env: &Env, cwd: &AbsPath) -> Result<Value, String> {
+    let (_, settings) = sessions::look(&Options::default(), env, cwd);
+    let mut rows = rows(env, &settings).map_err(|it| it.to_string())?;
+    rows.iter_mut().for_each(|it| it.ends = None);
+    Ok(as_value(&rows))
+}
+
 fn rows(env: &Env, settings: &Settings) -> Result<Vec<Row>, AccessError> {
     let active = access::model_access(env, settings, &Given::default())?.kind;
     let row = |(id, kind): &(&'static str, AccessKind)| {

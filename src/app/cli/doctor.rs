@@ -1,0 +1,38 @@
+//! `castor doctor`: what this castor is, what it finds, and whether it works; one line says what to do.
+
+mod editors;
+mod probe;
+mod report;
+
+use std::io::{self, Write};
+
+use clap::Args;
+
+use crate::{base::path::AbsPath, world::secrets::Env};
+
+/// Sessions that are looked through for errors, newest first.
+const MAX_SESSIONS: usize = 20;
+/// Errors that are told.
+const MAX_ERRORS: usize = 5;
+/// The exit code where something is broken.
+const BROKEN: u8 = 1;
+
+/// Looks at castor itself.
+#[derive(Args, Clone, Debug)]
+pub struct DoctorArgs {
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints what was found; 0 when all is well.
+pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+    let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
+    let steps = probe::shake(&program);
+    let report = report::gather(env, cwd, &program, steps);
+    match args.json {
+        true => writeln!(out, "{}", report.to_json())?,
+        false => out.write_all(report.to_text().as_bytes())?,
+    }
+    Ok(if report.todo.is_empty() { 0 } else { BROKEN })
+}

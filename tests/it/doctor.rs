@@ -1,0 +1,104 @@
+//! `castor doctor` from outside: what it finds, what it says, and what it keeps to itself.
+
+use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Sandbox};
+
+/// Exit code and output.
+fn doctor(sandbox: &mut Sandbox, flags: &[&str]) -> (Option<i32>, String) {
+    sandbox.args = ["doctor"].iter().chain(flags).map(Into::into).collect();
+    let output = sandbox.command().stdin(Stdio::null()).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+fn as_json(sandbox: &mut Sandbox) -> (Option<i32>, Value) {
+    let (code, text) = doctor(sandbox, &["--json"]);
+    (code, serde_json::from_str(&text).unwrap_or_else(|it| panic!("{it}: {text}")))
+}
+
+/// A home where a key is set, and a session failed.
+fn used() -> Sandbox {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("empty.jsonl", "");
+    let script = sandbox.home().join("../empty.jsonl");
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    let servers =
+        json!({"files": {"command": "mcp-files", "args": ["--token", "canary-arg"], "env": {"KEY": "canary-env"}}});
+    let settings = json!({"model": {"name": "gemini-2.5-pro"}, "mcpServers": servers, "tols": {}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    fs::set_permissions(sandbox.home().join(".castor"), fs::Permissions::from_mode(0o700)).unwrap();
+    sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let id = client.new_session(&sandbox.workspace()).unwrap();
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
+    assert!(client.call("session/prompt", prompt).unwrap().0["error"].is_object());
+    client.end().unwrap();
+    sandbox
+}
+
+#[test]
+fn all_is_well() {
+    let mut sandbox = used();
+    let (code, it) = as_json(&mut sandbox);
+    assert_eq!((code, &it["ok"], &it["todo"]), (Some(0), &json!(true), &json!([])), "{it:#}");
+    let steps: Vec<&str> = it["handshake"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(steps, ["initialize", "session/new", "session/prompt", "session/delete"], "{it:#}");
+    assert!(
+        it["handshake"].as_array().unwrap().iter().all(|it| it["ms"].is_u64() && it["problem"].is_null()),
+        "{it:#}"
+    );
+    assert_eq!(it["version"], env!("CARGO_PKG_VERSION"));
+    assert!(it["settings"]["files"][0].as_str().unwrap().ends_with("settings.json (user)"), "{it:#}");
+    let values = it["settings"]["values"].to_string();
+    assert!(values.contains(r#"model.name = \"gemini-2.5-pro\""#), "{values}");
+    assert!(it["settings"]["warnings"].to_string().contains("tols"), "{it:#}");
+    assert_eq!((&it["keys"]["methods"][0]["place"], &it["home"]["mode"]), (&json!("GEMINI_API_KEY"), &json!("700")));
+    assert_eq!(it["mcpServers"], json!([{"name": "files", "where": "mcp-files"}]));
+    assert!(it["folder"]["trust"].as_str().unwrap().starts_with("trusted: "), "{it:#}");
+    let errors = it["errors"].as_array().unwrap();
+    assert!(errors.len() == 1 && errors[0]["message"].as_str().unwrap().contains("No more mock responses"), "{it:#}");
+    let editors: Vec<&str> = it["editors"].as_array().unwrap().iter().filter_map(|it| it["editor"].as_str()).collect();
+    assert_eq!(editors, ["Zed", "VS Code", "JetBrains", "Neovim", "Emacs"]);
+    let program = env!("CARGO_BIN_EXE_castor");
+    assert!(
+        it["editors"].as_array().unwrap().iter().all(|it| it["text"].as_str().unwrap().contains(program)),
+        "{it:#}"
+    );
+    assert!(!it.to_string().contains("canary"), "{it:#}");
+
+    let (code, text) = doctor(&mut sandbox, &[]);
+    assert!(code == Some(0) && text.ends_with("\nAll is well.\n") && !text.contains("canary"), "{text}");
+    let sessions = fs::read_dir(sandbox.home().join(".castor/sessions")).unwrap();
+    let logs = sessions.filter(|it| it.as_ref().unwrap().path().extension().is_some_and(|it| it == "jsonl"));
+    assert_eq!(logs.count(), 1, "its own session is gone");
+}
+
+#[test]
+fn what_is_missing_is_said_in_the_last_line() {
+    let mut sandbox = Sandbox::new();
+    let (code, text) = doctor(&mut sandbox, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("To do: No API key: run `castor auth login`"), "{text}");
+    sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
+    let home = sandbox.home().join(".castor");
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+    let (code, it) = as_json(&mut sandbox);
+    assert_eq!(code, Some(1), "{it:#}");
+    assert!(it["todo"][0].as_str().unwrap().contains("chmod 700"), "{it:#}");
+}
+
+/// A home that cannot hold sessions: the handshake shows it.
+#[test]
+fn a_broken_home_fails_the_handshake() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor", "a file, not a folder");
+    let (code, it) = as_json(&mut sandbox);
+    assert_eq!(code, Some(1), "{it:#}");
+    let steps = it["handshake"].as_array().unwrap();
+    assert!(steps.last().unwrap()["name"] == "session/new" && steps.last().unwrap()["problem"].is_string(), "{it:#}");
+    assert!(it["todo"][0].as_str().unwrap().starts_with("session/new: "), "{it:#}");
+}
