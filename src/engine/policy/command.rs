@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{
     PartVerdict, Query, Verdict, danger,
-    decide::{Opinion, verdict},
-    destroy::{self, Place},
+    decide::{Opinion, verdict, with_paths},
+    destroy::{self, Place, Signs},
     paths, prefixes,
     rules::{Hit, Rule, Rules, Tier},
     safe,
@@ -53,7 +53,7 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
         Err(why) => {
             let text = command_of(query).and_then(Result::ok).unwrap_or_default();
             let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
-            return verdict(query, unparsed(&rules, query, why, text), None);
+            return verdict(query, with_paths(query, unparsed(&rules, query, why, text)), None);
         }
     };
     let (opinion, asked) = shell.worst();
@@ -61,7 +61,7 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
         Decision::Ask => shell.grant(&asked),
         _ => None,
     };
-    verdict(query, opinion, grant)
+    verdict(query, with_paths(query, opinion), grant)
 }
 
 /// What is thought of each command in `text` by itself.
@@ -147,6 +147,9 @@ impl<'a> Shell<'a> {
         if let Some(it) = device.filter(|_| opinion.decision == Decision::Allow) {
             return Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text));
         }
+        if let Some(it) = paths::guard_of_redirects(self.script).filter(|_| opinion.decision == Decision::Allow) {
+            return Opinion::new(Decision::Ask, it.to_string());
+        }
         if opinion.decision != Decision::Allow || self.query.mode == Mode::Yolo {
             return opinion;
         }
@@ -192,12 +195,23 @@ impl<'a> Shell<'a> {
         // Only what nothing else restricts: a rule that cannot be read must not soften those that can.
         let broken = maybe.is_none().then_some(broken).flatten();
         let opinion = self.with_effects(command, opinion, maybe.or(broken));
-        match destroy::signs(command, &self.place) {
-            Some(signs) if opinion.decision == Decision::Allow && !found.is_some_and(|it| signs.named_by(it)) => {
-                Opinion { specific: true, ..Opinion::new(Decision::Ask, format!("destructive: {signs}")) }
-            }
-            _ => opinion,
+        if opinion.decision != Decision::Allow {
+            return opinion;
         }
+        let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
+        let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
+        let guarded = || {
+            let looks = safe::is_safe(command, self.script);
+            paths::guard_of_command(command, looks).filter(|it| !named(&it.signs())).map(|it| it.to_string())
+        };
+        match destroys.map(|it| format!("destructive: {it}")).or_else(guarded) {
+            Some(why) => Opinion { specific: true, ..Opinion::new(Decision::Ask, why) },
+            None => opinion,
+        }
+    }
+
+    fn is_guarded(&self, command: &Command) -> bool {
+        paths::guard_of_command(command, safe::is_safe(command, self.script)).is_some()
     }
 
     /// What a matching rule says, with what is known of the command besides.
@@ -255,7 +269,8 @@ impl<'a> Shell<'a> {
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {
         let script = self.script;
         let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
-        if !simple || asked.is_empty() || danger::find(script).is_some() || self.destroys() {
+        let guarded = script.commands.iter().any(|it| self.is_guarded(it));
+        if !simple || asked.is_empty() || danger::find(script).is_some() || self.destroys() || guarded {
             return None;
         }
         prefixes::grantable(asked.iter().copied()).map(|prefixes| Grant::Commands { prefixes })

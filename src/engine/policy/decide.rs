@@ -62,10 +62,10 @@ impl Opinion {
 ///    counts as asked about, in yolo as that rule says.
 /// 5. Known-safe commands turn the shipped rules' ask into allow; standing yeses of the session turn ask into
 ///    allow; neither touches a deny, nor an ask for that very command.
-/// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, paths outside the roots, and
-///    writes to configuration that castor, editors or git obey.
-/// 7. In every mode, allow becomes ask for what cannot be taken back, unless a rule of the user or above names just
-///    that: see `destroy`. Standing yeses do not.
+/// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, and paths outside the roots.
+/// 7. In every mode, allow becomes ask for what cannot be taken back (see `destroy`), for files of secrets, and for
+///    writes to configuration that castor, editors, shells or git obey (see `paths`), unless a rule of the user or
+///    above names just that. Standing yeses do not.
 /// 8. What is left to ask is denied when nobody can be asked.
 /// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
 pub fn decide(rules: &Rules, query: &Query) -> Verdict {
@@ -97,15 +97,8 @@ pub fn explain(rules: &Rules, query: &Query) -> Explanation {
     Explanation { verdict, parts }
 }
 
-/// Steps 6 (paths) and 8.
+/// Step 8.
 pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> Verdict {
-    let (opinion, grant) = match opinion.decision == Decision::Allow {
-        true => match question_of_paths(query) {
-            Some(why) => (Opinion::new(Decision::Ask, why), grant),
-            None => (opinion, None),
-        },
-        false => (opinion, grant),
-    };
     if opinion.decision == Decision::Ask && !query.interactive {
         let message =
             format!("This needs somebody's approval ({}), and nobody can be asked in this session.", opinion.rule);
@@ -128,11 +121,10 @@ fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
     let question = match opinion.decision {
         Decision::Deny => return (opinion, None),
         Decision::Ask => Some(opinion.clone()),
-        Decision::Allow => question_of_paths(query).map(|it| Opinion::new(Decision::Ask, it)),
+        Decision::Allow => question_of_paths(query, rule),
     };
     let Some(question) = question else { return (opinion, None) };
     match !question.specific && query.grants.iter().any(|it| grants(it, query)) {
-        // `verdict` would ask about the paths again: the standing yes covers them.
         true => (Opinion::new(Decision::Allow, GRANTED), None),
         false => (question, offer(query)),
     }
@@ -140,33 +132,38 @@ fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
 
 const GRANTED: &str = "allowed for this session";
 
-/// Why an allowed call is worth a question, by what it touches.
-fn question_of_paths(query: &Query) -> Option<&'static str> {
+/// A shell command's opinion, with what is thought of the folder it runs in.
+pub(super) fn with_paths(query: &Query, opinion: Opinion) -> Opinion {
+    let allowed = opinion.decision == Decision::Allow;
+    allowed.then(|| question_of_paths(query, None)).flatten().unwrap_or(opinion)
+}
+
+/// Why an allowed call is worth a question, by what it touches. `rule` is the one that allows it.
+fn question_of_paths(query: &Query, rule: Option<&Rule>) -> Option<Opinion> {
     let paths = &query.targets.paths;
-    let granted = query.grants.iter().any(|it| grants(it, query));
-    if query.mode == Mode::Yolo || granted {
+    let ask = |why: String| Some(Opinion::new(Decision::Ask, why));
+    let named = |it: &paths::Guard| rule.is_some_and(|rule| it.signs().named_by(rule));
+    if let Some(it) = paths.iter().filter_map(paths::guard).find(|it| !named(it)) {
+        return ask(it.to_string());
+    }
+    if query.mode == Mode::Yolo {
         return None;
     }
     if paths.iter().any(|it| !it.in_roots) {
-        return Some("path outside the workspace");
-    }
-    if paths.iter().any(paths::is_config) {
-        return Some("configuration that castor, an editor or git obeys");
+        return ask("path outside the workspace".to_owned());
     }
     // An edit of nobody knows what.
     let edits = matches!(query.kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
-    (edits && !paths.iter().any(|it| it.access == Access::Write)).then_some("it does not say which file it changes")
+    let blind = edits && !paths.iter().any(|it| it.access == Access::Write);
+    if blind { ask("it does not say which file it changes".to_owned()) } else { None }
 }
 
 /// Whether a standing yes covers the call; those for commands are looked at with their parts.
 fn grants(grant: &Grant, query: &Query) -> bool {
-    let paths = &query.targets.paths;
+    let guarded = query.targets.paths.iter().any(|it| paths::guard(it).is_some());
     match grant {
-        Grant::Tool { tool } => {
-            let secret = paths.iter().any(|it| paths::is_secret_path(&it.path) || paths::is_secret_path(&it.real));
-            let config = paths.iter().any(paths::is_config);
-            command::command_of(query).is_none() && current_name(tool) == current_name(query.tool) && !secret && !config
-        }
+        _ if guarded => false,
+        Grant::Tool { tool } => command::command_of(query).is_none() && current_name(tool) == current_name(query.tool),
         Grant::Edits => is_plain_edit(query),
         Grant::Commands { .. } => false,
     }
@@ -176,7 +173,7 @@ fn is_plain_edit(query: &Query) -> bool {
     let paths = &query.targets.paths;
     query.kind == ToolKind::Edit
         && paths.iter().any(|it| it.access == Access::Write)
-        && paths.iter().all(|it| it.in_roots && !paths::is_config(it))
+        && paths.iter().all(|it| it.in_roots)
 }
 
 /// What "allow for this session" would mean; nothing where it would not spare the next question.

@@ -266,6 +266,10 @@ pub(super) fn is_device(text: &str) -> bool {
 }
 
 impl Signs {
+    pub fn new(words: impl Iterator<Item = String>) -> Self {
+        Self(words.collect())
+    }
+
     /// Whether the rule allows just this: the user's own, and with each of these words in it. `git push` does not
     /// speak of `git push --force`.
     pub fn named_by(&self, rule: &Rule) -> bool {
@@ -275,7 +279,11 @@ impl Signs {
             && match &rule.matcher {
                 Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::Broken => false,
                 Matcher::Prefixes(list) => list.iter().any(|prefix| {
-                    has_all(&|sign| prefix.iter().any(|it| base_name(it).eq_ignore_ascii_case(sign) || it == sign))
+                    has_all(&|sign| {
+                        prefix.iter().any(|it| {
+                            base_name(it).eq_ignore_ascii_case(sign) || it.split('/').any(|it| it == sign) || it == sign
+                        })
+                    })
                 }),
                 Matcher::Args(it) | Matcher::Command(it) => {
                     let written = it.as_str().replace('\\', "");

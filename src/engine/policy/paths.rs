@@ -1,77 +1,112 @@
 //! Paths that are asked about: outside the roots, configuration that would run things, and where secrets are kept.
 
-use super::shell::{Word, WordKind};
+use super::{
+    destroy::Signs,
+    shell::{Command, Script, Word, WordKind, base_name},
+};
 use crate::base::{
+    guarded::{CONFIG, Guarded, SECRETS},
     path::AbsPath,
     tool::{Access, TargetPath},
 };
 
-/// Folders and files whose content is run or obeyed by castor, editors or git.
-const CONFIG: &[&str] = &[".castor", ".gemini", ".vscode", ".idea", ".zed", ".git", ".mcp.json", ".envrc"];
+/// Names that a command's words had better not say: beside the guarded ones, folders that have secrets among the rest.
+const ROUGHLY_SECRET: &[&str] = &[".castor", ".config", ".docker", ".gemini"];
 
-/// Names below which secrets are kept.
-const SECRET: &[&str] = &[
-    ".ssh",
-    ".aws",
-    ".castor",
-    ".gemini",
-    ".config",
-    ".env",
-    ".envrc",
-    ".gnupg",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".kube",
-    ".docker",
-    ".azure",
-    ".git-credentials",
-    ".pgpass",
-    ".password-store",
-    "shadow",
-    "gshadow",
-];
+/// What of a call, or of one command, is guarded, and why that is worth a question in every mode.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    reason: &'static str,
+    /// The entry, for rules that name it.
+    pub name: &'static str,
+}
 
-/// Whether a write to it would change what castor, an editor or git does next. Some disks do not tell case.
-pub(super) fn is_config(target: &TargetPath) -> bool {
-    let obeyed = |it: &AbsPath| path_has(it, CONFIG) || makes_repository(it);
-    target.access == Access::Write && [&target.path, &target.real].into_iter().any(obeyed)
+const OBEYED: &str = "configuration that castor, an editor, a shell or git obeys";
+const KEPT: &str = "secrets may be kept there";
+
+impl Guard {
+    /// A rule that allows just this has the entry in it.
+    pub fn signs(&self) -> Signs {
+        Signs::new(self.name.split('*').map(|it| it.trim_matches('/').to_owned()).filter(|it| !it.is_empty()))
+    }
+}
+
+impl std::fmt::Display for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.reason, self.name)
+    }
+}
+
+/// What is guarded of a file, by its name or by its real place.
+pub(super) fn guard(target: &TargetPath) -> Option<Guard> {
+    let places = [&target.path, &target.real];
+    let find = |list: Guarded| places.into_iter().find_map(|it| list.find(it.as_path()));
+    let secret = find(SECRETS).map(|name| Guard { reason: KEPT, name });
+    secret.or_else(|| {
+        let obeyed = || find(CONFIG).or_else(|| places.into_iter().find_map(makes_repository));
+        let name = (target.access == Access::Write).then(obeyed).flatten()?;
+        Some(Guard { reason: OBEYED, name })
+    })
 }
 
 /// A folder with a file of that name in it may count as a repository, whose configuration git obeys.
-fn makes_repository(path: &AbsPath) -> bool {
-    path.as_path().file_name().is_some_and(|it| it.eq_ignore_ascii_case("HEAD"))
+fn makes_repository(path: &AbsPath) -> Option<&'static str> {
+    path.as_path().file_name().is_some_and(|it| it.eq_ignore_ascii_case("HEAD")).then_some("HEAD")
 }
 
-/// Whether a session's standing yes does not reach it.
-pub(super) fn is_secret_path(path: &AbsPath) -> bool {
-    path_has(path, SECRET) || names(&path.to_string()).any(is_env_file)
+/// Commands that only look at names, and git's that only take a file in or show it: they may say what they like.
+const LOOKS: &[&str] = &["[", "[[", "basename", "dirname", "echo", "ls", "printf", "realpath", "stat", "test"];
+const GIT_LOOKS: &[&str] =
+    &["add", "blame", "check-ignore", "commit", "diff", "log", "ls-files", "push", "show", "status"];
+
+/// What is guarded of what a command's words name. `looks`: it is known to look only.
+pub(super) fn guard_of_command(command: &Command, looks: bool) -> Option<Guard> {
+    let name = command.name().map(base_name).unwrap_or_default();
+    let git = name == "git"
+        && super::danger::git_words(command.args())
+            .first()
+            .is_some_and(|it| it.literal().is_some_and(|it| GIT_LOOKS.contains(&it)));
+    if LOOKS.contains(&name) || git {
+        return None;
+    }
+    let words = || command.args().iter().filter(|it| it.kind != WordKind::Expanded);
+    let find = |list: Guarded| words().find_map(|it| find_word(list, it));
+    let secret = find(SECRETS).map(|name| Guard { reason: KEPT, name });
+    let config = || find(CONFIG).map(|name| Guard { reason: OBEYED, name });
+    secret.or_else(|| if looks { None } else { config() })
 }
 
-fn path_has(path: &AbsPath, list: &[&str]) -> bool {
-    // Trailing dots and blanks do not count on some disks.
-    let text = path.to_string();
-    names(&text).any(|name| list.contains(&name.to_ascii_lowercase().trim_end_matches(['.', ' '])))
+/// The same for where a script's redirections lead.
+pub(super) fn guard_of_redirects(script: &Script) -> Option<Guard> {
+    script.redirects.iter().find_map(|it| {
+        let secret = find_word(SECRETS, &it.target).map(|name| Guard { reason: KEPT, name });
+        let config = || it.writes.then(|| find_word(CONFIG, &it.target)).flatten();
+        secret.or_else(|| config().map(|name| Guard { reason: OBEYED, name }))
+    })
+}
+
+fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {
+    list.find_names(names(&word.text).filter(|it| !matches!(*it, "" | ".")), word.text.starts_with('/'))
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
-    text.split(['/', '\\', '=', ':', ','])
-}
-
-fn is_env_file(name: &str) -> bool {
-    name.to_ascii_lowercase().starts_with(".env")
+    text.split(['/', '\\', '=', ':', ',', '@'])
 }
 
 /// Whether a command's word may name something secret. Reading elsewhere is fine; guessing is not.
 pub(super) fn is_secret(word: &Word) -> bool {
     let text = word.text.to_ascii_lowercase();
     // `-f.env`: the file sticks to its option.
-    let glued = text.starts_with('-') && SECRET.iter().any(|it| it.starts_with('.') && text.contains(it));
-    let listed = names(&text).any(|it| SECRET.contains(&it) || is_env_file(it));
+    let glued = text.starts_with('-') && rough().any(|it| it.starts_with('.') && text.contains(it));
+    let listed = find_word(SECRETS, word).is_some() || names(&text).any(|it| ROUGHLY_SECRET.contains(&it));
     // `.e*`, `~/.s*`, `/etc/sh*`: a pattern could find what is listed.
     let pattern = word.kind == WordKind::Pattern
         && (text.starts_with('~') && text.contains("/.") || text.contains(".[") || names(&text).any(may_find_secret));
     glued || listed || pattern || is_kernel_file(word)
+}
+
+fn rough() -> impl Iterator<Item = &'static str> {
+    SECRETS.names.iter().chain(ROUGHLY_SECRET).copied()
 }
 
 /// The same for a folder in which a command would run.
@@ -82,7 +117,7 @@ pub(super) fn is_secret_dir(dir: &str) -> bool {
 fn may_find_secret(name: &str) -> bool {
     let Some(fixed) = name.split(['*', '?', '[']).next().filter(|it| it.len() < name.len()) else { return false };
     // A bare `*` does not find names that begin with a dot.
-    !fixed.is_empty() && SECRET.iter().any(|it| it.starts_with(fixed))
+    !fixed.is_empty() && rough().any(|it| it.starts_with(fixed))
 }
 
 /// Other processes' environment and memory, and devices.
@@ -125,8 +160,8 @@ pub(super) fn is_wide(word: &Word) -> bool {
 
 /// Whether a redirection stays below the working directory and out of configuration, symlinks aside.
 pub(super) fn is_plain_below(target: &Word) -> bool {
-    target.literal().is_some_and(|it| {
-        let config = |name: &str| CONFIG.contains(&name.to_ascii_lowercase().as_str());
-        !it.is_empty() && !it.starts_with('/') && !it.split('/').any(|it| it == ".." || config(it))
-    })
+    let guarded = [SECRETS, CONFIG].into_iter().any(|it| find_word(it, target).is_some());
+    target
+        .literal()
+        .is_some_and(|it| !guarded && !it.is_empty() && !it.starts_with('/') && !it.split('/').any(|it| it == ".."))
 }

@@ -71,7 +71,20 @@ fn tools_and_paths() {
         autoEdit  write_file  edit  /w/head/a!      => allow
         autoEdit  write_file  edit  /w/.gitignore!  => allow
         autoEdit! write_file  edit  /w/.zed/x!      => deny
-        yolo      write_file  edit  /w/.zed/x!      => allow
+        yolo      write_file  edit  /w/.zed/x!      => ask
+        yolo!     write_file  edit  /w/.zed/x!      => deny
+        yolo      write_file  edit  /w/.git/x!      => ask
+        yolo      read_file   read  /w/.git/config  => allow
+        yolo      read_file   read  /w/.env         => ask
+        yolo!     read_file   read  /w/.env         => deny
+        autoEdit  read_file   read  /w/.env         => ask
+        default   read_file   read  /w/.env         => ask
+        plan      read_file   read  /w/.env         => ask
+        default   read_file   read  /w/.env.example => allow
+        default   list_directory read /h/.ssh       => ask
+        yolo      grep_search read  /h/.aws         => ask
+        autoEdit  write_file  edit  /w/.env!        => ask
+        yolo      read_file   read  /proc/7/environ => ask
         yolo      write_file  edit  /etc/x!         => allow
         autoEdit  web_fetch   fetch                 => allow
         default   web_fetch   fetch                 => ask tool:web_fetch
@@ -101,6 +114,63 @@ fn grants_widen_asks_only() {
         yolo      replace     edit  /w/a!            => deny
         ",
     );
+}
+
+/// What tools and shell must not change without a word of their own.
+const OBEYED: &str = "
+    .castor/settings.json .castor/policies/x.toml .gemini/settings.json .claude/settings.json .cursor/mcp.json
+    .codex/config.toml .mcp.json mcp.json .castorignore .geminiignore .vscode/tasks.json .vscode/settings.json
+    .zed/settings.json .idea/workspace.xml .fleet/run.json a.code-workspace .devcontainer/devcontainer.json
+    .dir-locals.el .exrc .nvim.lua .vimrc .git/config .git/hooks/pre-commit sub/.git/HEAD .gitmodules .gitconfig
+    .husky/pre-commit .githooks/pre-push .pre-commit-config.yaml lefthook.yml .hg/hgrc .github/workflows/ci.yml
+    .github/actions/a/action.yml .gitlab-ci.yml .circleci/config.yml Jenkinsfile .bashrc .bash_profile .profile
+    .zshrc .zshenv .config/fish/config.fish .config/autostart/x.desktop Library/LaunchAgents/x.plist .envrc .npmrc
+    .cargo/config.toml .ssh/authorized_keys";
+
+#[test]
+fn what_programs_obey_needs_a_word_of_its_own() {
+    let grants = [
+        Grant::Edits,
+        Grant::Tool { tool: "write_file".to_owned() },
+        Grant::Commands { prefixes: vec!["cp".to_owned()] },
+    ];
+    let shipped = rules("");
+    let all = rules("[[rule]]\ntoolName='*'\ndecision='allow'\npriority=900\nallowRedirection=true");
+    let files: Vec<&str> = OBEYED.split_whitespace().collect();
+    assert!(files.len() >= 40);
+    for rules in [&shipped, &all] {
+        let edits = files.iter().flat_map(|it| {
+            ["default", "autoEdit", "yolo"].map(|mode| format!("{mode} write_file edit /w/{it}! => ask\n"))
+        });
+        check_tools(rules, &grants, &edits.collect::<String>());
+        let commands = files.iter().flat_map(|it| {
+            let commands = [format!("cp x {it}"), format!("echo x > {it}"), format!("tee -a ./{it}")];
+            commands.map(|it| format!("yolo  {it} => ask\ndefault  {it} => ask\n"))
+        });
+        super::check(rules, &grants, &commands.collect::<String>());
+    }
+}
+
+#[test]
+fn a_rule_that_names_it_allows_it() {
+    let rule = |what: &str| format!("[[rule]]\ntoolName='write_file'\ndecision='allow'\npriority=100\n{what}");
+    let args = json!({"file_path": ".vscode/tasks.json"});
+    let targets = Targets { paths: vec![path("/w/.vscode/tasks.json", Access::Write)], ..Targets::default() };
+    for (what, want) in [
+        ("", Decision::Ask),
+        ("argsPattern='tasks'", Decision::Ask),
+        ("argsPattern='\\.vscode/tasks'", Decision::Allow),
+    ] {
+        let rules = rules(&rule(what));
+        for mode in [Mode::Default, Mode::AutoEdit, Mode::Yolo] {
+            let got = decide(&rules, &Query { mode, ..query("write_file", ToolKind::Edit, &args, &targets) });
+            assert_eq!(got.decision, want, "{what}: {}", got.rule);
+        }
+    }
+    // A workspace cannot allow it.
+    let (weak, _) = Rules::parse(&rule("argsPattern='\\.vscode/tasks'"), Tier::Workspace, "w.toml").unwrap();
+    let got = decide(&Rules::shipped().with(weak), &query("write_file", ToolKind::Edit, &args, &targets));
+    assert_eq!(got.decision, Decision::Ask);
 }
 
 #[test]
