@@ -50,7 +50,9 @@ impl Hands {
 pub struct EditorFs {
     pub hands: Hands,
     pub disk: Arc<dyn Fs>,
-    /// Folders that the editor knows; other files are the disk's.
+    /// What the editor calls the first of `roots`.
+    pub cwd: AbsPath,
+    /// Folders that the editor knows, canonical; other files are the disk's.
     pub roots: Vec<AbsPath>,
     pub reads: bool,
     pub writes: bool,
@@ -61,8 +63,14 @@ impl EditorFs {
         self.roots.iter().any(|it| path.is_within(it))
     }
 
+    /// The editor's name for a real path: it may have opened the workspace through a link.
+    fn name(&self, real: &AbsPath) -> AbsPath {
+        let below = self.roots.first().and_then(|it| real.as_path().strip_prefix(it).ok());
+        below.map_or_else(|| real.clone(), |it| self.cwd.join(it))
+    }
+
     async fn read_buffer(&self, path: &AbsPath) -> Result<Vec<u8>, FsError> {
-        let params = json!({ "sessionId": self.hands.session, "path": path });
+        let params = json!({ "sessionId": self.hands.session, "path": self.name(path) });
         match self.hands.ask("fs/read_text_file", params).await {
             Some(Ok(result)) => match result.get("content").and_then(Value::as_str) {
                 Some(text) => Ok(text.as_bytes().to_vec()),
@@ -79,7 +87,7 @@ impl EditorFs {
             Ok(text) => text,
             Err(it) => return self.disk.write(path, it.into_bytes()).await,
         };
-        let params = json!({ "sessionId": self.hands.session, "path": path, "content": text });
+        let params = json!({ "sessionId": self.hands.session, "path": self.name(path), "content": text });
         match self.hands.ask("fs/write_text_file", params).await {
             Some(Ok(_)) => Ok(()),
             Some(Err(it)) if it.code == NOT_FOUND || it.code == METHOD_NOT_FOUND => {
@@ -101,6 +109,10 @@ impl Fs for EditorFs {
             true => Box::pin(self.read_buffer(path)),
             false => self.disk.read(path),
         }
+    }
+
+    fn has_buffers(&self) -> bool {
+        self.reads
     }
 
     fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>> {

@@ -31,7 +31,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
         terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput},
+        tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::step::{Effect, Input},
     world::{
@@ -71,10 +71,10 @@ impl Threads {
                 self.spawn(generate(hand, request, span));
             }
             Effect::Resolve { call } => self.spawn(resolve(hand, call)),
-            Effect::Preview { call } => self.spawn(preview(hand, call)),
-            Effect::Run { call, base, .. } => {
+            Effect::Preview { call, places } => self.spawn(preview(hand, call, places)),
+            Effect::Run { call, places, base, .. } => {
                 let span = traces::tool_span(&call);
-                self.spawn(run(hand, call, base, log, span));
+                self.spawn(run(hand, Allowed { call, places, base }, log, span));
             }
             // Said or timed by the loop itself.
             Effect::Ask(_)
@@ -159,7 +159,7 @@ impl Hand {
         AssertUnwindSafe(task).catch_unwind().await.map_err(|it| fault::in_words(&*it))
     }
 
-    fn context(&self) -> ToolContext {
+    fn context(&self, places: Arc<[TargetPath]>) -> ToolContext {
         let desk = &self.desk;
         let disk: Arc<dyn Fs> = Arc::new(DiskFs);
         let fs: Arc<dyn Fs> = match desk.editor.reads || desk.editor.writes {
@@ -167,6 +167,7 @@ impl Hand {
             true => Arc::new(EditorFs {
                 hands: self.hands(),
                 disk,
+                cwd: desk.cwd.clone(),
                 roots: desk.roots.clone(),
                 reads: desk.editor.reads,
                 writes: desk.editor.writes,
@@ -176,6 +177,7 @@ impl Hand {
             cwd: desk.cwd.clone(),
             roots: desk.roots.clone(),
             scratch: desk.scratch.clone(),
+            places,
             fs,
             cancel: self.cancel.clone(),
             progress: self.progress(),
@@ -271,7 +273,7 @@ async fn generate(hand: Hand, request: ModelRequest, span: Span) {
 }
 
 async fn resolve(hand: Hand, call: ToolCall) {
-    let ctx = hand.context();
+    let ctx = hand.context(Arc::default());
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,
@@ -285,8 +287,8 @@ async fn resolve(hand: Hand, call: ToolCall) {
     hand.say(Input::Resolved { effect: hand.id, result }).await;
 }
 
-async fn preview(hand: Hand, call: ToolCall) {
-    let ctx = hand.context();
+async fn preview(hand: Hand, call: ToolCall, places: Arc<[TargetPath]>) {
+    let ctx = hand.context(places);
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
@@ -298,7 +300,15 @@ async fn preview(hand: Hand, call: ToolCall) {
     hand.say(Input::Previewed { effect: hand.id, result }).await;
 }
 
-async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<File>, span: Span) {
+/// A call that may run: on what was decided about, and nothing else.
+struct Allowed {
+    call: ToolCall,
+    places: Arc<[TargetPath]>,
+    base: Option<BaseHash>,
+}
+
+async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
+    let Allowed { call, places, base } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
@@ -306,7 +316,7 @@ async fn run(hand: Hand, call: ToolCall, base: Option<BaseHash>, log: Option<Fil
     if hand.cancel.is_cancelled() {
         return;
     }
-    let ctx = hand.context();
+    let ctx = hand.context(places);
     let task = async {
         fault::trip(hand.desk.fault.is_in_call(&call));
         let output = match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {

@@ -92,7 +92,7 @@ pub struct Preview {
     pub base: Option<BaseHash>,
 }
 
-/// SHA-256 of a file's content; `None` inside: there was no file.
+/// SHA-256 of a file's real path and content; `None` inside: there was no file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseHash(pub Option<[u8; 32]>);
 

@@ -12,7 +12,7 @@ use crate::base::{
     model::{Chunk, Failure, ModelRequest},
     question::Form,
     terminal::Screen,
-    tool::{BaseHash, Display, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
+    tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
 };
 
 /// Something that happened. Answers to effects that are over are normal and ignored.
@@ -125,10 +125,10 @@ pub enum Effect {
     Generate { request: ModelRequest },
     /// Answered by `Resolved`.
     Resolve { call: ToolCall },
-    /// Answered by `Previewed`.
-    Preview { call: ToolCall },
+    /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched.
+    Preview { call: ToolCall, places: Arc<[TargetPath]> },
     /// Answered by `Attached`, `Printed` and one `Ran`. Durable: not before the log is on disk.
-    Run { call: ToolCall, base: Option<BaseHash>, durable: bool },
+    Run { call: ToolCall, places: Arc<[TargetPath]>, base: Option<BaseHash>, durable: bool },
     /// Answered by `Answered`, with the question's id.
     Ask(Box<Question>),
     /// A yes for ever, to be written down. Not answered.

@@ -1,6 +1,9 @@
 //! The hand that touches files: blocking calls, and `DiskFs`, which puts them behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
+#[cfg(unix)]
+mod real;
+
 use std::{
     ffi::OsStr,
     fs::{self, File, Metadata, OpenOptions},
@@ -106,6 +109,18 @@ pub fn read_dir(path: &AbsPath) -> io::Result<Vec<DirEntry>> {
     Ok(res)
 }
 
+/// As [`read_dir`] by a real path: a link in its place is an error.
+pub fn read_real_dir(real: &AbsPath) -> io::Result<Vec<DirEntry>> {
+    // What is listed by its path is the folder that was opened, unless both were swapped and swapped back in between:
+    // then only names are told, and their sizes.
+    #[cfg(unix)]
+    real::check_dir(real)?;
+    let res = read_dir(real)?;
+    #[cfg(unix)]
+    real::check_dir(real)?;
+    Ok(res)
+}
+
 /// A regular file's bytes.
 pub fn read(path: &AbsPath) -> io::Result<Vec<u8>> {
     must_be_file(fs::metadata(path)?)?;
@@ -168,6 +183,28 @@ fn new_file(parent: &AbsPath) -> io::Result<tempfile::NamedTempFile> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(parent.as_path() as &Path)
+}
+
+/// Opens a regular file by its real path; where a link stands on the way now, it is an error.
+pub fn open_real(real: &AbsPath) -> io::Result<File> {
+    #[cfg(unix)]
+    return real::open(real);
+    #[cfg(not(unix))]
+    open_read(real)
+}
+
+/// As [`write_atomic`] by a real path: a link is an error.
+fn write_real(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+    #[cfg(unix)]
+    return real::write(real, bytes);
+    #[cfg(not(unix))]
+    write_atomic(real, bytes)
+}
+
+fn read_real(real: &AbsPath) -> io::Result<Vec<u8>> {
+    let mut res = Vec::new();
+    open_real(real)?.read_to_end(&mut res)?;
+    Ok(res)
 }
 
 /// The first bytes of a regular file, `max` at most.
@@ -330,16 +367,16 @@ pub fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Files on disk.
+/// Files on disk, by their real paths.
 pub struct DiskFs;
 
 impl Fs for DiskFs {
     fn read<'a>(&'a self, path: &'a AbsPath) -> BoxFuture<'a, Result<Vec<u8>, FsError>> {
-        Box::pin(on_thread(path, read))
+        Box::pin(on_thread(path, read_real))
     }
 
     fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>> {
-        Box::pin(on_thread(path, move |path| write_atomic(path, &bytes)))
+        Box::pin(on_thread(path, move |path| write_real(path, &bytes)))
     }
 }
 

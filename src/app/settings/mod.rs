@@ -99,6 +99,15 @@ impl Settings {
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: (*why).to_owned() });
         }
         let mcp = McpSettings::read(&get, sources, &mut warnings);
+        let (ignore_files, strange): (Vec<String>, Vec<String>) = get
+            .texts("context.fileFiltering.customIgnoreFilePaths")
+            .into_iter()
+            .partition(|it| !it.trim().is_empty() && !it.contains(['/', '\\']));
+        if !strange.is_empty() {
+            let key = Some("context.fileFiltering.customIgnoreFilePaths".to_owned());
+            let message = format!("{}: only names of files count, in every folder", strange.join(", "));
+            warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message });
+        }
         let res = Self {
             model_name: get.text("model.name"),
             approval_mode: approval_mode.unwrap_or_default(),
@@ -109,6 +118,7 @@ impl Settings {
             tools: ToolSettings {
                 respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),
                 respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
+                ignore_files,
                 shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
                 shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
             },

@@ -13,7 +13,7 @@ use crate::{
         path::AbsPath,
         question::Form,
         text,
-        tool::{BaseHash, Preview, TailCall, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
+        tool::{BaseHash, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
         policy::{self, Rules, hidden},
@@ -35,6 +35,8 @@ pub struct Call {
     /// The display changed since it was last shown.
     news: bool,
     pub state: State,
+    /// What policy decided about, where it really is.
+    pub places: Arc<[TargetPath]>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +98,7 @@ impl State {
 impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let display = first_display(tools, &call, cwd);
-        Self { asked_as: call.name.clone(), call, display, news: false, state: State::Waiting }
+        Self { asked_as: call.name.clone(), call, display, news: false, state: State::Waiting, places: Arc::default() }
     }
 
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
@@ -111,6 +113,7 @@ impl Call {
         };
         let display = ToolDisplay { title: text::head(&title, TITLE).to_owned(), kind: self.display.kind, locations };
         self.news |= display != self.display;
+        self.places = targets.paths.clone().into();
         self.display = display;
     }
 
@@ -171,7 +174,7 @@ impl Call {
         let display = std::mem::take(&mut self.news).then(|| self.display.clone());
         self.tell(step, ToolProgress::Started { display });
         let durable = self.display.kind.has_side_effects();
-        let effect = step.effect(Effect::Run { call: self.call.clone(), base, durable });
+        let effect = step.effect(Effect::Run { call: self.call.clone(), places: self.places.clone(), base, durable });
         self.state = State::Running { effect };
     }
 

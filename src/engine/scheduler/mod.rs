@@ -307,7 +307,7 @@ fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Target
         // Its question is the asking.
         Decision::Ask if call.call.name == ask::NAME => call.allow(),
         Decision::Ask => {
-            let effect = step.effect(Effect::Preview { call: call.call.clone() });
+            let effect = step.effect(Effect::Preview { call: call.call.clone(), places: call.places.clone() });
             call.state = State::Previewing { effect, grant: verdict.grant };
         }
     }

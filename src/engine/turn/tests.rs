@@ -210,7 +210,7 @@ fn shown(act: &Act) -> Option<String> {
         Act::Do(id, effect) => Some(match effect {
             Effect::Generate { request } => format!("#{} Generate from {} turns", id.0, request.contents.len()),
             Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
-            Effect::Preview { call } => format!("#{} Preview {}", id.0, call.id),
+            Effect::Preview { call, .. } => format!("#{} Preview {}", id.0, call.id),
             Effect::Run { call, durable, .. } => format!("#{} Run {} durable: {durable}", id.0, call.id),
             Effect::Ask(it) => match &it.about {
                 About::Confirmation(asked) => format!("Ask {} about {} ({})", it.id.0, asked.call, asked.title),

@@ -13,13 +13,20 @@ use crate::{
 /// Whole texts, as the file has or gets them.
 pub struct Change {
     pub path: AbsPath,
+    /// Where it is written.
+    pub real: AbsPath,
     /// `None`: a new file.
     pub before: Option<Arc<str>>,
     pub after: Arc<str>,
     pub bytes: Vec<u8>,
     /// Of the bytes that this was worked out from.
     pub base: BaseHash,
+    /// It was worked out from the editor's text, and the disk had another.
+    pub unsaved: bool,
 }
+
+const UNSAVED: &str =
+    " The editor had unsaved changes of this file: the edit was made to them; the file on disk was different.";
 
 impl Change {
     pub fn display(&self) -> Display {
@@ -31,12 +38,15 @@ impl Change {
     }
 
     /// Writes it and says so: `done`, and what the changed places look like now.
-    pub async fn make(mut self, ctx: &ToolContext, done: String) -> Result<ToolOutput, ToolError> {
+    pub async fn make(mut self, ctx: &ToolContext, mut done: String) -> Result<ToolOutput, ToolError> {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::new("cancelled", format!("Cancelled; {} was not written.", self.path)));
         }
         let bytes = std::mem::take(&mut self.bytes);
-        let written = ctx.fs.write(&self.path, bytes).await;
+        if self.unsaved {
+            done.push_str(UNSAVED);
+        }
+        let written = ctx.fs.write(&self.real, bytes).await;
         written.map_err(|it| paths::fs_error(&it, "file_write_failure"))?;
         let (before, after) = (self.before.clone(), self.after.clone());
         let text = match before {

@@ -4,7 +4,6 @@ use std::{fmt::Write, time::SystemTime};
 
 use globset::{GlobBuilder, GlobSet};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{
@@ -127,9 +126,8 @@ impl Builtin for Glob {
 
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let call = Call::parse(args, ctx)?;
-            let (roots, cancel) = (ctx.roots.clone(), ctx.cancel.clone());
-            paths::blocking(move || find(&call, &roots, &cancel)).await?
+            let (call, ctx) = (Call::parse(args, ctx)?, ctx.clone());
+            paths::blocking(move || find(&call, &ctx)).await?
         })
     }
 }
@@ -139,10 +137,11 @@ struct Found {
     modified_ms: u64,
 }
 
-fn find(call: &Call, roots: &[AbsPath], cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
-    let mut found = Vec::new();
+fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let cancel = &ctx.cancel;
+    let (mut found, mut secrets) = (Vec::new(), 0);
     for (dir, pattern) in &call.places {
-        let plan = Plan::new(dir.clone(), roots, call.rules)?;
+        let plan = Plan::new(dir.clone(), paths::real_now(&ctx.places, dir)?, &ctx.roots, call.rules.clone())?;
         if !plan.is_dir {
             let message = format!("Search path is not a directory: {dir}");
             return Err(ToolError::new("search_path_not_a_directory", message));
@@ -153,7 +152,11 @@ fn find(call: &Call, roots: &[AbsPath], cancel: &CancellationToken) -> Result<To
         while let Some(entry) = entries.next().filter(|_| !cancel.is_cancelled() && found.len() < MAX_FILES) {
             let real = entry.path();
             if real.strip_prefix(&plan.start).is_ok_and(|it| matcher.is_match(it)) {
-                found.extend(regular(plan.shown(real)));
+                let file = regular(plan.shown(real));
+                match file.is_some() && plan.is_secret(real) {
+                    true => secrets += 1,
+                    false => found.extend(file),
+                }
             }
         }
     }
@@ -161,7 +164,7 @@ fn find(call: &Call, roots: &[AbsPath], cancel: &CancellationToken) -> Result<To
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64);
     sort(&mut found, now);
     found.dedup_by(|a, b| a.path == b.path);
-    Ok(report(call, &found))
+    Ok(report(call, &found, &paths::left_out(secrets)))
 }
 
 /// Links count as what they point to.
@@ -178,9 +181,9 @@ fn sort(found: &mut [Found], now_ms: u64) {
     });
 }
 
-fn report(call: &Call, found: &[Found]) -> ToolOutput {
+fn report(call: &Call, found: &[Found], left_out: &str) -> ToolOutput {
     if found.is_empty() {
-        let text = format!("No files found matching pattern \"{}\" {}", call.pattern, call.within);
+        let text = format!("No files found matching pattern \"{}\" {}{left_out}", call.pattern, call.within);
         return ToolOutput { summary: Some("No files found".to_owned()), ..ToolOutput::text(text) };
     }
     let count = found.len();
@@ -202,6 +205,7 @@ fn report(call: &Call, found: &[Found]) -> ToolOutput {
     if count >= MAX_FILES {
         _ = write!(text, "\n(the search ended at {MAX_FILES} files; there may be more)");
     }
+    text.push_str(left_out);
     ToolOutput {
         summary: Some(format!("Found {count} matching file(s)")),
         data: json!({"count": count}),
@@ -288,6 +292,20 @@ mod tests {
         let args = json!({"pattern": "../../**/*.rs"});
         let targets = ground.block_on(crate::world::tools::Builtin::targets(&Glob, &args, &ctx)).unwrap();
         assert!(targets.paths.iter().all(|it| !it.in_roots));
+    }
+
+    #[test]
+    fn secrets_are_counted_not_told() {
+        let ground = ground(&["a.txt", ".env", ".env.example", "keys/server.pem", ".aws/config"]);
+        let said = ground.said(&Glob, &json!({"pattern": "**/*"}));
+        assert!(
+            said.ends_with(
+                ":\n$W/.env.example\n$W/a.txt\n(3 file(s) left out: they may hold secrets. To look into one, name it.)"
+            ),
+            "{said}"
+        );
+        let said = ground.said(&Glob, &json!({"pattern": "*", "dir_path": ".aws"}));
+        assert!(said.ends_with("\n$W/.aws/config"), "{said}");
     }
 
     #[test]

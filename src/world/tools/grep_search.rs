@@ -3,7 +3,11 @@
 mod report;
 mod search;
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::Cell,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -11,6 +15,7 @@ use serde_json::Value;
 
 use crate::{
     base::{
+        content::Part,
         path::AbsPath,
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
@@ -155,11 +160,13 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let mut rules = Rules::of(ctx);
     // `.geminiignore` is what the user wants hidden: `no_ignore` is the model's wish and does not lift it.
     rules.git &= !call.no_ignore;
-    let plan = Plan::new(call.dir.clone(), &ctx.roots, rules)?;
+    let plan = Plan::new(call.dir.clone(), paths::real_now(&ctx.places, &call.dir)?, &ctx.roots, rules)?;
     let include = call.include(&plan.start)?;
     let excludes = if call.no_ignore { Excludes::None } else { Excludes::Search };
     let stop = Stop { cancel: ctx.cancel.clone(), at: Instant::now() + TIMEOUT };
-    let files = search::files(&plan, excludes, include.as_ref(), &stop);
+    let secrets = Cell::new(0);
+    let is_secret = |it: &Path| plan.is_secret(it).then(|| secrets.set(secrets.get() + 1)).is_some();
+    let files = search::files(&plan, excludes, include.as_ref(), &stop).filter(|it| !is_secret(it));
     let mut found = search::search(&call.query, files, &stop);
     if let Some((_, lines)) = AUTO_CONTEXT.iter().find(|it| (1..=it.0).contains(&found.hits) && call.auto_context) {
         (call.query.before, call.query.after) = (*lines, *lines);
@@ -167,7 +174,9 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         found = search::Found { cut: found.cut, ..search::search(&call.query, files.into_iter(), &stop) };
     }
     walk::not_cancelled(&ctx.cancel)?;
-    Ok(report::report(&call, &plan, &ctx.cwd, &found))
+    let mut output = report::report(&call, &plan, &ctx.cwd, &found);
+    output.content.extend(Some(paths::left_out(secrets.get())).filter(|it| !it.is_empty()).map(Part::text));
+    Ok(output)
 }
 
 #[cfg(test)]

@@ -82,26 +82,25 @@ impl Builtin for ListDirectory {
 
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let (call, roots) = (Call::parse(args, ctx)?, ctx.roots.clone());
-            paths::blocking(move || list(&call, &roots)).await?
+            let (call, roots, places) = (Call::parse(args, ctx)?, ctx.roots.clone(), ctx.places.clone());
+            paths::blocking(move || list(&call, &roots, paths::real_now(&places, &call.dir)?)).await?
         })
     }
 }
 
-fn list(call: &Call, roots: &[AbsPath]) -> Result<ToolOutput, ToolError> {
+fn list(call: &Call, roots: &[AbsPath], real: AbsPath) -> Result<ToolOutput, ToolError> {
     let dir = &call.dir;
     let missing = |_| ToolError::new("file_not_found", format!("Error: Directory not found: {dir}"));
-    if !disk::metadata(dir).map_err(missing)?.is_dir {
+    if !disk::metadata(&real).map_err(missing)?.is_dir {
         return Err(ToolError::new("path_is_not_a_directory", format!("Error: Path is not a directory: {dir}")));
     }
     let failed = |it| ToolError::new("ls_execution_error", format!("Error listing directory: {dir}: {it}"));
-    let mut entries = disk::read_dir(dir).map_err(failed)?;
+    let mut entries = disk::read_real_dir(&real).map_err(failed)?;
     if entries.is_empty() {
         let text = format!("Directory {dir} is empty.");
         return Ok(ToolOutput { summary: Some("Directory is empty.".to_owned()), ..ToolOutput::text(text) });
     }
-    let real = disk::real_path(dir).map_err(failed)?;
-    let matcher = walk::top_of(&real, roots).map(|top| Matcher::new(&top, &real, call.rules));
+    let matcher = walk::top_of(&real, roots).map(|top| Matcher::new(&top, &real, &call.rules));
     let before = entries.len();
     entries.retain(|it| {
         let ignored = matcher.as_ref().is_some_and(|matcher| matcher.is_ignored(&real.join(&it.name), it.is_dir));

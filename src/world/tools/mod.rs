@@ -30,7 +30,7 @@ use crate::{
         fs::{BoxFuture, Fs},
         path::AbsPath,
         terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, Targets, ToolError, ToolOutput, ToolSpec},
+        tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
     world::process::Groups,
 };
@@ -76,6 +76,8 @@ pub struct ToolContext {
     pub roots: Vec<AbsPath>,
     /// castor's own folder for this session's long outputs.
     pub scratch: AbsPath,
+    /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
+    pub places: Arc<[TargetPath]>,
     pub fs: Arc<dyn Fs>,
     pub cancel: CancellationToken,
     /// Takes what was printed since the last call; waits while the loop cannot take more.
@@ -113,6 +115,8 @@ pub type Progress = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 pub struct ToolSettings {
     pub respect_git_ignore: bool,
     pub respect_gemini_ignore: bool,
+    /// More ignore files, by name; the last one is the strongest.
+    pub ignore_files: Vec<String>,
     /// Seconds without output after which a command is ended; 0: never.
     pub shell_inactivity_s: u64,
     /// Commands run in the client's terminals, where it has them.
@@ -121,7 +125,13 @@ pub struct ToolSettings {
 
 impl Default for ToolSettings {
     fn default() -> Self {
-        Self { respect_git_ignore: true, respect_gemini_ignore: true, shell_inactivity_s: 300, shell_in_client: false }
+        Self {
+            respect_git_ignore: true,
+            respect_gemini_ignore: true,
+            ignore_files: Vec::new(),
+            shell_inactivity_s: 300,
+            shell_in_client: false,
+        }
     }
 }
 

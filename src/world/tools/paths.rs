@@ -33,6 +33,34 @@ pub async fn target(
     .await?
 }
 
+/// Where a path of the call really is: as policy saw it, if it did already.
+pub async fn real(ctx: &ToolContext, path: &AbsPath) -> Result<AbsPath, ToolError> {
+    match ctx.places.is_empty() {
+        true => {
+            let path = path.clone();
+            blocking(move || real_now(&[], &path)).await?
+        }
+        false => real_now(&ctx.places, path),
+    }
+}
+
+/// As [`real`]; blocks while nothing was decided.
+pub fn real_now(places: &[TargetPath], path: &AbsPath) -> Result<AbsPath, ToolError> {
+    if places.is_empty() {
+        return disk::real_path(path).map_err(|it| io_error(path, &it));
+    }
+    let decided = places.iter().find(|it| it.path == *path).map(|it| it.real.clone());
+    decided.ok_or_else(|| ToolError::new("policy_violation", format!("Nothing was decided about {path}.")))
+}
+
+/// What a search says of files that it did not look into.
+pub fn left_out(secrets: usize) -> String {
+    match secrets {
+        0 => String::new(),
+        count => format!("\n({count} file(s) left out: they may hold secrets. To look into one, name it.)"),
+    }
+}
+
 /// `FsError` in the words of tool errors; `other` is the kind for what has no name.
 pub fn fs_error(error: &FsError, other: &str) -> ToolError {
     let kind = match error {
@@ -91,50 +119,4 @@ fn similarity(a: &str, b: &str) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::{
-        base::tool::Access,
-        world::tools::{paths, testing::Ground},
-    };
-
-    #[test]
-    fn links_out_of_the_roots_are_told() {
-        let ground = Ground::new(&[("a/in.txt", "x"), ("../outside/secret", "x")]);
-        ground.link("a/in.txt", "good");
-        ground.link("../outside/secret", "bad");
-        ground.link("../outside", "dir");
-        ground.link("../outside/not-yet", "dangling");
-        ground.link("loop", "loop");
-        let check = |path: &str, real: Option<&str>, in_roots: bool| {
-            let ctx = ground.ctx();
-            let res = ground.block_on(paths::target(&ctx, &ctx.cwd.join(path), Access::Read, None));
-            let got = res.ok().map(|it| {
-                assert_eq!(it.in_roots, in_roots, "{path}");
-                it.real
-            });
-            assert_eq!(got, real.map(|it| ctx.cwd.join(it)), "{path}");
-        };
-        check("a/in.txt", Some("a/in.txt"), true);
-        check("good", Some("a/in.txt"), true);
-        check("bad", Some("../outside/secret"), false);
-        check("dir/new/file", Some("../outside/new/file"), false);
-        check("dangling", Some("../outside/not-yet"), false);
-        check("new/deep/file", Some("new/deep/file"), true);
-        check("../outside/secret", Some("../outside/secret"), false);
-        check("../scratch/out", Some("../scratch/out"), true);
-        check("loop", None, false);
-    }
-
-    #[test]
-    fn hints_at_the_nearest_name() {
-        let ground = Ground::new(&[("src/main.rs", "x"), ("src/mode.rs", "x")]);
-        let check = |path: &str, expected: &str| {
-            let cwd = ground.ctx().cwd;
-            let message = paths::not_found(&cwd.join(path), &cwd).message;
-            assert_eq!(message.replace(&cwd.to_string(), ""), expected);
-        };
-        check("src/man.rs", "File not found: /src/man.rs. Did you mean src/main.rs?");
-        check("srcs/mode.rs", "File not found: /srcs/mode.rs. Did you mean src/mode.rs?");
-        check("src/zebra.py", "File not found: /src/zebra.py.");
-    }
-}
+mod tests;

@@ -12,7 +12,7 @@ use crate::{
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::{
-        disk::{self, DiskFs},
+        disk::DiskFs,
         tools::{
             Builtin, Task, ToolContext,
             params::{Params, invalid},
@@ -125,7 +125,7 @@ impl Builtin for ReadFile {
 async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let call = Call::parse(args, ctx)?;
     let shown = call.path.shown_from(&ctx.cwd);
-    check_ignored(&call.path, ctx).await?;
+    check_ignored(&call.path, paths::real(ctx, &call.path).await?, ctx).await?;
     let extension = call.path.as_path().extension().map(|it| it.to_string_lossy().to_lowercase()).unwrap_or_default();
     let media = MEDIA.iter().find(|it| it.0 == extension).map(|it| it.1);
     let loaded = match media {
@@ -133,7 +133,8 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
         // From disk, not through `ctx.fs`: an editor hands out text, which spoils bytes.
         Some(_) => text_file::load(&ToolContext { fs: Arc::new(DiskFs), ..ctx.clone() }, &call.path).await?,
     };
-    let Some(bytes) = loaded else {
+    let unsaved = loaded.unsaved;
+    let Some(bytes) = loaded.bytes else {
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
         return Err(paths::blocking(move || paths::not_found(&path, &cwd)).await?);
     };
@@ -150,15 +151,20 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
             Err(ToolError::new("read_content_failure", format!("Audio format .{extension} is not supported: {shown}")))
         }
         (_, None) => Ok(skipped(format!("Cannot display content of binary file: {shown}"))),
-        (_, Some(file)) => text_output(&file.text, &call, &shown),
+        (_, Some(file)) => text_output(&file.text, &call, &shown).map(|it| if unsaved { say_unsaved(it) } else { it }),
     }
 }
 
-async fn check_ignored(path: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
-    let (asked, roots, rules) = (path.clone(), ctx.roots.clone(), Rules::of(ctx));
+fn say_unsaved(mut output: ToolOutput) -> ToolOutput {
+    let note = "[The editor has unsaved changes of this file: this is its text, the file on disk is different.]\n";
+    output.content.insert(0, Part::text(note));
+    output
+}
+
+async fn check_ignored(path: &AbsPath, real: AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
+    let (roots, rules) = (ctx.roots.clone(), Rules::of(ctx));
     let ignored = paths::blocking(move || {
-        let real = disk::real_path(&asked).unwrap_or(asked);
-        walk::top_of(&real, &roots).is_some_and(|top| walk::is_ignored(&top, &real, false, rules))
+        walk::top_of(&real, &roots).is_some_and(|top| walk::is_ignored(&top, &real, false, &rules))
     });
     match ignored.await? {
         true => Err(invalid(format!("File path '{path}' is ignored by configured ignore patterns."))),

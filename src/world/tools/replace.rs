@@ -26,7 +26,7 @@ use crate::{
             strategies::{Query, STRATEGIES},
         },
         schema::{self, flag, text},
-        text_file::{self, TextFile},
+        text_file::{self, Loaded, TextFile},
     },
 };
 
@@ -117,37 +117,38 @@ impl Builtin for Replace {
 /// The change, and what to say once it is made.
 async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<(Change, String), ToolError> {
     let call = Call::parse(args, ctx)?;
-    let bytes = text_file::load(ctx, &call.path).await?;
-    text_file::check_base(&call.path, base, bytes.as_deref())?;
+    let loaded = text_file::load(ctx, &call.path).await?;
+    text_file::check_base(&call.path, base, &loaded)?;
     let path = &call.path;
-    let Some(bytes) = bytes else {
+    if loaded.bytes.is_none() {
         if call.old.is_empty() {
-            return Ok(creation(call));
+            return Ok(creation(call, loaded.real));
         }
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
         let mut error = paths::blocking(move || paths::not_found(&path, &cwd)).await?;
         error.message.push_str(" Cannot apply edit. Use an empty old_string to create a new file.");
         return Err(error);
-    };
+    }
     if call.old.is_empty() {
         let message = format!("Failed to edit. Attempted to create a file that already exists: {path}");
         return Err(ToolError::new("attempt_to_create_existing_file", message));
     }
     let cancel = ctx.cancel.clone();
     // Fuzzy matching may take a while.
-    paths::blocking(move || edit(&call, &bytes, &cancel)).await?
+    paths::blocking(move || edit(&call, &loaded, &cancel)).await?
 }
 
-fn creation(call: Call) -> (Change, String) {
+fn creation(call: Call, real: AbsPath) -> (Change, String) {
     let done = format!("Created new file: {} with provided content.", call.path);
     let (bytes, after) = (call.new.clone().into_bytes(), call.new.into());
-    (Change { path: call.path, before: None, after, bytes, base: BaseHash(None) }, done)
+    let base = BaseHash(None);
+    (Change { path: call.path, real, before: None, after, bytes, base, unsaved: false }, done)
 }
 
-fn edit(call: &Call, bytes: &[u8], cancel: &CancellationToken) -> Result<(Change, String), ToolError> {
+fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Change, String), ToolError> {
     let path = &call.path;
     let unfit = |why: &str| ToolError::new("edit_preparation_failure", format!("Failed to edit {path}: {why}."));
-    let file = text_file::decode(bytes).ok_or_else(|| unfit("it is a binary file"))?;
+    let file = loaded.bytes.as_deref().and_then(text_file::decode).ok_or_else(|| unfit("it is a binary file"))?;
     if file.lossy {
         return Err(unfit("it has bytes that are not text, which an edit would destroy"));
     }
@@ -169,11 +170,11 @@ fn edit(call: &Call, bytes: &[u8], cancel: &CancellationToken) -> Result<(Change
     if strategy == "fuzzy" {
         _ = write!(done, " Applied fuzzy match at lines {}.", places(&query, &edits, true));
     }
-    let bytes_after = file.encode(&after).map_err(|it| unfit(&it))?;
+    let bytes_after = file.encode(&after, &call.new).map_err(|it| unfit(&it))?;
     let TextFile { text: before, .. } = file;
-    let base = text_file::hash(Some(bytes));
-    let change =
-        Change { path: path.clone(), before: Some(before.into()), after: after.into(), bytes: bytes_after, base };
+    let (base, real, unsaved) = (text_file::hash(loaded), loaded.real.clone(), loaded.unsaved);
+    let (before, after) = (Some(before.into()), after.into());
+    let change = Change { path: path.clone(), real, before, after, bytes: bytes_after, base, unsaved };
     Ok((change, done))
 }
 

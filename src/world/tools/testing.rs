@@ -57,6 +57,7 @@ impl Ground {
             cwd: self.cwd.clone(),
             roots: vec![self.cwd.clone()],
             scratch: self.cwd.join("../scratch"),
+            places: Arc::default(),
             fs: Arc::new(DiskFs),
             cancel: self.cancel.clone(),
             progress: Arc::new(|_| Box::pin(async {})),
@@ -64,6 +65,13 @@ impl Ground {
             env: Arc::new(Vec::new()),
             terminals: Terminals::default(),
         }
+    }
+
+    /// A context in which policy has decided about what the call names now.
+    pub fn decided(&self, tool: &dyn Builtin, args: &Value) -> ToolContext {
+        let ctx = self.ctx();
+        let places = self.block_on(tool.targets(args, &ctx)).unwrap().paths.into();
+        ToolContext { places, ..ctx }
     }
 
     pub fn block_on<T>(&self, it: impl Future<Output = T>) -> T {

@@ -6,12 +6,12 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     base::{
-        fs::FsError,
+        fs::{Fs, FsError},
         path::AbsPath,
         tool::{BaseHash, ToolError},
     },
     world::{
-        disk,
+        disk::{self, DiskFs},
         tools::{ToolContext, paths},
     },
 };
@@ -41,15 +41,40 @@ pub enum Encoding {
     Utf32 {
         big: bool,
     },
-    /// One byte a character: what is not UTF-8 but text.
-    Latin1,
+    /// Text, but not UTF-8: kept byte by byte, shown as Latin-1.
+    Unknown,
 }
 
-/// The bytes of a file through `ctx.fs`; `None` when there is none. Pipes, devices and giants are refused unread.
-pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Option<Vec<u8>>, ToolError> {
-    let asked = path.clone();
-    paths::blocking(move || check_readable(&asked)).await??;
-    match ctx.fs.read(path).await {
+/// A file as it was found.
+pub struct Loaded {
+    pub real: AbsPath,
+    /// `None`: there is none.
+    pub bytes: Option<Vec<u8>>,
+    /// They are the editor's, and the disk has others.
+    pub unsaved: bool,
+}
+
+/// The bytes of a file through `ctx.fs`. Pipes, devices and giants are refused unread.
+pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Loaded, ToolError> {
+    let real = paths::real(ctx, path).await?;
+    let (asked, at) = (path.clone(), real.clone());
+    paths::blocking(move || check_readable(&asked, &at)).await??;
+    let bytes = read(&*ctx.fs, path, &real).await?;
+    if !ctx.fs.has_buffers() {
+        return Ok(Loaded { real, bytes, unsaved: false });
+    }
+    let disk = read(&DiskFs, path, &real).await?;
+    // An editor hands out text: of the same text, only the disk knows encoding and line ends.
+    let same = match (bytes.as_deref(), disk.as_deref()) {
+        (Some(a), Some(b)) => a == b || is_same_text(a, b),
+        (a, b) => a == b,
+    };
+    let bytes = if same { disk } else { bytes };
+    Ok(Loaded { real, bytes, unsaved: !same })
+}
+
+async fn read(fs: &dyn Fs, path: &AbsPath, real: &AbsPath) -> Result<Option<Vec<u8>>, ToolError> {
+    match fs.read(real).await {
         Ok(it) if it.len() as u64 > MAX_BYTES => Err(too_large(path, it.len() as u64)),
         Ok(it) => Ok(Some(it)),
         Err(FsError::NotFound(_)) => Ok(None),
@@ -57,14 +82,21 @@ pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Option<Vec<u8>>, 
     }
 }
 
-fn check_readable(path: &AbsPath) -> Result<(), ToolError> {
+fn is_same_text(a: &[u8], b: &[u8]) -> bool {
+    match (decode(a), decode(b)) {
+        (Some(a), Some(b)) => to_lf(&a.text) == to_lf(&b.text),
+        _ => false,
+    }
+}
+
+fn check_readable(path: &AbsPath, real: &AbsPath) -> Result<(), ToolError> {
     // What is not on disk may still be in the editor: `Fs` knows.
-    let Ok(meta) = disk::metadata(path) else { return Ok(()) };
+    let Ok(meta) = disk::metadata(real) else { return Ok(()) };
     if meta.is_dir {
         return Err(ToolError::new("target_is_directory", format!("Path is a directory, not a file: {path}")));
     }
     // A pipe would block and /dev/zero never end, whatever `Fs` does.
-    if !path.as_path().is_file() {
+    if !real.as_path().is_file() {
         return Err(ToolError::new("read_content_failure", format!("Not a regular file: {path}")));
     }
     if meta.len > MAX_BYTES { Err(too_large(path, meta.len)) } else { Ok(()) }
@@ -76,12 +108,14 @@ fn too_large(path: &AbsPath, len: u64) -> ToolError {
     ToolError::new("file_too_large", message)
 }
 
-pub fn hash(bytes: Option<&[u8]>) -> BaseHash {
-    BaseHash(bytes.map(|it| Sha256::digest(it).into()))
+pub fn hash(loaded: &Loaded) -> BaseHash {
+    let path = loaded.real.as_path().as_os_str().as_encoded_bytes();
+    let digest = |it: &[u8]| Sha256::new().chain_update(path).chain_update([0]).chain_update(it).finalize().into();
+    BaseHash(loaded.bytes.as_deref().map(digest))
 }
 
 /// Refuses when the file is no longer what the user was shown.
-pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: Option<&[u8]>) -> Result<(), ToolError> {
+pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &Loaded) -> Result<(), ToolError> {
     match base.is_some_and(|it| *it != hash(now)) {
         true => {
             let message = format!("{path} changed after this edit was prepared; nothing was written. Read it again.");
@@ -110,7 +144,7 @@ pub fn decode(bytes: &[u8]) -> Option<TextFile> {
         return Some(TextFile { text: text.into_owned(), encoding: Encoding::Utf8, bom: false, lossy: true });
     }
     let text = bytes.iter().map(|it| char::from(*it)).collect();
-    Some(TextFile { text, encoding: Encoding::Latin1, bom: false, lossy: false })
+    Some(TextFile { text, encoding: Encoding::Unknown, bom: false, lossy: false })
 }
 
 fn decode_marked(bytes: &[u8]) -> Option<TextFile> {
@@ -164,8 +198,9 @@ impl TextFile {
         Self { text, encoding: Encoding::Utf8, bom: false, lossy: false }
     }
 
-    /// `text` in this file's encoding, with its mark.
-    pub fn encode(&self, text: &str) -> Result<Vec<u8>, String> {
+    /// `text` in this file's encoding, with its mark. `new` is what the edit put into it: into a file whose encoding
+    /// nobody knows only ASCII goes, which nearly all encodings have in common, and what stands there already.
+    pub fn encode(&self, text: &str, new: &str) -> Result<Vec<u8>, String> {
         let mark = if self.bom { "\u{feff}" } else { "" };
         let chars = mark.chars().chain(text.chars());
         Ok(match self.encoding {
@@ -178,9 +213,17 @@ impl TextFile {
             Encoding::Utf32 { big } => chars
                 .flat_map(|it| if big { u32::from(it).to_be_bytes() } else { u32::from(it).to_le_bytes() })
                 .collect(),
-            Encoding::Latin1 => chars
-                .map(|it| u8::try_from(it).map_err(|_| format!("the file is not UTF-8 and cannot hold '{it}'")))
-                .collect::<Result<_, _>>()?,
+            Encoding::Unknown => {
+                let why = |it| {
+                    format!(
+                        "it is not UTF-8 and its encoding is not known, so '{it}' cannot be put into it. Use ASCII, or \
+                         convert the file first (iconv)"
+                    )
+                };
+                let foreign = new.chars().find(|it| !it.is_ascii() && !self.text.contains(*it));
+                foreign.map_or(Ok(()), |it| Err(why(it)))?;
+                chars.map(|it| u8::try_from(it).map_err(|_| why(it))).collect::<Result<_, _>>()?
+            }
         })
     }
 
@@ -210,7 +253,7 @@ mod tests {
         let check = |bytes: &[u8], text: &str, encoding: Encoding| {
             let file = decode(bytes).unwrap();
             assert_eq!((file.text.as_str(), file.encoding, file.lossy), (text, encoding, false));
-            assert_eq!(file.encode(&file.text).unwrap(), bytes);
+            assert_eq!(file.encode(&file.text, "").unwrap(), bytes);
         };
         check(b"a\r\n\xc3\xb1", "a\r\nñ", Encoding::Utf8);
         check(b"\xef\xbb\xbfa\n", "a\n", Encoding::Utf8);
@@ -218,7 +261,7 @@ mod tests {
         check(b"\xfe\xff\0a", "a", Encoding::Utf16 { big: true });
         check(b"\xff\xfe\0\0a\0\0\0", "a", Encoding::Utf32 { big: false });
         check(b"\0\0\xfe\xff\0\0\0a", "a", Encoding::Utf32 { big: true });
-        check(b"caf\xe9\n", "café\n", Encoding::Latin1);
+        check(b"caf\xe9\n", "café\n", Encoding::Unknown);
         check(b"", "", Encoding::Utf8);
     }
 
@@ -227,6 +270,9 @@ mod tests {
         assert_eq!(decode(b"\x7fELF\0\0"), None);
         assert_eq!(decode(b"\x01\x02\x03\x04abc"), None);
         assert!(decode("ééé\u{feff}".as_bytes().split_last().unwrap().1).unwrap().lossy);
-        assert!(decode(b"caf\xe9").unwrap().encode("\u{4e2d}").is_err());
+        let file = decode(b"caf\xe9").unwrap();
+        assert_eq!(file.encode("\u{e9}", "\u{e9}").unwrap(), b"\xe9");
+        assert!(file.encode("caf\u{e8}", "\u{e8}").is_err());
+        assert!(file.encode("\u{4e2d}", "").is_err());
     }
 }

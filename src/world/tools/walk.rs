@@ -2,40 +2,53 @@
 
 use std::path::Path;
 
-use ignore::{Walk, WalkBuilder, gitignore::Gitignore};
+use ignore::{
+    Walk, WalkBuilder,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
+
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::{path::AbsPath, tool::ToolError},
+    base::{guarded::SECRETS, path::AbsPath, tool::ToolError},
     world::{
         disk,
-        tools::{ToolContext, params::Params, paths},
+        tools::{ToolContext, params::Params},
     },
 };
 
-const GEMINI_IGNORE: &str = ".geminiignore";
+/// For the agent alone; the later one is stronger.
+const OWN_IGNORE: &[&str] = &[".geminiignore", ".castorignore"];
 /// Folders that hold no sources of the user.
 const CORE_DIRS: &[&str] = &["node_modules", ".git", "bower_components", ".svn", ".hg"];
 /// Folders that a text search leaves out as well.
 const SEARCH_DIRS: &[&str] = &[".vscode", ".idea", "dist", "build", "coverage", "__pycache__"];
 
-/// Which ignore files count.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Which ignore files count: git's, then those for the agent, then the user's own, which are the strongest.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     pub git: bool,
     pub gemini: bool,
+    pub custom: Vec<String>,
 }
 
 impl Rules {
     pub fn of(ctx: &ToolContext) -> Self {
-        Self { git: ctx.settings.respect_git_ignore, gemini: ctx.settings.respect_gemini_ignore }
+        let custom = ctx.settings.ignore_files.clone();
+        Self { git: ctx.settings.respect_git_ignore, gemini: ctx.settings.respect_gemini_ignore, custom }
+    }
+
+    /// Names of ignore files that are not git's, weakest first.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let own = OWN_IGNORE.iter().filter(|_| self.gemini).copied();
+        own.chain(self.custom.iter().map(String::as_str))
     }
 
     /// As a call wants it, where it says so.
     pub fn wished(self, params: Params<'_>) -> Result<Self, ToolError> {
         let git = params.flag("respect_git_ignore")?.unwrap_or(self.git);
         let gemini = params.flag("respect_gemini_ignore")?.unwrap_or(self.gemini);
-        Ok(Self { git, gemini })
+        Ok(Self { git, gemini, ..self })
     }
 }
 
@@ -71,12 +84,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Blocks. What the user names is searched even when it is ignored.
-    pub fn new(shown: AbsPath, roots: &[AbsPath], rules: Rules) -> Result<Self, ToolError> {
+    /// Blocks. What the user names is searched even when it is ignored. `start` is where `shown` really is.
+    pub fn new(shown: AbsPath, start: AbsPath, roots: &[AbsPath], rules: Rules) -> Result<Self, ToolError> {
         let missing = |_| ToolError::new("search_path_not_found", format!("Path does not exist: {shown}"));
-        let is_dir = disk::metadata(&shown).map_err(missing)?.is_dir;
-        let start = disk::real_path(&shown).map_err(|it| paths::io_error(&shown, &it))?;
-        let top = top_of(&start, roots).filter(|it| !is_ignored(it, &start, is_dir, rules));
+        let is_dir = disk::metadata(&start).map_err(missing)?.is_dir;
+        let top = top_of(&start, roots).filter(|it| !is_ignored(it, &start, is_dir, &rules));
         let top = top.unwrap_or_else(|| start.clone());
         Ok(Self { shown, start, top, rules, is_dir })
     }
@@ -96,8 +108,8 @@ impl Plan {
             .git_ignore(self.rules.git)
             .git_exclude(self.rules.git)
             .sort_by_file_name(|a, b| a.cmp(b));
-        if self.rules.gemini {
-            builder.add_custom_ignore_filename(GEMINI_IGNORE);
+        for name in self.rules.names() {
+            builder.add_custom_ignore_filename(name);
         }
         builder.filter_entry(move |entry| {
             let path = entry.path();
@@ -109,6 +121,11 @@ impl Plan {
             }
         });
         builder.build()
+    }
+
+    /// Whether a path of this walk is one of secrets that nobody named: such files are not read and not told.
+    pub fn is_secret(&self, real: &Path) -> bool {
+        real.strip_prefix(&self.start).is_ok_and(|it| SECRETS.find(it).is_some())
     }
 
     /// `real`, a path of this walk, under the name the call gave to its start.
@@ -136,7 +153,7 @@ fn is_excluded(path: &Path, is_dir: bool, excludes: Excludes) -> bool {
 }
 
 /// Whether the ignore files between `top` and `path` hide it. Blocks.
-pub fn is_ignored(top: &AbsPath, path: &AbsPath, is_dir: bool, rules: Rules) -> bool {
+pub fn is_ignored(top: &AbsPath, path: &AbsPath, is_dir: bool, rules: &Rules) -> bool {
     let dir = path.parent().filter(|it| it.is_within(top)).unwrap_or_else(|| top.clone());
     Matcher::new(top, &dir, rules).is_ignored(path, is_dir)
 }
@@ -150,11 +167,11 @@ pub struct Matcher {
 
 impl Matcher {
     /// Blocks.
-    pub fn new(top: &AbsPath, dir: &AbsPath, rules: Rules) -> Self {
+    pub fn new(top: &AbsPath, dir: &AbsPath, rules: &Rules) -> Self {
         let dirs = || dir.as_path().ancestors().filter(|it| it.starts_with(top));
         let mut layers = Vec::new();
-        if rules.gemini {
-            layers.extend(dirs().map(|it| Gitignore::new(it.join(GEMINI_IGNORE)).0));
+        if rules.names().next().is_some() {
+            layers.extend(dirs().filter_map(|it| own_files(it, rules)));
         }
         if rules.git {
             layers.extend(dirs().map(|it| Gitignore::new(it.join(".gitignore")).0));
@@ -177,9 +194,18 @@ impl Matcher {
     }
 }
 
+/// The ignore files of one folder that are not git's, as one.
+fn own_files(dir: &Path, rules: &Rules) -> Option<Gitignore> {
+    let mut builder = GitignoreBuilder::new(dir);
+    for name in rules.names() {
+        builder.add(dir.join(name));
+    }
+    builder.build().ok()
+}
+
 /// `.git/info/exclude` counts from the top, not from its own folder.
 fn exclude_file(top: &AbsPath) -> Option<Gitignore> {
-    let mut builder = ignore::gitignore::GitignoreBuilder::new(top);
+    let mut builder = GitignoreBuilder::new(top);
     builder.add(top.join(".git/info/exclude"));
     builder.build().ok()
 }
@@ -208,7 +234,9 @@ mod tests {
         ])
     }
 
-    const ALL: Rules = Rules { git: true, gemini: true };
+    fn rules(git: bool, gemini: bool) -> Rules {
+        Rules { git, gemini, custom: Vec::new() }
+    }
 
     #[test]
     fn walk_and_single_questions_agree() {
@@ -216,33 +244,40 @@ mod tests {
         ground.link("../outside", "sub/link");
         ground.write("../outside/far.txt", b"");
         let check = |start: &str, rules: Rules, expected: &str| {
-            let plan = Plan::new(ground.cwd.join(start), &ground.ctx().roots, rules).unwrap();
+            let at = ground.cwd.join(start);
+            let plan = Plan::new(at.clone(), at, &ground.ctx().roots, rules.clone()).unwrap();
             let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
             let files: Vec<_> = files.map(|it| plan.shown(it.path())).collect();
             if start == "." {
-                assert!(files.iter().all(|it| !is_ignored(&ground.cwd, it, false, rules)));
+                assert!(files.iter().all(|it| !is_ignored(&ground.cwd, it, false, &rules)));
             }
             let shown: Vec<_> = files.iter().map(|it| it.shown_from(&ground.cwd)).collect();
             assert_eq!(shown.join(" "), expected, "{start}");
         };
-        check(".", ALL, ".geminiignore .gitignore keep.o src/.dot src/main.rs sub/.gitignore sub/x.o");
-        check("sub", ALL, "sub/.gitignore sub/x.o");
-        check("out", ALL, "out/a.txt");
-        check("src/main.rs", ALL, "src/main.rs");
-        let none = Rules { git: false, gemini: false };
+        check(".", rules(true, true), ".geminiignore .gitignore keep.o src/.dot src/main.rs sub/.gitignore sub/x.o");
+        check("sub", rules(true, true), "sub/.gitignore sub/x.o");
+        check("out", rules(true, true), "out/a.txt");
+        check("src/main.rs", rules(true, true), "src/main.rs");
+        let none = rules(false, false);
         check(
             ".",
-            Rules { git: true, gemini: false },
+            rules(true, false),
             ".geminiignore .gitignore keep.o secret.txt src/.dot src/main.rs sub/.gitignore sub/x.o",
         );
         check("sub", none, "sub/.gitignore sub/x.o sub/y.o");
+        let custom = Rules { custom: vec![".aiignore".to_owned()], ..rules(true, true) };
+        ground.write("src/.castorignore", b"main.*\nsub\n");
+        check("src", rules(true, true), "src/.castorignore src/.dot");
+        check("src", rules(true, false), "src/.castorignore src/.dot src/main.rs");
+        ground.write("src/.aiignore", b"!main.rs\n.*\n");
+        check("src", custom, "src/main.rs");
     }
 
     #[test]
     fn answers_for_single_paths() {
         let ground = ground();
         let check = |path: &str, expected: bool| {
-            assert_eq!(is_ignored(&ground.cwd, &ground.cwd.join(path), false, ALL), expected, "{path}");
+            assert_eq!(is_ignored(&ground.cwd, &ground.cwd.join(path), false, &rules(true, true)), expected, "{path}");
         };
         check("a.o", true);
         check("keep.o", false);

@@ -13,7 +13,7 @@ use crate::{
         params::{Params, invalid},
         paths, placeholder,
         schema::{self, text},
-        text_file::{self, TextFile},
+        text_file::{self, Loaded, TextFile},
     },
 };
 
@@ -83,16 +83,17 @@ async fn write(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resu
 
 async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<Change, ToolError> {
     let call = Call::parse(args, ctx)?;
-    let old = text_file::load(ctx, &call.path).await?;
-    text_file::check_base(&call.path, base, old.as_deref())?;
-    let hash = text_file::hash(old.as_deref());
+    let loaded = text_file::load(ctx, &call.path).await?;
+    text_file::check_base(&call.path, base, &loaded)?;
+    let base = text_file::hash(&loaded);
+    let Loaded { real, bytes: old, unsaved } = loaded;
     let file = old.as_deref().and_then(text_file::decode).unwrap_or_else(|| TextFile::new_utf8(String::new()));
     let after = if file.is_crlf() { text_file::to_crlf(call.content) } else { call.content.to_owned() };
-    // All of the file is new, so when its old encoding cannot hold it, UTF-8 can.
-    let bytes = file.encode(&after).unwrap_or_else(|_| after.clone().into_bytes());
+    let unfit = |why| ToolError::new("edit_preparation_failure", format!("Failed to write {}: {why}.", call.path));
+    let bytes = file.encode(&after, call.content).map_err(unfit)?;
     // A binary file that is overwritten has no text to show.
     let before = old.is_some().then(|| file.text.into());
-    Ok(Change { path: call.path, before, after: after.into(), bytes, base: hash })
+    Ok(Change { path: call.path, real, before, after: after.into(), bytes, base, unsaved })
 }
 
 #[cfg(test)]

@@ -163,13 +163,13 @@ fn a_rule_that_names_it_allows_it() {
     ] {
         let rules = rules(&rule(what));
         for mode in [Mode::Default, Mode::AutoEdit, Mode::Yolo] {
-            let got = decide(&rules, &Query { mode, ..query("write_file", ToolKind::Edit, &args, &targets) });
+            let got = decide(&rules, &Query { mode, ..Query::new("write_file", ToolKind::Edit, &args, &targets) });
             assert_eq!(got.decision, want, "{what}: {}", got.rule);
         }
     }
     // A workspace cannot allow it.
     let (weak, _) = Rules::parse(&rule("argsPattern='\\.vscode/tasks'"), Tier::Workspace, "w.toml").unwrap();
-    let got = decide(&Rules::shipped().with(weak), &query("write_file", ToolKind::Edit, &args, &targets));
+    let got = decide(&Rules::shipped().with(weak), &Query::new("write_file", ToolKind::Edit, &args, &targets));
     assert_eq!(got.decision, Decision::Ask);
 }
 

@@ -15,8 +15,11 @@ use ignore::overrides::Override;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::text::head,
-    world::tools::walk::{Excludes, Plan},
+    base::{path::AbsPath, text::head},
+    world::{
+        disk,
+        tools::walk::{Excludes, Plan},
+    },
 };
 
 const MAX_LINE_CHARS: usize = 2000;
@@ -172,7 +175,8 @@ fn search_file(query: &Query, searcher: &mut Searcher, path: &Path, most: usize,
     let most = query.per_file.min(most);
     let mut sink = Hits { query, stop, most, hits: 0, last: 0, lines: Vec::new() };
     // A file that cannot be read, or turns out to be binary, has what was found before.
-    _ = searcher.search_path(&query.matcher, path, &mut sink);
+    let file = AbsPath::new(path).and_then(|it| disk::open_real(&it).ok())?;
+    _ = searcher.search_file(&query.matcher, &file, &mut sink);
     let mut res = FileHits { path: path.to_owned(), hits: sink.hits, lines: sink.lines };
     if query.exclude.is_some() {
         drop_strays(&mut res.lines, query.before as u64, query.after as u64);

@@ -60,6 +60,7 @@ impl Bench {
             cwd: base.join("w"),
             roots: vec![base.join("w")],
             scratch: base.join("scratch"),
+            places: Arc::default(),
             fs: Arc::new(NoFs),
             cancel: CancellationToken::new(),
             progress: Arc::new(move |text| {

@@ -1,0 +1,287 @@
+//! Files by their real path: what policy decided about is what is opened, whatever is swapped for a link meanwhile.
+//!
+//! Every folder on the way is opened as what it is: a link is an error, not followed. New content goes to a file beside
+//! the old one and takes its name in one step, through the same open folder.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{File, Metadata},
+    io::{self, ErrorKind, Write},
+    os::fd::{AsFd, OwnedFd},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{self, AtFlags, OFlag},
+    sys::stat::{self, Mode, SFlag},
+    unistd::{self, UnlinkatFlags},
+};
+
+use crate::base::path::AbsPath;
+
+/// Opens a regular file to read.
+pub fn open(real: &AbsPath) -> io::Result<File> {
+    let (dir, name) = split(real)?;
+    // A pipe would block: it is seen to be one only when it is open.
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = match open_whole(real, flags) {
+        Some(it) => File::from(it?),
+        None => File::from(step(&open_dir(&dir)?, name, flags)?),
+    };
+    super::must_be_file(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Replaces or creates a file in one step, parents included; it keeps owner and permissions, and other names of the
+/// old file (hard links) keep the old content.
+pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+    let (parent, name) = split(real)?;
+    let dir = match open_dir(&parent) {
+        Err(it) if it.kind() == ErrorKind::NotFound => make_dir(&parent)?,
+        other => other?,
+    };
+    let old = old_file(&dir, name)?;
+    let new = New::create(&dir)?;
+    let mut file = &new.file;
+    file.write_all(bytes)?;
+    if let Some(it) = &old {
+        super::keep_owner(file, it)?;
+        file.set_permissions(it.permissions())?;
+    }
+    new.name_it(name)
+}
+
+/// Whether the way to a folder, and the folder, are what they seem.
+pub fn check_dir(real: &AbsPath) -> io::Result<()> {
+    open_dir(real).map(drop)
+}
+
+fn split(real: &AbsPath) -> io::Result<(AbsPath, &OsStr)> {
+    let dir = real.parent().ok_or(ErrorKind::IsADirectory)?;
+    let name = real.as_path().file_name().ok_or(ErrorKind::IsADirectory)?;
+    Ok((dir, name))
+}
+
+/// What is to be replaced. To put another file in its place only asks the folder: without opening it, read-only files
+/// would be replaced.
+fn old_file(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<Metadata>> {
+    let kind = match stat::fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(it) => SFlag::from_bits_truncate(it.st_mode & SFlag::S_IFMT.bits()),
+        Err(Errno::ENOENT) => return Ok(None),
+        Err(it) => return Err(it.into()),
+    };
+    match kind {
+        SFlag::S_IFREG => (),
+        SFlag::S_IFDIR => return Err(ErrorKind::IsADirectory.into()),
+        SFlag::S_IFLNK => return Err(swapped()),
+        _ => return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
+    }
+    let file = File::from(step(dir, name, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?);
+    super::must_be_file(file.metadata()?).map(Some)
+}
+
+/// A file that has no lasting name yet; gone when it never gets one.
+struct New<'a> {
+    dir: &'a OwnedFd,
+    file: File,
+    name: Option<OsString>,
+}
+
+impl<'a> New<'a> {
+    fn create(dir: &'a OwnedFd) -> io::Result<Self> {
+        let name = OsString::from(format!(".castor-{}", uuid::Uuid::now_v7().simple()));
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        // The umask takes away from this what the user wants taken away.
+        let file = fcntl::openat(dir, &*name, flags, Mode::from_bits_truncate(0o666))?;
+        Ok(Self { dir, file: File::from(file), name: Some(name) })
+    }
+
+    fn name_it(mut self, name: &OsStr) -> io::Result<()> {
+        if let Some(own) = &self.name {
+            // A link that stands at `name` by now is replaced, not followed.
+            fcntl::renameat(self.dir, &**own, self.dir, name)?;
+        }
+        self.name = None;
+        Ok(())
+    }
+}
+
+impl Drop for New<'_> {
+    fn drop(&mut self) {
+        if let Some(it) = self.name.take() {
+            _ = unistd::unlinkat(self.dir, &*it, UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+const DIR: OFlag = OFlag::O_DIRECTORY;
+
+/// Only a place to go on from: such a folder need not be readable.
+#[cfg(target_os = "linux")]
+const PLACE: OFlag = OFlag::O_PATH;
+#[cfg(not(target_os = "linux"))]
+const PLACE: OFlag = OFlag::O_RDONLY;
+
+fn open_dir(real: &AbsPath) -> io::Result<OwnedFd> {
+    if let Some(it) = open_whole(real, DIR.union(PLACE)) {
+        return it;
+    }
+    let flags = DIR.union(PLACE).union(OFlag::O_CLOEXEC);
+    let mut at = fcntl::open("/", flags, Mode::empty())?;
+    for name in real.as_path().iter().skip(1) {
+        at = step(&at, name, DIR.union(PLACE))?;
+    }
+    Ok(at)
+}
+
+/// As [`open_dir`], creating what is missing.
+fn make_dir(real: &AbsPath) -> io::Result<OwnedFd> {
+    let (parent, name) = split(real)?;
+    let above = match open_dir(&parent) {
+        Err(it) if it.kind() == ErrorKind::NotFound => make_dir(&parent)?,
+        other => other?,
+    };
+    match stat::mkdirat(&above, name, Mode::from_bits_truncate(0o777)) {
+        Ok(()) | Err(Errno::EEXIST) => step(&above, name, DIR.union(PLACE)),
+        Err(it) => Err(it.into()),
+    }
+}
+
+fn step(dir: impl AsFd, name: &OsStr, flags: OFlag) -> io::Result<OwnedFd> {
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    match fcntl::openat(&dir, name, flags, Mode::empty()) {
+        Ok(it) => Ok(it),
+        // With O_DIRECTORY a link is told as "no folder".
+        Err(Errno::ENOTDIR) if is_link(&dir, name) => Err(swapped()),
+        Err(it) => Err(named(it)),
+    }
+}
+
+fn is_link(dir: impl AsFd, name: &OsStr) -> bool {
+    stat::fstatat(&dir, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+        .is_ok_and(|it| it.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits())
+}
+
+/// In one call, where the kernel does that. `None`: it does not, or a sandbox keeps it from us.
+#[cfg(target_os = "linux")]
+fn open_whole(real: &AbsPath, flags: OFlag) -> Option<io::Result<OwnedFd>> {
+    use nix::fcntl::{OpenHow, ResolveFlag};
+    let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    match fcntl::openat2(fcntl::AT_FDCWD, real.as_path(), how) {
+        Err(Errno::ENOSYS | Errno::EPERM | Errno::E2BIG) => None,
+        it => Some(it.map_err(named)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_whole(_real: &AbsPath, _flags: OFlag) -> Option<io::Result<OwnedFd>> {
+    None
+}
+
+fn named(errno: Errno) -> io::Error {
+    match errno {
+        Errno::ELOOP => swapped(),
+        // A pipe that nobody reads, a device without a driver.
+        Errno::ENXIO => io::Error::new(ErrorKind::InvalidInput, "not a regular file"),
+        it => it.into(),
+    }
+}
+
+fn swapped() -> io::Error {
+    io::Error::other("a symbolic link took the place of this path after it was looked at; nothing was done")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, symlink},
+        sync::atomic::{AtomicBool, Ordering},
+    };
+
+    #[cfg(target_os = "linux")]
+    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+
+    use super::{DIR, PLACE, open, open_dir, step, write};
+    use crate::{base::path::AbsPath, world::disk::real_path};
+
+    fn folder() -> (tempfile::TempDir, AbsPath) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = real_path(&AbsPath::new(dir.path()).unwrap()).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn links_are_refused_everywhere() {
+        let (_keep, dir) = folder();
+        fs::create_dir_all(dir.join("real/deep")).unwrap();
+        fs::write(dir.join("real/deep/f"), "x").unwrap();
+        symlink("real", dir.join("link")).unwrap();
+        symlink("f", dir.join("real/deep/l")).unwrap();
+        assert!(open(&dir.join("real/deep/f")).is_ok());
+        for path in ["link/deep/f", "real/deep/l"] {
+            let error = open(&dir.join(path)).unwrap_err().to_string();
+            assert!(error.contains("a symbolic link took the place"), "{error}");
+            let error = write(&dir.join(path), b"y").unwrap_err().to_string();
+            assert!(error.contains("a symbolic link took the place"), "{error}");
+        }
+        assert!(write(&dir.join("link/new/f"), b"y").is_err());
+        assert_eq!(fs::read(dir.join("real/deep/f")).unwrap(), b"x");
+        assert_eq!(fs::read_dir(dir.join("real")).unwrap().count(), 1, "nothing is left behind");
+        // The way by single steps says the same.
+        let top = open_dir(&dir).unwrap();
+        assert!(step(&top, "real".as_ref(), DIR.union(PLACE)).is_ok());
+        let error = step(&top, "link".as_ref(), DIR.union(PLACE)).unwrap_err().to_string();
+        assert!(error.contains("a symbolic link took the place"), "{error}");
+    }
+
+    #[test]
+    fn other_names_keep_the_old_content() {
+        let (_keep, dir) = folder();
+        let (inside, outside) = (dir.join("in"), dir.join("out"));
+        fs::write(&outside, "old").unwrap();
+        fs::hard_link(&outside, &inside).unwrap();
+        write(&inside, b"new").unwrap();
+        assert_eq!((fs::read(&inside).unwrap(), fs::read(&outside).unwrap()), (b"new".to_vec(), b"old".to_vec()));
+        assert_eq!(fs::metadata(&inside).unwrap().nlink(), 1);
+    }
+
+    /// A thread flips a folder and a link to elsewhere under one name: whatever is written lands in the folder.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_swapped_folder_never_leads_outside() {
+        let (_keep, dir) = folder();
+        let (real, aside, outside) = (dir.join("work/d"), dir.join("work/aside"), dir.join("outside"));
+        fs::create_dir_all(&real).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        fs::write(outside.join("secret"), "secret").unwrap();
+        fs::write(real.join("secret"), "mine").unwrap();
+        symlink(&outside, &aside).unwrap();
+        let (done, flips) = (AtomicBool::new(false), std::sync::atomic::AtomicUsize::new(0));
+        let flip = || {
+            while !done.load(Ordering::Relaxed) {
+                let (from, to) = (real.as_path(), aside.as_path());
+                renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_EXCHANGE).unwrap();
+                flips.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let (mut written, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(flip);
+            for _ in 0..10_000 {
+                match write(&real.join("file"), b"x") {
+                    Ok(()) => written += 1,
+                    Err(_) => refused += 1,
+                }
+                if let Ok(file) = open(&real.join("secret")) {
+                    assert_eq!(std::io::read_to_string(file).unwrap(), "mine");
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        println!("{written} written, {refused} refused, {} flips", flips.load(Ordering::Relaxed));
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+        assert_eq!(fs::read(outside.join("secret")).unwrap(), b"secret");
+        assert!(written > 0 && flips.load(Ordering::Relaxed) > 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! Where paths lead, and that nothing else is touched.
+#![allow(clippy::disallowed_methods)]
+
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    base::{
+        content::joined_text,
+        fs::{BoxFuture, Fs, FsError},
+        path::AbsPath,
+        tool::{Access, ToolOutput},
+    },
+    world::{
+        disk::DiskFs,
+        tools::{
+            Builtin, ToolContext, glob::Glob, grep_search::GrepSearch, list_directory::ListDirectory, paths,
+            read_file::ReadFile, replace::Replace, testing::Ground, write_file::WriteFile,
+        },
+    },
+};
+
+#[test]
+fn links_out_of_the_roots_are_told() {
+    let ground = Ground::new(&[("a/in.txt", "x"), ("../outside/secret", "x")]);
+    ground.link("a/in.txt", "good");
+    ground.link("../outside/secret", "bad");
+    ground.link("../outside", "dir");
+    ground.link("../outside/not-yet", "dangling");
+    ground.link("loop", "loop");
+    let check = |path: &str, real: Option<&str>, in_roots: bool| {
+        let ctx = ground.ctx();
+        let res = ground.block_on(paths::target(&ctx, &ctx.cwd.join(path), Access::Read, None));
+        let got = res.ok().map(|it| {
+            assert_eq!(it.in_roots, in_roots, "{path}");
+            it.real
+        });
+        assert_eq!(got, real.map(|it| ctx.cwd.join(it)), "{path}");
+    };
+    check("a/in.txt", Some("a/in.txt"), true);
+    check("good", Some("a/in.txt"), true);
+    check("bad", Some("../outside/secret"), false);
+    check("dir/new/file", Some("../outside/new/file"), false);
+    check("dangling", Some("../outside/not-yet"), false);
+    check("new/deep/file", Some("new/deep/file"), true);
+    check("../outside/secret", Some("../outside/secret"), false);
+    check("../scratch/out", Some("../scratch/out"), true);
+    check("loop", None, false);
+}
+
+#[test]
+fn hints_at_the_nearest_name() {
+    let ground = Ground::new(&[("src/main.rs", "x"), ("src/mode.rs", "x")]);
+    let check = |path: &str, expected: &str| {
+        let cwd = ground.ctx().cwd;
+        let message = paths::not_found(&cwd.join(path), &cwd).message;
+        assert_eq!(message.replace(&cwd.to_string(), ""), expected);
+    };
+    check("src/man.rs", "File not found: /src/man.rs. Did you mean src/main.rs?");
+    check("srcs/mode.rs", "File not found: /srcs/mode.rs. Did you mean src/mode.rs?");
+    check("src/zebra.py", "File not found: /src/zebra.py.");
+}
+
+fn said(output: &ToolOutput) -> String {
+    output.error.as_ref().map_or_else(|| joined_text(&output.content), |it| it.message.clone())
+}
+
+/// Each tool, with a path that was a file of the workspace when it was decided about, and leads outside now.
+#[test]
+fn what_was_swapped_since_the_decision_is_not_touched() {
+    let calls: [(&dyn Builtin, Value); 6] = [
+        (&ReadFile, json!({"file_path": "d/f"})),
+        (&WriteFile, json!({"file_path": "d/f", "content": "mine"})),
+        (&Replace, json!({"file_path": "d/f", "old_string": "word", "new_string": "mine"})),
+        (&ListDirectory, json!({"dir_path": "d"})),
+        (&GrepSearch, json!({"pattern": "word", "dir_path": "d"})),
+        (&Glob, json!({"pattern": "*", "dir_path": "d"})),
+    ];
+    for (tool, args) in calls {
+        let ground = Ground::new(&[("d/f", "inner word\n"), ("../outside/f", "outer word\n"), ("../outside/g", "")]);
+        let ctx = ground.decided(tool, &args);
+        fs::rename(ground.cwd.join("d"), ground.cwd.join("aside")).unwrap();
+        ground.link("../outside", "d");
+        let text = said(&ground.block_on(tool.run(&args, None, &ctx)).unwrap_or_else(ToolOutput::failed));
+        let name = tool.spec().name;
+        assert!(!text.contains("outer") && !text.contains("/g"), "{name}: {text}");
+        assert_eq!(ground.read("../outside/f"), b"outer word\n", "{name}");
+        assert_eq!(fs::read_dir(ground.cwd.join("../outside")).unwrap().count(), 2, "{name}");
+    }
+}
+
+/// A thread flips a folder and a link to outside while the tool is asked, shown and run.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_race_of_links_never_writes_outside() {
+    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    let ground = Ground::new(&[("d/f", "a"), ("../outside/keep", "")]);
+    ground.link("../outside", "aside");
+    let done = AtomicBool::new(false);
+    let (from, to) = (ground.cwd.join("d"), ground.cwd.join("aside"));
+    let flip = || {
+        while !done.load(Ordering::Relaxed) {
+            renameat2(AT_FDCWD, from.as_path(), AT_FDCWD, to.as_path(), RenameFlags::RENAME_EXCHANGE).unwrap();
+        }
+    };
+    let (mut written, mut stopped) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(flip);
+        for round in 0..2_000 {
+            let args = json!({"file_path": "d/f", "content": format!("{round}")});
+            let ctx = ground.decided(&WriteFile, &args);
+            // What policy would deny.
+            if ctx.places.iter().any(|it| !it.in_roots) {
+                stopped += 1;
+                continue;
+            }
+            let output = ground.block_on(WriteFile.run(&args, None, &ctx));
+            written += usize::from(output.is_ok_and(|it| it.error.is_none()));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    println!("{written} written, {stopped} stopped by policy");
+    assert_eq!(fs::read_dir(ground.cwd.join("../outside")).unwrap().count(), 1);
+    assert!(written > 0);
+}
+
+/// An editor with other text than the disk.
+struct Buffer(&'static str);
+
+impl Fs for Buffer {
+    fn read<'a>(&'a self, _path: &'a AbsPath) -> BoxFuture<'a, Result<Vec<u8>, FsError>> {
+        Box::pin(async { Ok(self.0.as_bytes().to_vec()) })
+    }
+
+    fn has_buffers(&self) -> bool {
+        true
+    }
+
+    fn write<'a>(&'a self, path: &'a AbsPath, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), FsError>> {
+        Box::pin(async move { DiskFs.write(path, bytes).await })
+    }
+}
+
+#[test]
+fn a_buffer_that_differs_from_the_disk_is_said() {
+    let ground = Ground::new(&[("a.txt", "one\r\ntwo\r\n")]);
+    let run = |tool: &dyn Builtin, args: &Value, buffer: &'static str| {
+        let ctx = ToolContext { fs: std::sync::Arc::new(Buffer(buffer)), ..ground.decided(tool, args) };
+        said(&ground.block_on(tool.run(args, None, &ctx)).unwrap_or_else(ToolOutput::failed))
+    };
+    let read = json!({"file_path": "a.txt"});
+    assert!(run(&ReadFile, &read, "one\nnew\n").starts_with("[The editor has unsaved changes"));
+    assert_eq!(run(&ReadFile, &read, "one\ntwo\n"), "one\ntwo\n");
+    // The same text: line ends are the disk's.
+    let edit = json!({"file_path": "a.txt", "old_string": "two", "new_string": "2"});
+    assert!(!run(&Replace, &edit, "one\ntwo\n").contains("unsaved"));
+    assert_eq!(ground.read("a.txt"), b"one\r\n2\r\n");
+    let edit = json!({"file_path": "a.txt", "old_string": "new", "new_string": "n"});
+    assert!(run(&Replace, &edit, "one\nnew\n").contains("The editor had unsaved changes of this file"));
+    assert_eq!(ground.read("a.txt"), b"one\nn\n");
+}
+
+#[test]
+fn searches_do_not_read_secrets() {
+    let ground = Ground::new(&[("a.txt", "TOKEN\n"), (".env", "TOKEN=1\n"), (".ssh/id_rsa", "TOKEN\n")]);
+    ground.link(".env", "innocent");
+    let said = ground.said(&GrepSearch, &json!({"pattern": "TOKEN"}));
+    assert!(said.contains("Found 1 match") && said.contains("2 file(s) left out"), "{said}");
+    assert!(ground.said(&GrepSearch, &json!({"pattern": "TOKEN", "dir_path": ".env"})).contains("TOKEN=1"));
+}
