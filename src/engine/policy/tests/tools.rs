@@ -152,6 +152,24 @@ fn what_programs_obey_needs_a_word_of_its_own() {
 }
 
 #[test]
+fn a_link_hides_nothing() {
+    let rules = rules("");
+    let check = |path: &str, real: &str, access: Access, want: Decision| {
+        let (path, real) = (AbsPath::new(path).unwrap(), AbsPath::new(real).unwrap());
+        let target = TargetPath { path, real, access, line: None, in_roots: true };
+        let targets = Targets { paths: vec![target], ..Targets::default() };
+        let kind = if access == Access::Write { ToolKind::Edit } else { ToolKind::Read };
+        let query = Query { mode: Mode::Yolo, ..Query::new("any", kind, &Value::Null, &targets) };
+        assert_eq!(decide(&rules, &query).decision, want);
+    };
+    check("/w/readme", "/w/readme", Access::Read, Decision::Allow);
+    check("/w/readme", "/w/.env", Access::Read, Decision::Ask);
+    check("/w/.env", "/w/readme", Access::Read, Decision::Ask);
+    check("/w/notes", "/w/.git/hooks/pre-push", Access::Write, Decision::Ask);
+    check("/w/notes", "/w/.git/hooks/pre-push", Access::Read, Decision::Allow);
+}
+
+#[test]
 fn a_rule_that_names_it_allows_it() {
     let rule = |what: &str| format!("[[rule]]\ntoolName='write_file'\ndecision='allow'\npriority=100\n{what}");
     let args = json!({"file_path": ".vscode/tasks.json"});
