@@ -3,5 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything else: in a sandboxed command's place this process is no castor.
+    #[cfg(target_os = "linux")]
+    castor::world::process::sandbox::enter_if_asked();
     castor::app::cli::main()
 }

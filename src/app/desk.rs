@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     app::{fault::Fault, mcp::servers::McpTool},
-    base::{ids::SessionId, path::AbsPath},
+    base::{ids::SessionId, path::AbsPath, sandbox::Confinement},
     world::{models::Generator, tools::ToolSettings},
 };
 
@@ -26,6 +26,15 @@ pub struct Editor {
     pub writes: bool,
 }
 
+/// What is given to processes.
+#[derive(Clone)]
+pub struct Children {
+    /// Already filtered.
+    pub env: Arc<Vec<(String, String)>>,
+    /// What commands may do; `None`: what the user may.
+    pub confined: Option<Arc<Confinement>>,
+}
+
 #[derive(Clone)]
 pub struct Desk {
     pub session: SessionId,
@@ -38,8 +47,7 @@ pub struct Desk {
     pub tools: Arc<ToolSettings>,
     /// Tools of MCP servers, as they are now.
     pub mcp: Arc<[McpTool]>,
-    /// The environment of children, already filtered.
-    pub child_env: Arc<Vec<(String, String)>>,
+    pub children: Children,
     /// Characters of a tool's output beyond which it goes to a file; 0: never.
     pub truncate_at: usize,
     pub editor: Editor,

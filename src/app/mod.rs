@@ -5,6 +5,7 @@ mod auth;
 pub mod cli;
 mod client;
 mod commands;
+mod confinement;
 mod desk;
 mod dispatch;
 mod errors;

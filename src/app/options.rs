@@ -10,6 +10,8 @@ pub struct Options {
     pub model: Option<String>,
     /// `--approval-mode`; `None`: as the settings say.
     pub approval_mode: Option<Mode>,
+    /// `--sandbox`; `None`: as the settings say.
+    pub sandbox: Option<String>,
     /// A scripted model instead of a real one.
     pub script: Option<Script>,
     /// Where answers of the model are recorded, in the script's format.

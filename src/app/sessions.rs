@@ -7,7 +7,8 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         access::{self, AccessKind, Given},
-        desk::{Desk, Editor, Screens},
+        confinement,
+        desk::{Children, Desk, Editor, Screens},
         errors::{auth_required, store_error},
         fault::Fault,
         mcp::{self, servers::Wish},
@@ -140,7 +141,7 @@ fn wish(ground: &Ground, place: &Place, desk: &Desk) -> Wish {
     };
     let servers = merged(place.mcp_servers.clone(), of_settings);
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
-    Wish { servers, off, cwd: desk.cwd.clone(), env: Arc::clone(&desk.child_env), budget_ms: *start_budget_ms }
+    Wish { servers, off, cwd: desk.cwd.clone(), env: Arc::clone(&desk.children.env), budget_ms: *start_budget_ms }
 }
 
 fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
@@ -246,7 +247,8 @@ pub fn look(options: &Options, env: &Env, cwd: &AbsPath) -> (Trust, Settings) {
     let layers = files::read(env, cwd, trust.is_trusted(), reader);
     let model = options.model.as_deref().map(Flag::model);
     let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
-    let flags: Vec<Flag> = model.into_iter().chain(mode).collect();
+    let sandbox = options.sandbox.as_deref().map(Flag::sandbox);
+    let flags: Vec<Flag> = model.into_iter().chain(mode).chain(sandbox).collect();
     let (settings, more) = Settings::merge(Sources { layers: &layers, env, flags: &flags });
     warnings.extend(more);
     for it in warnings {
@@ -339,7 +341,10 @@ fn furnish(
         generator,
         tools: Arc::new(settings.tools.clone()),
         mcp: Arc::default(),
-        child_env: Arc::new(state.env.child_env(&settings.child_env.allowed, &settings.child_env.blocked)),
+        children: Children {
+            env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
+            confined: confinement::of(state, id, ground.trust.is_trusted(), roots, settings).map(Arc::new),
+        },
         truncate_at: settings.truncate_threshold,
         editor: Editor { reads: client.reads_files, writes: client.writes_files },
         screens: screens(&client, settings.tools.shell_in_client),

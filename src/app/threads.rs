@@ -30,6 +30,7 @@ use crate::{
         log::Lasting,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
+        sandbox::Leave,
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
     },
@@ -64,7 +65,7 @@ impl Threads {
     fn effect(&self, job: EffectJob) {
         let EffectJob { desk, id, effect, cancel, log } = job;
         let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
-        let hand = Hand { desk, id, cancel, answers, requests, tools };
+        let hand = Hand { desk, id, cancel, answers, requests, tools, leave: Leave::default() };
         match effect {
             Effect::Generate { request } => {
                 let span = traces::model_span(&request);
@@ -72,9 +73,9 @@ impl Threads {
             }
             Effect::Resolve { call } => self.spawn(resolve(hand, call)),
             Effect::Preview { call, places } => self.spawn(preview(hand, call, places)),
-            Effect::Run { call, places, base, .. } => {
+            Effect::Run { call, places, base, leave, .. } => {
                 let span = traces::tool_span(&call);
-                self.spawn(run(hand, Allowed { call, places, base }, log, span));
+                self.spawn(run(Hand { leave, ..hand }, Allowed { call, places, base }, log, span));
             }
             // Said or timed by the loop itself.
             Effect::Ask(_)
@@ -145,6 +146,8 @@ struct Hand {
     answers: Sender<Event>,
     requests: Sender<Event>,
     tools: Tools,
+    /// What the user allowed beyond the sandbox.
+    leave: Leave,
 }
 
 impl Hand {
@@ -182,8 +185,9 @@ impl Hand {
             cancel: self.cancel.clone(),
             progress: self.progress(),
             settings: desk.tools.clone(),
-            env: desk.child_env.clone(),
+            env: desk.children.env.clone(),
             terminals: self.terminals(),
+            confined: desk.children.confined.as_ref().and_then(|it| it.with(&self.leave)).map(Arc::new),
         }
     }
 

@@ -227,6 +227,10 @@ pub enum Grant {
     Commands { prefixes: Vec<String> },
     /// Edits of files below the roots.
     Edits,
+    /// Sandboxed commands reach the network.
+    Network,
+    /// Sandboxed commands write below this folder.
+    Write { folder: AbsPath },
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod model;
 pub mod now;
 pub mod path;
 pub mod question;
+pub mod sandbox;
 pub mod terminal;
 pub mod text;
 pub mod tool;

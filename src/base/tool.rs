@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{content::Part, ids::CallId, path::AbsPath};
+use crate::base::{content::Part, ids::CallId, path::AbsPath, sandbox::Denial};
 
 /// What a tool does, in the protocol's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -144,6 +144,8 @@ pub struct ToolOutput {
     pub data: Value,
     /// Another call to make in this one's place; policy sees it anew.
     pub tail: Option<TailCall>,
+    /// It failed, most likely because it was confined: the user may allow more and have it run again.
+    pub denied: Option<Denial>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -11,6 +11,7 @@ use crate::base::{
     log::{Answer, Entry, Lasting, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
     question::Form,
+    sandbox::Leave,
     terminal::Screen,
     tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
 };
@@ -128,7 +129,8 @@ pub enum Effect {
     /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched.
     Preview { call: ToolCall, places: Arc<[TargetPath]> },
     /// Answered by `Attached`, `Printed` and one `Ran`. Durable: not before the log is on disk.
-    Run { call: ToolCall, places: Arc<[TargetPath]>, base: Option<BaseHash>, durable: bool },
+    /// `leave`: what the user allows it beyond the sandbox.
+    Run { call: ToolCall, places: Arc<[TargetPath]>, base: Option<BaseHash>, durable: bool, leave: Leave },
     /// Answered by `Answered`, with the question's id.
     Ask(Box<Question>),
     /// A yes for ever, to be written down. Not answered.

@@ -4,9 +4,12 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
-use crate::app::cli::{
-    auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, permissions::PermissionsArgs, policy::PolicyArgs,
-    schema::SchemaArgs, sessions::SessionsArgs,
+use crate::{
+    app::cli::{
+        auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, permissions::PermissionsArgs, policy::PolicyArgs,
+        schema::SchemaArgs, sessions::SessionsArgs,
+    },
+    base::sandbox::Level,
 };
 
 /// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
@@ -80,6 +83,9 @@ pub struct AgentArgs {
     /// Without asking: default (reads), auto_edit, yolo (all)
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub approval_mode: Option<ApprovalMode>,
+    /// What commands may write: workspace-write, read-only, off
+    #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(Level::NAMES), hide_possible_values = true)]
+    pub sandbox: Option<String>,
     #[command(flatten)]
     pub script: ScriptArgs,
 }
@@ -198,6 +204,7 @@ impl AgentArgs {
         let script = &self.script;
         push("--model", self.model.as_deref().map(OsString::from));
         push("--approval-mode", self.approval_mode.map(|it| it.flag().into()));
+        push("--sandbox", self.sandbox.as_deref().map(OsString::from));
         push("--fake-responses", script.fake_responses.clone().map(OsString::from));
         push("--fake-responses-non-strict", script.fake_responses_non_strict.clone().map(OsString::from));
         push("--record-responses", script.record_responses.clone().map(OsString::from));
@@ -269,7 +276,8 @@ mod tests {
 
     #[test]
     fn flags_survive_the_way_to_the_child() {
-        let args = run("x -m=-odd --approval-mode yolo --fake-responses-non-strict f").unwrap().agent_args;
+        let args =
+            run("x -m=-odd --approval-mode yolo --sandbox read-only --fake-responses-non-strict f").unwrap().agent_args;
         let argv = ["castor".into(), "acp".into()].into_iter().chain(args.to_flags());
         match Cli::try_parse_from(argv).unwrap().verb {
             Verb::Acp(parsed) => assert_eq!(parsed.agent_args, args),

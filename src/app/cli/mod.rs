@@ -111,6 +111,7 @@ fn options(args: AgentArgs) -> Options {
     Options {
         model: args.model,
         approval_mode: args.approval_mode.and_then(|it| Mode::parse(it.mode_id())),
+        sandbox: args.sandbox,
         script: strict.or(loose),
         record: args.script.record_responses,
     }

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::{base::log::Mode, world::workspace::settings::Scope};
+use crate::{
+    base::{log::Mode, sandbox::Level},
+    world::workspace::settings::Scope,
+};
 
 /// One known setting. Objects whose members users name themselves are one row.
 #[derive(Clone, Copy, Debug)]
@@ -217,13 +220,16 @@ pub const KEYS: &[Key] = {
         key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key or gateway; others are passed over.").guard(Closed),
         key("security.disableYoloMode", Bool, "false", "Takes the mode yolo off the list.").guard(Only(true)),
         key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
+        key("security.sandbox.level", Word(Level::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
+        key("security.sandbox.network", Bool, "false", "Whether commands in the sandbox have network.").guard(Only(false)),
+        key("security.sandbox.writable", Texts, "[]", "More folders that commands in the sandbox may write, such as ~/.cache.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.allowed", Texts, "[]", "Variables that commands see though they are not on castor's list.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.blocked", Texts, "[]", "Variables that commands never see.").merge(Union),
 
         key("security.environmentVariableRedaction.enabled", Bool, "true", "castor always filters what commands see; `allowed` lets single variables through.").guard(Only(true)).usage(Accepted),
         key("security.auth.enforcedType", Text, "", "The only way to authenticate.").guard(Closed).usage(NOT_YET),
         key("security.auth.useExternal", Bool, "false", "Whether another program authenticates.").guard(Closed).usage(Accepted),
-        key("security.toolSandboxing", Bool, "false", "Whether tools run in a sandbox.").guard(Only(true)).usage(NOT_YET),
+        key("security.toolSandboxing", Bool, "false", "castor confines commands anyway, see security.sandbox.level.").guard(Only(true)).usage(Accepted),
         key("security.enablePermanentToolApproval", Bool, "false", "Whether an answer may allow a call for ever.").guard(Only(false)),
         key("security.autoAddToPolicyByDefault", Bool, "false", "Whether allowing for ever is the first choice.").guard(Only(false)).usage(Accepted),
         key("security.folderTrust.enabled", Bool, "true", "castor always asks before a folder counts as trusted.").guard(Closed).usage(Accepted),
@@ -235,9 +241,9 @@ pub const KEYS: &[Key] = {
         key("tools.exclude", Texts, "[]", "Tools that are not on offer.").merge(Union),
         key("tools.allowed", Texts, "[]", "Tools that run without a question.").merge(Union).guard(Closed),
         key("tools.confirmationRequired", Texts, "[]", "Tools that always ask.").merge(Union),
-        key("tools.sandbox", Any, "", "The sandbox for commands.").guard(Closed).usage(NOT_YET),
-        key("tools.sandboxAllowedPaths", Texts, "[]", "Paths that the sandbox leaves open.").guard(Closed).usage(Accepted),
-        key("tools.sandboxNetworkAccess", Bool, "false", "Whether the sandbox has network.").guard(Only(false)).usage(Accepted),
+        key("tools.sandbox", Any, "", "Gemini CLI's container; castor's own sandbox is security.sandbox.level.").guard(Closed).usage(Accepted),
+        key("tools.sandboxAllowedPaths", Texts, "[]", "Gemini CLI's name for security.sandbox.writable; both count.").merge(Union).guard(Closed),
+        key("tools.sandboxNetworkAccess", Bool, "false", "Gemini CLI's name for security.sandbox.network; either suffices.").guard(Only(false)),
         key("tools.shell", Object, "{}", "Gemini CLI's terminal in commands: pager, colours, interactivity.").merge(Shallow).usage(Accepted),
         key("tools.discoveryCommand", Text, "", "A command that lists more tools.").guard(Closed).usage(NOT_YET),
         key("tools.callCommand", Text, "", "The command that runs a discovered tool.").guard(Closed).usage(NOT_YET),

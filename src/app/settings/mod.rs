@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    base::log::Mode,
+    base::{log::Mode, sandbox::Level},
     world::{
         secrets::Env,
         tools::ToolSettings,
@@ -50,6 +50,10 @@ impl Flag {
         Self { key: "model.name", name: "--model", value: name.into() }
     }
 
+    pub fn sandbox(level: &str) -> Self {
+        Self { key: "security.sandbox.level", name: "--sandbox", value: level.into() }
+    }
+
     pub fn approval_mode(mode: &str) -> Self {
         Self { key: "general.defaultApprovalMode", name: "--approval-mode", value: mode.into() }
     }
@@ -69,7 +73,7 @@ pub struct Settings {
     pub max_attempts: u32,
     pub retry_fetch_errors: bool,
     pub tools: ToolSettings,
-    pub child_env: ChildEnv,
+    pub children: Children,
     pub mcp: McpSettings,
     pub disable_yolo: bool,
     pub disable_always_allow: bool,
@@ -77,9 +81,32 @@ pub struct Settings {
     pub auth_type: Option<String>,
 }
 
-/// Which variables children see.
+/// How commands are confined.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChildEnv {
+pub struct SandboxSettings {
+    /// `None`: the default where the system can.
+    pub level: Option<Level>,
+    pub network: bool,
+    /// As written; `~` is the home folder.
+    pub writable: Vec<String>,
+}
+
+impl SandboxSettings {
+    fn read(get: &Getter<'_>) -> Self {
+        let mut writable = get.texts("security.sandbox.writable");
+        writable.extend(get.texts("tools.sandboxAllowedPaths"));
+        Self {
+            level: get.text("security.sandbox.level").as_deref().and_then(Level::parse),
+            network: get.flag("security.sandbox.network") || get.flag("tools.sandboxNetworkAccess"),
+            writable,
+        }
+    }
+}
+
+/// What children see and may do: variables, and the sandbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Children {
+    pub sandbox: SandboxSettings,
     /// By the user's wish, whatever they look like.
     pub allowed: Vec<String>,
     /// Never.
@@ -122,7 +149,8 @@ impl Settings {
                 shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
                 shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
             },
-            child_env: ChildEnv {
+            children: Children {
+                sandbox: SandboxSettings::read(&get),
                 allowed: get.texts("security.environmentVariableRedaction.allowed"),
                 blocked: get.texts("security.environmentVariableRedaction.blocked"),
             },

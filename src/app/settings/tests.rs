@@ -70,7 +70,7 @@ fn defaults_are_quiet() {
     assert_eq!((it.model_name, it.approval_mode, it.max_session_turns), (None, Mode::Default, -1));
     assert_eq!((it.truncate_threshold, it.max_attempts, it.retry_fetch_errors), (40_000, 10, true));
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
-    assert_eq!((it.child_env.allowed, it.child_env.blocked, it.auth_type), (vec![], vec![], None));
+    assert_eq!((it.children.allowed, it.children.blocked, it.auth_type), (vec![], vec![], None));
     assert!(!it.disable_yolo && !it.disable_always_allow);
 }
 
@@ -111,7 +111,7 @@ fn a_workspace_can_only_tighten() {
     for name in ["ws", "ws-gemini"] {
         let (it, warnings) = files(&[("castor", allow), (name, loosen)]).merge();
         assert_eq!(
-            (it.child_env.allowed, it.child_env.blocked),
+            (it.children.allowed, it.children.blocked),
             (vec!["A".to_owned()], vec!["X".to_owned(), "Y".to_owned()])
         );
         assert_eq!((it.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow), (Some("gateway"), true, true));

@@ -165,7 +165,7 @@ fn grants(grant: &Grant, query: &Query) -> bool {
         _ if guarded => false,
         Grant::Tool { tool } => command::command_of(query).is_none() && current_name(tool) == current_name(query.tool),
         Grant::Edits => is_plain_edit(query),
-        Grant::Commands { .. } => false,
+        Grant::Commands { .. } | Grant::Network | Grant::Write { .. } => false,
     }
 }
 

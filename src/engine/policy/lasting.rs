@@ -34,6 +34,8 @@ pub fn lasting(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode)
         }
         Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
         Grant::Tool { .. } => (Vec::new(), None),
+        // What the sandbox lets through is a setting and no rule.
+        Grant::Network | Grant::Write { .. } => return None,
     };
     Some(Lasting { tool, server: server.map(str::to_owned), prefixes, args_pattern, modes })
 }

@@ -12,8 +12,9 @@ use crate::{
         log::{Grant, Lasting, Mode},
         path::AbsPath,
         question::Form,
+        sandbox::{Denial, Leave},
         text,
-        tool::{BaseHash, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
+        tool::{BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
         policy::{self, Rules, hidden},
@@ -25,6 +26,8 @@ use crate::{
 
 /// Longest title, in characters.
 const TITLE: usize = 2_000;
+/// A command may need network and a folder or two; what is denied more often than this is better asked anew.
+const MAX_EXPANSIONS: u8 = 3;
 
 #[derive(Debug)]
 pub struct Call {
@@ -37,6 +40,10 @@ pub struct Call {
     pub state: State,
     /// What policy decided about, where it really is.
     pub places: Arc<[TargetPath]>,
+    /// What the user allowed this call beyond the sandbox, after it had run into it.
+    leave: Leave,
+    /// How often that was asked.
+    n_expansions: u8,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +67,12 @@ pub enum State {
     Running {
         effect: EffectId,
     },
+    /// It ran and failed at the sandbox; the user is asked whether it may run again with more rights.
+    Denied {
+        question: QuestionId,
+        denial: Denial,
+        output: Box<ToolOutput>,
+    },
     /// The call is a question, which the user has before them.
     Inquiring {
         question: QuestionId,
@@ -76,7 +89,7 @@ impl State {
 
     /// Whether it was begun and has not ended.
     pub fn is_under_way(&self) -> bool {
-        matches!(self, Self::Running { .. } | Self::Inquiring { .. })
+        matches!(self, Self::Running { .. } | Self::Inquiring { .. } | Self::Denied { .. })
     }
 
     pub fn previews(&self, id: EffectId) -> bool {
@@ -84,7 +97,12 @@ impl State {
     }
 
     pub fn asks(&self, id: QuestionId) -> bool {
-        matches!(self, Self::Asking { question, .. } | Self::Inquiring { question, .. } if *question == id)
+        match self {
+            Self::Asking { question, .. } | Self::Inquiring { question, .. } | Self::Denied { question, .. } => {
+                *question == id
+            }
+            _ => false,
+        }
     }
 
     pub fn grant(&self) -> Option<Grant> {
@@ -98,7 +116,8 @@ impl State {
 impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let display = first_display(tools, &call, cwd);
-        Self { asked_as: call.name.clone(), call, display, news: false, state: State::Waiting, places: Arc::default() }
+        let (asked_as, leave, places) = (call.name.clone(), Leave::default(), Arc::default());
+        Self { asked_as, call, display, news: false, state: State::Waiting, places, leave, n_expansions: 0 }
     }
 
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
@@ -173,9 +192,48 @@ impl Call {
         let State::Allowed { base } = std::mem::replace(&mut self.state, State::Done) else { return };
         let display = std::mem::take(&mut self.news).then(|| self.display.clone());
         self.tell(step, ToolProgress::Started { display });
+        self.start(step, base);
+    }
+
+    fn start(&mut self, step: &mut Step<'_>, base: Option<BaseHash>) {
         let durable = self.display.kind.has_side_effects();
-        let effect = step.effect(Effect::Run { call: self.call.clone(), places: self.places.clone(), base, durable });
+        let leave = Leave::of(&step.record.grants).and(&self.leave);
+        let (call, places) = (self.call.clone(), self.places.clone());
+        let effect = step.effect(Effect::Run { call, places, base, durable, leave });
         self.state = State::Running { effect };
+    }
+
+    /// Asks whether it may run again with what it was denied, and keeps the output. Gives it back where nothing is asked.
+    pub fn ask_for_more(&mut self, step: &mut Step<'_>, output: ToolOutput) -> Option<ToolOutput> {
+        let Some(denial) = output.denied.clone().filter(|_| self.n_expansions < MAX_EXPANSIONS) else {
+            return Some(output);
+        };
+        self.n_expansions += 1;
+        let question = step.question();
+        let again = match denial {
+            Denial::Other => "Allow runs it again without the sandbox, with all your rights.",
+            Denial::Network | Denial::Write { .. } => "Allow runs it again with that, and no more.",
+        };
+        let about = About::Confirmation(Confirmation {
+            call: self.call.id.clone(),
+            title: self.asked_title(),
+            kind: self.display.kind,
+            args: self.call.args.clone(),
+            locations: self.display.locations.clone(),
+            display: Some(Display::Text { text: format!("{} {again}", denial.in_words()) }),
+            always: denial.grant().as_ref().map(in_words),
+            lasting: None,
+        });
+        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
+        self.state = State::Denied { question, denial, output: Box::new(output) };
+        None
+    }
+
+    /// Runs it again with more rights.
+    pub fn run_again(&mut self, step: &mut Step<'_>, denial: &Denial) {
+        self.leave = std::mem::take(&mut self.leave).and(&denial.leave());
+        self.tell(step, ToolProgress::Started { display: None });
+        self.start(step, None);
     }
 
     /// The one end of the call.
@@ -236,6 +294,8 @@ fn in_words(grant: &Grant) -> String {
         Grant::Tool { tool } => format!("Allow {tool} for this session"),
         Grant::Commands { prefixes } => format!("Allow `{}` for this session", prefixes.join("`, `")),
         Grant::Edits => "Allow edits of files in the workspace for this session".to_owned(),
+        Grant::Network => "Allow commands the network for this session".to_owned(),
+        Grant::Write { folder } => format!("Allow commands to write below {folder} for this session"),
     }
 }
 

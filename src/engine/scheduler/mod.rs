@@ -9,10 +9,12 @@ pub use call::Toolbox;
 
 use crate::{
     base::{
+        content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
         log::{Answer, Decision, Fact},
         question::Form,
+        sandbox::Denial,
         tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
@@ -164,6 +166,10 @@ impl Scheduler {
             let form = form.clone();
             return self.inquired(step, tools, at, &form, &answer);
         }
+        if let State::Denied { denial, output, .. } = &call.state {
+            let (denial, output) = (denial.clone(), ToolOutput::clone(output));
+            return self.expanded(step, tools, at, &denial, output, &answer);
+        }
         match answer {
             Answer::AllowOnce => call.allow(),
             Answer::AllowSession => {
@@ -216,6 +222,41 @@ impl Scheduler {
         }
     }
 
+    /// The user's word on running a call again that failed at the sandbox.
+    fn expanded(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        at: usize,
+        denial: &Denial,
+        mut output: ToolOutput,
+        answer: &Answer,
+    ) -> Standing {
+        let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
+        let why = match answer {
+            Answer::AllowOnce => {
+                call.run_again(step, denial);
+                return Standing::Open;
+            }
+            Answer::AllowSession | Answer::AllowAlways => {
+                if let Some(grant) = denial.grant() {
+                    step.log(Fact::Granted { grant });
+                }
+                call.run_again(step, denial);
+                return Standing::Open;
+            }
+            Answer::Cancelled => {
+                call.end(step, output);
+                return Standing::TurnCancelled;
+            }
+            Answer::Reject => "The user said no to more rights for this command. Go on within the sandbox, or stop.",
+            _ => "The client could not ask the user for more rights.",
+        };
+        output.content.push(Part::text(why));
+        call.end(step, output);
+        self.advance(step, tools)
+    }
+
     /// What a running call tells of itself.
     pub fn progress(&mut self, step: &mut Step<'_>, effect: EffectId, update: ToolProgress) {
         if let Some(call) = self.calls.iter().find(|it| it.state == State::Running { effect }) {
@@ -233,6 +274,13 @@ impl Scheduler {
             call.replace(tools, tail, &step.record.cwd.clone());
             return self.advance(step, tools);
         }
+        let output = match tools.interactive {
+            true => match call.ask_for_more(step, output) {
+                None => return Standing::Open,
+                Some(output) => output,
+            },
+            false => output,
+        };
         let fatal = output.error.as_ref().filter(|it| it.kind == "no_space_left").map(|it| it.message.clone());
         call.end(step, output);
         match fatal {
@@ -248,7 +296,7 @@ impl Scheduler {
                 State::Resolving { effect } | State::Previewing { effect, .. } | State::Running { effect } => {
                     step.effect(Effect::Abort { effect });
                 }
-                State::Asking { question, .. } | State::Inquiring { question, .. } => {
+                State::Asking { question, .. } | State::Inquiring { question, .. } | State::Denied { question, .. } => {
                     step.effect(Effect::Withdraw { question });
                 }
                 State::Waiting | State::Allowed { .. } | State::Done => (),

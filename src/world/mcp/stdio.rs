@@ -47,7 +47,7 @@ pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -
     let env: Vec<(String, String)> = launch.env.iter().chain(env).cloned().collect();
     let is_secret = |(name, value): &&(String, String)| name_looks_secret(name) || value_looks_secret(value);
     let secrets = env.iter().filter(is_secret).map(|(_, it)| it.clone()).filter(|it| it.len() >= MIN_SECRET).collect();
-    let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped };
+    let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined: None };
     let Piped { life, stdin, stdout, stderr } =
         spawn.start_piped(groups).map_err(|it| format!("{command} could not be started: {it}"))?;
     let process = Process { life, log: tokio::spawn(log(stderr, secrets)) };

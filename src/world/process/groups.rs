@@ -16,7 +16,10 @@ use std::{
 use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 
-use super::table::{Process, Table, send};
+use super::{
+    sandbox::Held,
+    table::{Process, Table, send},
+};
 
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_millis(500);
@@ -38,7 +41,7 @@ pub struct Groups {
 
 #[derive(Debug)]
 enum Order {
-    Add(Process, String),
+    Add(Process, String, Held),
     /// Nobody is left in it.
     Forget(u32),
     End(u32),
@@ -66,8 +69,9 @@ impl Groups {
         self.prefix.get_or_init(|| format!("{}.", uuid::Uuid::now_v7().simple()))
     }
 
-    pub(super) fn add(&self, pid: u32, mark: String) {
-        self.tell(pid, Order::Add(Process::now(pid), mark));
+    /// `held` is let go when nobody is left in the group.
+    pub(super) fn add(&self, pid: u32, mark: String, held: Held) {
+        self.tell(pid, Order::Add(Process::now(pid), mark, held));
     }
 
     pub(super) fn end(&self, pid: u32) {
@@ -106,6 +110,8 @@ fn start(prefix: String) -> Option<Sender<Order>> {
 struct Group {
     leader: Process,
     mark: String,
+    /// Let go with the group.
+    _held: Held,
     /// Who was seen in it: found again also when their parents are dead.
     known: Vec<Process>,
     /// When TERM was sent.
@@ -144,9 +150,9 @@ impl Reaper {
 
     fn follow(&mut self, order: Order) {
         match order {
-            Order::Add(leader, mark) => {
+            Order::Add(leader, mark, held) => {
                 self.forget_empty();
-                self.groups.insert(leader.pid, Group { leader, mark, known: Vec::new(), ending: None });
+                self.groups.insert(leader.pid, Group { leader, mark, _held: held, known: Vec::new(), ending: None });
                 if self.closing {
                     self.end(leader.pid);
                 }
@@ -169,8 +175,9 @@ impl Reaper {
         let strays = Table::read().marked(&self.prefix);
         for leader in strays {
             if !self.groups.values().any(|it| it.known.contains(&leader)) {
-                self.groups
-                    .insert(leader.pid, Group { leader, mark: String::new(), known: vec![leader], ending: None });
+                let (mark, held) = (String::new(), Held::default());
+                let group = Group { leader, mark, _held: held, known: vec![leader], ending: None };
+                self.groups.insert(leader.pid, group);
                 self.end(leader.pid);
             }
         }

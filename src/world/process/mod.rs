@@ -4,6 +4,7 @@
 mod decode;
 mod groups;
 mod pipes;
+pub mod sandbox;
 mod table;
 mod terminal;
 
@@ -25,12 +26,13 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::base::path::AbsPath;
+use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub use crate::base::terminal::{Exit, Happening};
 pub use decode::Decoder;
 pub use groups::Groups;
 pub use pipes::{Life, Piped};
+use sandbox::Held;
 pub use terminal::OwnTerminal;
 
 /// How much is read at once: a pipe holds no more than this by default.
@@ -54,6 +56,8 @@ pub struct Spawn<'a> {
     /// A later entry wins over an earlier one of the same name.
     pub env: &'a [(String, String)],
     pub stdin: Stdin,
+    /// `None`: it may do what the user may.
+    pub confined: Option<&'a Confinement>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,32 +121,45 @@ impl Spawn<'_> {
     fn start_with(&self, pipe: pipe::Receiver, output: OwnedFd, groups: &Groups) -> io::Result<Child> {
         // The command owns the writing ends and is dropped here: else the pipe would never be at its end.
         let mark = groups.mark();
-        let mut child = self.command(output, &mark)?.spawn()?;
+        let (mut command, held) = self.command(output, &mark)?;
+        let mut child = command.spawn()?;
+        drop(command);
         let Some(pid) = child.id() else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
         };
-        groups.add(pid, mark);
+        groups.add(pid, mark, held);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
         Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state })
     }
 
-    fn command(&self, output: OwnedFd, mark: &str) -> io::Result<Command> {
-        let mut res = self.bare_command(mark);
+    fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, Held)> {
+        let (mut res, held) = self.bare_command(mark)?;
         res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
         res.stdout(output.try_clone()?).stderr(output);
-        Ok(res)
+        Ok((res, held))
     }
 
     /// All but the three streams.
-    fn bare_command(&self, mark: &str) -> Command {
-        let mut res = Command::new(self.program);
-        res.args(self.args).current_dir(self.cwd).env_clear();
-        res.envs(self.env.iter().map(|(name, value)| (name, value))).env(groups::MARK, mark);
+    fn bare_command(&self, mark: &str) -> io::Result<(Command, Held)> {
+        let (mut res, held) = match self.confined {
+            None => {
+                let mut res = Command::new(self.program);
+                res.args(self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+                (res, Held::default())
+            }
+            Some(it) => {
+                let door = sandbox::door(it, self.program, self.args, self.cwd, self.env)?;
+                let mut res = Command::new(door.program);
+                res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env));
+                (res, door.held)
+            }
+        };
+        res.current_dir(self.cwd).env(groups::MARK, mark);
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(leave) };
-        res
+        Ok((res, held))
     }
 }
 

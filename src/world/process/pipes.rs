@@ -29,14 +29,14 @@ impl Spawn<'_> {
     /// When the system cannot start it.
     pub fn start_piped(&self, groups: &Groups) -> io::Result<Piped> {
         let mark = groups.mark();
-        let mut command = self.bare_command(&mark);
+        let (mut command, held) = self.bare_command(&mark)?;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let streams = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = streams else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it could be spoken to"));
         };
-        groups.add(pid, mark);
+        groups.add(pid, mark, held);
         let life = Life { child, pid, groups: groups.clone(), over: false };
         Ok(Piped { life, stdin, stdout, stderr })
     }

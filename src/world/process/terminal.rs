@@ -6,6 +6,7 @@ use super::{Child, Groups, Happening, Spawn, Stdin};
 use crate::base::{
     fs::BoxFuture,
     path::AbsPath,
+    sandbox::Confinement,
     terminal::{CommandLine, Running, Screen, Terminal},
 };
 
@@ -17,6 +18,7 @@ pub struct OwnTerminal {
     pub env: Arc<Vec<(String, String)>>,
     /// In a pseudo-terminal, whose output the client draws.
     pub drawn: bool,
+    pub confined: Option<Arc<Confinement>>,
 }
 
 impl OwnTerminal {
@@ -25,7 +27,8 @@ impl OwnTerminal {
         env.extend(line.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         // The dashes keep a command that begins with one from being read as options.
         let args = ["-c", "--", line.text];
-        let spawn = Spawn { program: "bash", args: &args, cwd: line.cwd, env: &env, stdin: Stdin::Null };
+        let confined = self.confined.as_deref();
+        let spawn = Spawn { program: "bash", args: &args, cwd: line.cwd, env: &env, stdin: Stdin::Null, confined };
         let start = |it: &Spawn<'_>| match self.drawn {
             true => it.start_in_pty(&self.groups),
             false => it.start(&self.groups),

@@ -23,7 +23,7 @@ fn start(groups: &Groups, program: &str, args: &[&str], stdin: Stdin) -> Child {
     let path = std::env::var("PATH").unwrap();
     let env = [("PATH".to_owned(), path)];
     let cwd = AbsPath::new("/").unwrap();
-    Spawn { program, args, cwd: &cwd, env: &env, stdin }.start(groups).unwrap()
+    Spawn { program, args, cwd: &cwd, env: &env, stdin, confined: None }.start(groups).unwrap()
 }
 
 async fn in_time<T>(what: impl Future<Output = T>) -> T {
@@ -87,7 +87,8 @@ async fn ended_by_a_signal() {
 #[tokio::test]
 async fn what_cannot_start_says_so() {
     let cwd = AbsPath::new("/").unwrap();
-    let spawn = Spawn { program: "no-such-program", args: &[], cwd: &cwd, env: &[], stdin: Stdin::Null };
+    let spawn =
+        Spawn { program: "no-such-program", args: &[], cwd: &cwd, env: &[], stdin: Stdin::Null, confined: None };
     assert_eq!(spawn.start(&Groups::default()).map(drop).unwrap_err().kind(), std::io::ErrorKind::NotFound);
 }
 
@@ -105,7 +106,7 @@ async fn the_environment_is_what_was_given() {
     assert!(std::env::vars_os().count() > 1, "there must be something that could leak");
     let env = [("A", "1"), ("PATH", "/usr/bin:/bin"), ("A", "2")].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let cwd = AbsPath::new("/").unwrap();
-    let spawn = Spawn { program: "env", args: &[], cwd: &cwd, env: &env, stdin: Stdin::Null };
+    let spawn = Spawn { program: "env", args: &[], cwd: &cwd, env: &env, stdin: Stdin::Null, confined: None };
     let (text, _) = run(&mut spawn.start(&Groups::default()).unwrap()).await;
     let mut lines: Vec<_> = text.lines().collect();
     lines.sort_unstable();
@@ -267,7 +268,7 @@ fn in_pty(groups: &Groups, script: &str) -> Child {
     let env = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
     let cwd = AbsPath::new("/").unwrap();
     let args = ["-c", script];
-    let spawn = Spawn { program: "bash", args: &args, cwd: &cwd, env: &env, stdin: Stdin::Null };
+    let spawn = Spawn { program: "bash", args: &args, cwd: &cwd, env: &env, stdin: Stdin::Null, confined: None };
     spawn.start_in_pty(groups).unwrap()
 }
 

@@ -29,6 +29,7 @@ use crate::{
     base::{
         fs::{BoxFuture, Fs},
         path::AbsPath,
+        sandbox::Confinement,
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
@@ -86,6 +87,8 @@ pub struct ToolContext {
     /// The environment that children get, already filtered.
     pub env: Arc<Vec<(String, String)>>,
     pub terminals: Terminals,
+    /// What commands of ours may do; `None`: what the user may.
+    pub confined: Option<Arc<Confinement>>,
 }
 
 /// Where commands run, and how the client sees them.

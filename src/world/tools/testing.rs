@@ -64,6 +64,7 @@ impl Ground {
             settings: Arc::new(self.settings.clone()),
             env: Arc::new(Vec::new()),
             terminals: Terminals::default(),
+            confined: None,
         }
     }
 

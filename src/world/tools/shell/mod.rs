@@ -7,7 +7,7 @@ mod params;
 mod report;
 mod watch;
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
@@ -26,8 +26,9 @@ use super::{
 use crate::{
     base::{
         path::AbsPath,
+        sandbox::Confinement,
         terminal::{CommandLine, Running, Terminal},
-        tool::{BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::process::{Groups, OwnTerminal},
 };
@@ -53,7 +54,10 @@ const DESCRIPTION: &str = "Runs a command line with `bash -c`, in a process grou
 nothing on its standard input: commands that ask questions fail. Returns what it printed to stdout and stderr, in order, \
 and `Exit Code`, `Signal`, `Background PIDs` and `Process Group PGID` where they say something. A command that prints \
 nothing for long is ended; use quiet, non-interactive flags where there are any. For servers and watchers set \
-`is_background` instead of appending `&`: the call returns at once and the output goes to a file.";
+`is_background` instead of appending `&`: the call returns at once and the output goes to a file. Commands may be \
+sandboxed; temporary files go to $TMPDIR.";
+
+const OUTSIDE: &str = "It would run in the editor's terminal, where castor's sandbox does not hold it.";
 
 /// The tool. All commands of the process share one list of groups.
 #[derive(Clone, Debug)]
@@ -69,7 +73,7 @@ impl Shell {
     }
 
     async fn execute(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
-        let Started { mut running, note } = match self.start(params, silence, ctx).await {
+        let Started { mut running, note, confined } = match self.start(params, silence, ctx).await {
             Ok(it) => it,
             Err(error) => return ToolOutput::failed(start_error(&error)),
         };
@@ -84,7 +88,7 @@ impl Shell {
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
         let (pid, text) = (running.pid(), output.text());
         let log = if goes_on(&ending, &*running) { let_go(running, &text, ctx).await } else { None };
-        Facts { ending, pid, text, log, note }.report()
+        Facts { ending, pid, text, log, note, confined, cwd: params.real_dir.clone() }.report()
     }
 
     async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {
@@ -95,7 +99,7 @@ impl Shell {
         if let (Some(client), false) = (client, params.background) {
             // An editor that does not answer must not hold a call that nobody wants any more.
             match ctx.cancel.run_until_cancelled(client.start(line)).await {
-                Some(Ok(running)) => return Ok(Started { running, note }),
+                Some(Ok(running)) => return Ok(Started { running, note, confined: None }),
                 Some(Err(why)) => {
                     note =
                         Some(format!("The editor's terminal could not be used ({why}); the command ran without it."));
@@ -104,8 +108,9 @@ impl Shell {
             }
         }
         let (groups, env, drawn) = (self.groups.clone(), ctx.env.clone(), *drawn && !params.background);
-        let running = OwnTerminal { groups, env, drawn }.start(line).await?;
-        Ok(Started { running, note })
+        let confined = ctx.confined.clone();
+        let running = OwnTerminal { groups, env, drawn, confined: confined.clone() }.start(line).await?;
+        Ok(Started { running, note, confined })
     }
 }
 
@@ -113,6 +118,8 @@ impl Shell {
 struct Started {
     running: Box<dyn Running>,
     note: Option<String>,
+    /// What held it.
+    confined: Option<Arc<Confinement>>,
 }
 
 impl Builtin for Shell {
@@ -153,6 +160,15 @@ impl Builtin for Shell {
 
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async { Ok(Params::read(args, ctx)?.targets(&ctx.roots)) })
+    }
+
+    /// Where the client's terminal runs it, no sandbox of ours holds it, and the user is told.
+    fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Preview> {
+        Box::pin(async {
+            let ours = Params::read(args, ctx)?.background || ctx.terminals.client.is_none();
+            let open = (!ours && ctx.confined.is_some()).then(|| Display::Text { text: OUTSIDE.to_owned() });
+            Ok(Preview { display: open, base: None })
+        })
     }
 
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {

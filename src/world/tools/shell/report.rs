@@ -1,20 +1,28 @@
 //! The words that a finished command becomes, for the model, for people and for programs.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
 use super::watch::Ending;
-use crate::base::{
-    content::Part,
-    path::AbsPath,
-    terminal::Exit,
-    text::{tail, untrusted},
-    tool::{Display, ToolError, ToolOutput},
+use crate::{
+    base::{
+        content::Part,
+        path::AbsPath,
+        sandbox::{Confinement, Denial},
+        terminal::Exit,
+        text::{tail, untrusted},
+        tool::{Display, ToolError, ToolOutput},
+    },
+    world::process::sandbox::denied::recognise,
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
 const SHOWN: usize = 100_000;
+
+/// To the model, after a denial.
+const NEXT: &str = "Do not try to get around it. Work within the workspace and $TMPDIR, or say what you need: only the \
+                    user can allow more.";
 
 /// What is known when the call returns.
 pub struct Facts {
@@ -27,10 +35,29 @@ pub struct Facts {
     pub log: Option<AbsPath>,
     /// What is to be said of how it ran.
     pub note: Option<String>,
+    /// What held it, and where it ran.
+    pub confined: Option<Arc<Confinement>>,
+    pub cwd: AbsPath,
 }
 
 impl Facts {
     pub fn report(self) -> ToolOutput {
+        let denied = self.denied();
+        let mut res = self.plain_report();
+        if let Some(it) = &denied {
+            res.content.push(Part::text(format!("{}\n{NEXT}", it.in_words())));
+        }
+        ToolOutput { denied, ..res }
+    }
+
+    /// What a command that failed was kept from. One that succeeded had what it needed.
+    fn denied(&self) -> Option<Denial> {
+        let failed = matches!(&self.ending, Ending::Exited(it) if it.code != Some(0));
+        let confined = self.confined.as_deref().filter(|_| failed)?;
+        recognise(confined, &self.cwd, &self.text)
+    }
+
+    fn plain_report(self) -> ToolOutput {
         let (content, data, summary, exit) = match &self.ending {
             Ending::Exited(exit) => (self.result(exit), exit_data(exit), exit_summary(exit), exit.code),
             Ending::Cancelled => {
@@ -151,7 +178,16 @@ mod tests {
 
     fn check(ending: Ending, text: &str, expected: &str) -> serde_json::Value {
         let log = AbsPath::new("/s/b.log");
-        let output = Facts { ending, pid: Some(7), text: text.to_owned(), log, note: None }.report();
+        let output = Facts {
+            ending,
+            pid: Some(7),
+            text: text.to_owned(),
+            log,
+            note: None,
+            confined: None,
+            cwd: AbsPath::new("/").unwrap(),
+        }
+        .report();
         assert_eq!(joined_text(&output.content), expected);
         output.data
     }

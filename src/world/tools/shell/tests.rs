@@ -70,6 +70,7 @@ impl Bench {
             settings: Arc::new(ToolSettings::default()),
             env: Arc::new(env),
             terminals: Terminals::default(),
+            confined: None,
         };
         let groups = Groups::default();
         Self { dir, ctx, shell: Shell::new(groups.clone()), groups, shown }

@@ -1,0 +1,61 @@
+//! What the sandbox adds to the start of a command: medians of plain and confined spawns of `true`, and their ratio.
+#![allow(clippy::disallowed_methods)]
+
+use std::time::{Duration, Instant};
+
+use castor::{
+    base::{path::AbsPath, sandbox::Confinement},
+    world::process::{Groups, Happening, Spawn, Stdin, sandbox},
+};
+
+const ROUNDS: usize = 100;
+
+fn main() {
+    // The helper is the running binary, whichever that is.
+    #[cfg(target_os = "linux")]
+    sandbox::enter_if_asked();
+    if !sandbox::is_available() {
+        println!("skipped: nothing here to confine with");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+    let cwd = dir.join("w");
+    std::fs::create_dir_all(cwd.join(".git/hooks")).unwrap();
+    let confinement = |network| Confinement {
+        read_only: false,
+        roots: vec![cwd.clone()],
+        writable: Vec::new(),
+        kept: Vec::new(),
+        tmp: dir.join("tmp"),
+        network,
+    };
+    let (online, offline) = (confinement(true), confinement(false));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let groups = Groups::default();
+    let time = |confined| runtime.block_on(median(&cwd, confined, &groups));
+    let plain = time(None);
+    for (name, confined) in [("with network", &online), ("without network", &offline)] {
+        let confined = time(Some(confined));
+        let more = confined.saturating_sub(plain);
+        let ratio = confined.as_secs_f64() / plain.as_secs_f64();
+        println!("{name}: plain {plain:?}, confined {confined:?}, {more:?} more, ratio {ratio:.1}");
+    }
+}
+
+async fn median(cwd: &AbsPath, confined: Option<&Confinement>, groups: &Groups) -> Duration {
+    let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+    let mut times = Vec::new();
+    // The first round is not counted: it finds out what the system can.
+    for round in 0..=ROUNDS {
+        let start = Instant::now();
+        let spawn = Spawn { program: "true", args: &[], cwd, env: &env, stdin: Stdin::Null, confined };
+        let mut child = spawn.start(groups).unwrap();
+        while !matches!(child.next().await, Happening::Exited(_)) {}
+        if round > 0 {
+            times.push(start.elapsed());
+        }
+    }
+    times.sort();
+    times[ROUNDS / 2]
+}

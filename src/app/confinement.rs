@@ -1,0 +1,97 @@
+//! How a session's commands are confined: settings, trust and what the system can.
+
+use crate::{
+    app::{
+        settings::{SandboxSettings, Settings},
+        state::State,
+    },
+    base::{
+        ids::SessionId,
+        path::AbsPath,
+        sandbox::{Confinement, HOME_CONFIG, Level},
+    },
+    world::{disk, process::sandbox},
+};
+
+/// `None`: commands may do what the user may.
+pub fn of(
+    state: &State,
+    session: &SessionId,
+    trusted: bool,
+    roots: &[AbsPath],
+    settings: &Settings,
+) -> Option<Confinement> {
+    let level = level(&settings.children.sandbox, trusted, sandbox::is_available());
+    let read_only = match level {
+        Level::Off => return None,
+        Level::WorkspaceWrite => false,
+        Level::ReadOnly => true,
+    };
+    let home = state.env.get("HOME").and_then(AbsPath::new);
+    let real = |it: AbsPath| disk::real_path(&it).unwrap_or(it);
+    let mut kept = vec![real(state.world.store.home().clone())];
+    if let Some(home) = home.clone().map(real) {
+        kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
+    }
+    Some(Confinement {
+        read_only,
+        roots: roots.to_vec(),
+        writable: folders(&settings.children.sandbox.writable, home.as_ref()).into_iter().map(real).collect(),
+        kept,
+        tmp: state.world.store.scratch(session).join("tmp"),
+        network: settings.children.sandbox.network,
+    })
+}
+
+/// A folder that is not trusted is not written to by commands, whatever the settings say. What was asked for by name
+/// stays also where the system cannot: then commands fail, with the reason.
+fn level(settings: &SandboxSettings, trusted: bool, available: bool) -> Level {
+    match settings.level {
+        _ if !trusted && available => Level::ReadOnly,
+        Some(it) => it,
+        None if available => Level::WorkspaceWrite,
+        None => Level::Off,
+    }
+}
+
+fn folders(written: &[String], home: Option<&AbsPath>) -> Vec<AbsPath> {
+    let read = |it: &String| match (it.strip_prefix('~'), home) {
+        (Some(""), Some(home)) => Some(home.clone()),
+        (Some(rest), Some(home)) => rest.strip_prefix('/').map(|it| home.join(it)),
+        _ => AbsPath::new(it),
+    };
+    written.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{folders, level};
+    use crate::{
+        app::settings::SandboxSettings,
+        base::{path::AbsPath, sandbox::Level},
+    };
+
+    #[test]
+    fn trust_and_the_system_have_their_say() {
+        let wish = |level| SandboxSettings { level, network: false, writable: Vec::new() };
+        for (wished, trusted, available, want) in [
+            (None, true, true, Level::WorkspaceWrite),
+            (None, true, false, Level::Off),
+            (None, false, true, Level::ReadOnly),
+            (Some(Level::Off), true, true, Level::Off),
+            (Some(Level::Off), false, true, Level::ReadOnly),
+            (Some(Level::ReadOnly), true, false, Level::ReadOnly),
+            (Some(Level::WorkspaceWrite), false, true, Level::ReadOnly),
+        ] {
+            assert_eq!(level(&wish(wished), trusted, available), want, "{wished:?} {trusted} {available}");
+        }
+    }
+
+    #[test]
+    fn folders_are_absolute_or_at_home() {
+        let home = AbsPath::new("/h").unwrap();
+        let written = ["~/.cache", "~", "/x", "rel", "~other/x"].map(str::to_owned);
+        let read: Vec<String> = folders(&written, Some(&home)).iter().map(ToString::to_string).collect();
+        assert_eq!(read, ["/h/.cache", "/h", "/x"]);
+    }
+}

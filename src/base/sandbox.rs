@@ -1,0 +1,209 @@
+//! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{guarded, log::Grant, path::AbsPath};
+
+/// Of [`guarded::CONFIG`], what must not even be made in a folder that commands write: it is obeyed as soon as it is there.
+pub const NEVER_MADE: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
+
+/// Below a repository's `.git`: what git runs or obeys. The rest is written by every commit.
+pub const GIT_CONFIG: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info", "modules"];
+
+/// What shells and git obey in a home folder, where that is a workspace.
+pub const HOME_CONFIG: &[&str] = &[
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config",
+    ".gitconfig",
+    ".local",
+    ".profile",
+    ".ssh",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+/// How much commands may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// As much as the user.
+    Off,
+    /// Below the session's roots, but not its configuration.
+    WorkspaceWrite,
+    /// Temporary files only.
+    ReadOnly,
+}
+
+impl Level {
+    /// As settings and flags spell them.
+    pub const NAMES: &[&str] = &["off", "workspace-write", "read-only"];
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "off" => Some(Self::Off),
+            "workspace-write" => Some(Self::WorkspaceWrite),
+            "read-only" => Some(Self::ReadOnly),
+            _ => None,
+        }
+    }
+}
+
+/// What a confined process may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confinement {
+    pub read_only: bool,
+    /// The session's folders, canonical.
+    pub roots: Vec<AbsPath>,
+    /// More that may be written, at every level.
+    pub writable: Vec<AbsPath>,
+    /// Never written, wherever it is: castor's own folder, a home's configuration.
+    pub kept: Vec<AbsPath>,
+    /// A folder for temporary files of its own.
+    pub tmp: AbsPath,
+    pub network: bool,
+}
+
+impl Confinement {
+    /// The same with what the user allowed beyond it; `None`: nothing is left of it.
+    pub fn with(&self, leave: &Leave) -> Option<Self> {
+        if leave.unconfined {
+            return None;
+        }
+        let mut res = self.clone();
+        res.network |= leave.network;
+        res.writable.extend(leave.write.iter().cloned());
+        Some(res)
+    }
+
+    /// Whether writing there is what it allows.
+    pub fn writes(&self, path: &AbsPath) -> bool {
+        let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
+        let open = below(&self.writable) || path.is_within(&self.tmp) || !self.read_only && below(&self.roots);
+        open && !self.obeyed(path)
+    }
+
+    /// Whether its content is run or obeyed by somebody outside.
+    pub fn obeyed(&self, path: &AbsPath) -> bool {
+        let in_root = |root: &AbsPath| {
+            let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { return false };
+            match below.strip_prefix(".git") {
+                Ok(rest) => rest.as_os_str().is_empty() || GIT_CONFIG.iter().any(|it| rest.starts_with(it)),
+                Err(_) => guarded::CONFIG.find(below).is_some(),
+            }
+        };
+        let kept = self.kept.iter().any(|it| path.is_within(it)) && !path.is_within(&self.tmp);
+        kept || self.roots.iter().chain(&self.writable).any(in_root)
+    }
+}
+
+/// What a user allows beyond the confinement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leave {
+    pub network: bool,
+    /// Folders.
+    pub write: Vec<AbsPath>,
+    pub unconfined: bool,
+}
+
+impl Leave {
+    /// What both allow.
+    #[must_use]
+    pub fn and(mut self, more: &Self) -> Self {
+        self.network |= more.network;
+        self.unconfined |= more.unconfined;
+        self.write.extend(more.write.iter().filter(|it| !self.write.contains(it)).cloned().collect::<Vec<_>>());
+        self
+    }
+
+    pub fn of<'g>(grants: impl IntoIterator<Item = &'g Grant>) -> Self {
+        let mut res = Self::default();
+        for grant in grants {
+            match grant {
+                Grant::Network => res.network = true,
+                Grant::Write { folder } => res.write.push(folder.clone()),
+                Grant::Tool { .. } | Grant::Commands { .. } | Grant::Edits => (),
+            }
+        }
+        res
+    }
+}
+
+/// What a confined command most likely failed at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "denied", rename_all = "snake_case")]
+pub enum Denial {
+    Network,
+    /// Writing below a folder.
+    Write {
+        folder: AbsPath,
+    },
+    /// Something that is never allowed to a confined command: sockets of other programs, configuration.
+    Other,
+}
+
+impl Denial {
+    /// For model and user.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Network => "The sandbox kept this command from the network.".to_owned(),
+            Self::Write { folder } => format!("The sandbox kept this command from writing below {folder}."),
+            Self::Other => "The sandbox kept this command from something that it allows to none: configuration that \
+                            editors, git or castor obey, sockets of other programs, or other processes."
+                .to_owned(),
+        }
+    }
+
+    /// What a yes to running it again comes to, for once.
+    pub fn leave(&self) -> Leave {
+        match self {
+            Self::Network => Leave { network: true, ..Leave::default() },
+            Self::Write { folder } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            Self::Other => Leave { unconfined: true, ..Leave::default() },
+        }
+    }
+
+    /// The same for the session; `None`: not on offer.
+    pub fn grant(&self) -> Option<Grant> {
+        match self {
+            Self::Network => Some(Grant::Network),
+            Self::Write { folder } => Some(Grant::Write { folder: folder.clone() }),
+            Self::Other => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Confinement, Denial, Leave};
+    use crate::base::path::AbsPath;
+
+    #[test]
+    fn what_may_be_written() {
+        let path = |it: &str| AbsPath::new(it).unwrap();
+        let it = Confinement {
+            read_only: false,
+            roots: vec![path("/w")],
+            writable: vec![path("/more")],
+            kept: vec![path("/h/.castor")],
+            tmp: path("/h/.castor/tmp"),
+            network: false,
+        };
+        for yes in ["/w", "/w/a", "/w/.git/index", "/w/.github/x", "/more/x", "/h/.castor/tmp/x"] {
+            assert!(it.writes(&path(yes)), "{yes}");
+        }
+        for no in ["/", "/wide", "/w/.git/hooks/x", "/w/.git", "/w/.git/config", "/w/.vscode/a", "/h/.castor/x", "/x"] {
+            assert!(!it.writes(&path(no)), "{no}");
+        }
+        let read_only = Confinement { read_only: true, ..it.clone() };
+        assert!(!read_only.writes(&path("/w/a")) && read_only.writes(&path("/h/.castor/tmp/x")));
+        let wider = it.with(&Denial::Write { folder: path("/x") }.leave()).unwrap();
+        assert!(wider.writes(&path("/x/y")) && !wider.network);
+        assert!(it.with(&Denial::Network.leave()).unwrap().network);
+        assert_eq!(it.with(&Denial::Other.leave()), None);
+        assert_eq!(it.with(&Leave::default()), Some(it));
+    }
+}

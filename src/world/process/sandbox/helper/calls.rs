@@ -1,0 +1,114 @@
+//! seccomp: system calls that a confined process does not get, whoever it is.
+
+use std::collections::BTreeMap;
+
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+
+use crate::world::process::sandbox::Plan;
+
+/// Other processes, keys, the kernel itself, and mounts that would undo ours.
+const NEVER: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_chroot,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+];
+const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u64;
+/// On x86-64 every call has a second number.
+const X32: i64 = 0x4000_0000;
+
+pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = NEVER.iter().map(|it| (*it, Vec::new())).collect();
+    rules.insert(libc::SYS_socket, vec![sockets(plan)?]);
+    let namespaces = each_bit(NEW_NAMESPACES).map(|it| when(&[(0, Op::MaskedEq(it), it)]));
+    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
+    // Typing into somebody's terminal.
+    rules.insert(libc::SYS_ioctl, vec![when(&[(1, Op::Eq, libc::TIOCSTI)])?, when(&[(1, Op::Eq, libc::TIOCLINUX)])?]);
+    if cfg!(target_arch = "x86_64") {
+        let twins: Vec<_> = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect();
+        rules.extend(twins);
+    }
+    apply(rules, libc::EPERM)?;
+    // Its flags are in memory, where a filter cannot look; without the call, libraries take `clone`.
+    apply(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
+}
+
+/// Families that a process may open sockets of. Not AF_UNIX, whose sockets are doors to containers, agents and desktop;
+/// pairs of them stay, since they lead nowhere.
+fn sockets(plan: &Plan) -> Result<SeccompRule, String> {
+    // In a network of its own there is nobody but itself.
+    let families: &[libc::c_int] = match plan.network || plan.namespaces {
+        true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+        false => &[],
+    };
+    let other: Vec<_> = families.iter().filter_map(|it| Some((0, Op::Ne, u64::try_from(*it).ok()?))).collect();
+    match other.as_slice() {
+        [] => when(&[(0, Op::Ge, 0)]),
+        it => when(it),
+    }
+}
+
+fn each_bit(mask: u64) -> impl Iterator<Item = u64> {
+    (0..64).map(|it| 1 << it).filter(move |it| mask & it != 0)
+}
+
+fn when(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, String> {
+    let conditions =
+        conditions.iter().map(|(at, op, value)| SeccompCondition::new(*at, Len::Dword, op.clone(), *value));
+    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(|it| format!("seccomp: {it}"))?;
+    SeccompRule::new(conditions).map_err(|it| format!("seccomp: {it}"))
+}
+
+fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>, error: libc::c_int) -> Result<(), String> {
+    let refuse = SeccompAction::Errno(u32::try_from(error).unwrap_or_default());
+    let arch = std::env::consts::ARCH.try_into().map_err(|it| format!("seccomp: {it}"))?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|it| format!("seccomp: {it}"))?;
+    let program: BpfProgram = filter.try_into().map_err(|it: seccompiler::BackendError| format!("seccomp: {it}"))?;
+    seccompiler::apply_filter(&program).map_err(|it| format!("seccomp: {it}"))
+}

@@ -1,0 +1,94 @@
+//! Landlock: what may be written, and whom signals reach. It holds where there are no mounts, and also beneath them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use landlock::{
+    ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+use nix::libc;
+
+use crate::world::process::sandbox::Plan;
+
+/// Devices without a state that others see.
+const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+/// With mounts it is a private one.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The version of Landlock; 0: none.
+pub(super) fn abi() -> i64 {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: asks for a number; no memory is passed.
+    let res = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, VERSION) };
+    res.max(0)
+}
+
+pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
+    let all = AccessFs::from_write(ABI::V3);
+    let mut writable = vec![plan.tmp.clone()];
+    match plan.namespaces && !plan.strict {
+        true => writable.extend(plan.writable.iter().cloned()),
+        false => plan.writable.iter().for_each(|it| grants(it, &plan.protected, &mut writable)),
+    }
+    if plan.namespaces {
+        writable.push(SHARED_MEMORY.into());
+    }
+    let mut devices: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
+    // Its own terminal, which programs open again by `/dev/stderr`.
+    devices.extend(fs::read_link("/proc/self/fd/1").ok().filter(|it| it.starts_with("/dev/pts")));
+    let restricted = Ruleset::default()
+        .handle_access(all)
+        .and_then(|it| it.scope(Scope::from_all(ABI::V6)))
+        .and_then(Ruleset::create)
+        .and_then(|it| it.add_rules(path_beneath_rules(&writable, all)))
+        .and_then(|it| it.add_rules(path_beneath_rules(&devices, AccessFs::WriteFile | AccessFs::Truncate)))
+        .and_then(landlock::RulesetCreated::restrict_self);
+    match restricted.map_err(|it| format!("Landlock: {it}"))?.ruleset {
+        RulesetStatus::NotEnforced => Err("Landlock is not there".to_owned()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}
+
+/// Landlock cannot take back what it gave to a folder above: each entry gets its own rule, but for what is protected
+/// and the folders on the way there. Nothing can be made in those.
+fn grants(path: &Path, protected: &[PathBuf], res: &mut Vec<PathBuf>) {
+    if protected.iter().any(|it| path.starts_with(it)) {
+        return;
+    }
+    if !protected.iter().any(|it| it.starts_with(path)) {
+        // A symlink would give away what it leads to.
+        if !path.is_symlink() {
+            res.push(path.to_owned());
+        }
+        return;
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().filter_map(Result::ok) {
+        grants(&entry.path(), protected, res);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::grants;
+
+    #[test]
+    fn what_is_protected_gets_no_rule_and_neither_does_what_holds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for it in ["src/a", ".git/hooks", ".git/objects", ".vscode"] {
+            std::fs::create_dir_all(root.join(it)).unwrap();
+        }
+        std::fs::write(root.join("f"), "").unwrap();
+        std::os::unix::fs::symlink("/etc", root.join("out")).unwrap();
+        let (mut res, protected) = (Vec::new(), [root.join(".git/hooks"), root.join(".vscode"), root.join(".zed")]);
+        grants(&root, &protected, &mut res);
+        res.sort();
+        let want: Vec<PathBuf> = [".git/objects", "f", "src"].iter().map(|it| root.join(it)).collect();
+        assert_eq!(res, want);
+    }
+}

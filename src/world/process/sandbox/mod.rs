@@ -1,0 +1,235 @@
+//! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
+
+pub mod denied;
+mod held;
+#[cfg(target_os = "linux")]
+mod helper;
+#[cfg(any(target_os = "macos", test))]
+mod seatbelt;
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{
+    guarded,
+    path::AbsPath,
+    sandbox::{Confinement, GIT_CONFIG, NEVER_MADE},
+};
+
+pub use held::Held;
+#[cfg(target_os = "linux")]
+pub use helper::enter_if_asked;
+
+/// The first argument by which the binary knows that it is the helper.
+pub const ARG: &str = "__castor-sandbox";
+/// The helper's exit code when it could not confine, and ran nothing.
+pub const FAILED: i32 = 125;
+
+/// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
+const LEADS_OUT: &[&str] = &[
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "GPG_AGENT_INFO",
+    "GNOME_KEYRING_*",
+    "DBUS_*",
+    "DOCKER_*",
+    "CONTAINER_HOST",
+    "CONTAINERD_*",
+    "PODMAN_*",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_*",
+    "XAUTHORITY",
+    "TMUX",
+    "NVIM",
+    "VSCODE_*",
+];
+/// Where programs look for the folder of temporary files.
+const TMP: &[&str] = &["TMPDIR", "TMP", "TEMP"];
+
+/// What the helper does, in paths that were there when it was made.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Plan {
+    cwd: PathBuf,
+    /// May be written, with all that is below.
+    writable: Vec<PathBuf>,
+    tmp: PathBuf,
+    /// Below what is writable, and not.
+    protected: Vec<PathBuf>,
+    /// Written, but neither renamed nor removed.
+    fixed: Vec<PathBuf>,
+    network: bool,
+    /// Mounts and networks of its own; else only what needs none.
+    namespaces: bool,
+    /// Something protected is a symlink, which a mount cannot hold: new entries beside it are refused.
+    strict: bool,
+}
+
+/// How to start something confined.
+pub(super) struct Door {
+    pub program: OsString,
+    pub args: Vec<OsString>,
+    /// Kept until the last of its processes is gone.
+    pub held: Held,
+}
+
+/// Whether this system can confine at all. Cheap: asked for every session.
+pub fn is_available() -> bool {
+    #[cfg(target_os = "linux")]
+    return *AVAILABLE.get_or_init(helper::has_landlock);
+    #[cfg(not(target_os = "linux"))]
+    return cfg!(target_os = "macos") && *AVAILABLE.get_or_init(|| Path::new("/usr/bin/sandbox-exec").exists());
+}
+
+static AVAILABLE: OnceLock<bool> = OnceLock::new();
+
+/// Prepares the start of a program.
+///
+/// # Errors
+/// When it cannot be confined, or the program is not there: then nothing is started.
+pub(super) fn door(
+    it: &Confinement,
+    program: &str,
+    args: &[&str],
+    cwd: &AbsPath,
+    env: &[(String, String)],
+) -> io::Result<Door> {
+    if !is_available() {
+        let why = "this system has nothing to confine it with; security.sandbox.level = \"off\" runs it unconfined";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    if !is_there(program, cwd, env) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    make_private(it.tmp.as_path())?;
+    through(it, program, args, cwd)
+}
+
+#[cfg(target_os = "linux")]
+fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io::Result<Door> {
+    let namespaces = helper::has_namespaces();
+    let (plan, held) = plan(it, cwd, namespaces)?;
+    let plan = serde_json::to_string(&plan).map_err(io::Error::other)?;
+    let args = [ARG, &plan, program].iter().chain(args).map(OsString::from).collect();
+    // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.
+    Ok(Door { program: "/proc/self/exe".into(), args, held })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io::Result<Door> {
+    #[cfg(target_os = "macos")]
+    {
+        let (plan, held) = plan(it, cwd, false)?;
+        let profile = seatbelt::profile(&plan, NEVER_MADE);
+        let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
+        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, held })
+    }
+    #[cfg(not(target_os = "macos"))]
+    {
+        _ = (it, program, args, cwd);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// The environment of a confined process.
+pub(super) fn scrubbed<'e>(
+    it: &'e Confinement,
+    env: &'e [(String, String)],
+) -> impl Iterator<Item = (String, String)> + 'e {
+    let leads_out = |name: &str| {
+        LEADS_OUT.iter().any(|it| it.strip_suffix('*').map_or(*it == name, |start| name.starts_with(start)))
+    };
+    let kept = env.iter().filter(move |(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned();
+    kept.chain(TMP.iter().map(|name| ((*name).to_owned(), it.tmp.to_string())))
+}
+
+fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// The helper cannot say "not found" in a way that its caller could tell from the program's own words.
+fn is_there(program: &str, cwd: &AbsPath, env: &[(String, String)]) -> bool {
+    if program.contains('/') {
+        return cwd.join(program).as_path().exists();
+    }
+    let path = env.iter().rev().find(|(name, _)| name == "PATH").map_or("/usr/local/bin:/usr/bin:/bin", |it| &it.1);
+    path.split(':').any(|dir| Path::new(dir).join(program).is_file())
+}
+
+fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Result<(Plan, Held)> {
+    let mut plan = Plan { cwd: cwd.as_path().into(), network: it.network, namespaces, ..Plan::default() };
+    plan.tmp = it.tmp.as_path().into();
+    let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
+    let there = roots.iter().chain(&it.writable).map(|it| it.as_path().to_owned()).filter(|it| it.exists());
+    plan.writable = there.filter_map(|it| it.canonicalize().ok()).collect();
+    let mut held = Held::default();
+    for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
+        guard_folder(root, &mut plan, &mut held)?;
+    }
+    for kept in &it.kept {
+        let below = plan.writable.iter().any(|it| kept.as_path().starts_with(it));
+        if below {
+            protect(kept.as_path(), &mut plan, &mut held)?;
+        }
+    }
+    Ok((plan, held))
+}
+
+/// Protects configuration in a folder that may be written.
+fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    let entries = fs::read_dir(root)?.filter_map(Result::ok).map(|it| it.file_name());
+    let mut names: Vec<OsString> =
+        entries.filter(|it| it != ".git" && guarded::CONFIG.find(Path::new(it)).is_some()).collect();
+    names.extend(NEVER_MADE.iter().filter(|it| **it != ".git").map(OsString::from));
+    names.sort();
+    names.dedup();
+    // Two names in a row, such as `.github/workflows`: protected where they are there.
+    let deep = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(|it| root.join(it));
+    for path in deep.filter(|it| it.exists()) {
+        protect(&path, plan, held)?;
+    }
+    for name in names {
+        protect(&root.join(name), plan, held)?;
+    }
+    let git = root.join(".git");
+    if !fs::symlink_metadata(&git).is_ok_and(|it| it.is_dir()) || held::is_placeholder(&git) {
+        // A worktree's `.git` is a file that says where the repository is.
+        return protect(&git, plan, held);
+    }
+    plan.fixed.push(git.clone());
+    for name in GIT_CONFIG {
+        let path = git.join(name);
+        if *name == "hooks" || fs::symlink_metadata(&path).is_ok() {
+            protect(&path, plan, held)?;
+        }
+    }
+    Ok(())
+}
+
+fn protect(path: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(it) if it.is_symlink() => {
+            plan.strict = true;
+            // What it leads to is obeyed in its place.
+            plan.protected.extend(path.canonicalize());
+        }
+        Ok(_) => held.share(path),
+        // Without mounts nothing can be made beside what is there, and with them only what is there can be held.
+        Err(it) if it.kind() == io::ErrorKind::NotFound && plan.namespaces => {
+            if !held.make(path)? {
+                return Ok(());
+            }
+        }
+        Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(it) => return Err(it),
+    }
+    plan.protected.push(path.to_owned());
+    Ok(())
+}
