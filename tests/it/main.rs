@@ -13,6 +13,7 @@ mod exits;
 mod http_model;
 mod kill9;
 mod ledger;
+mod leftovers;
 mod life;
 mod logs;
 mod mcp;
