@@ -11,6 +11,7 @@ use crate::{
         questions, reply, sessions,
         state::{Asked, Asker, Live, Said, State},
         terminals::How,
+        trust,
     },
     base::{
         event::{AgentEvent, Outcome},
@@ -107,6 +108,7 @@ fn heard(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<
 fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
         Effect::Settle { prompt, outcome } => settle(state, id, Ticket(prompt.0), outcome, lines),
+        Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
         Effect::Save(lasting) => state.world.save(lasting),
         Effect::Ask(question) => questions::ask(state, id, &question, lines),
         Effect::Withdraw { question } => {

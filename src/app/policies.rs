@@ -2,15 +2,11 @@
 
 use crate::{
     app::settings::{self, Sources},
-    base::path::AbsPath,
     engine::policy::{Rule, Rules, Tier},
-    world::{
-        secrets::Env,
-        workspace::{
-            Reader,
-            policies::{self, Author, Folders},
-            saved, settings as files,
-        },
+    world::workspace::{
+        ground::Ground,
+        policies::{self, Author},
+        saved,
     },
 };
 
@@ -24,14 +20,11 @@ pub struct Found {
 }
 
 /// Reads everything that makes rules for a folder.
-pub fn rules(env: &Env, cwd: &AbsPath, trusted: bool) -> Found {
-    let reader = Reader::disk();
-    let layers = files::read(env, cwd, trusted, reader);
-    let sources = Sources { layers: &layers, env, flags: &[] };
+pub fn rules(ground: &Ground) -> Found {
+    let layers = ground.layers();
+    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let mut rules = Rules::shipped().with(Rules::of_settings(&settings::lists(sources)));
-    // An untrusted workspace is not even listed.
-    let workspace = (layers.workspace == files::WorkspaceFiles::Read).then_some(cwd);
-    let (found, warnings) = policies::read(env, workspace, reader, Folders::disk());
+    let (found, warnings) = ground.policies(&layers);
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     // What was allowed for ever is switched off with the answers that do so.
     let no_saved = settings::Settings::merge(sources).0.disable_always_allow;
@@ -73,7 +66,11 @@ mod tests {
             tool::{Access, TargetPath, Targets, ToolCall, ToolKind},
         },
         engine::policy::{self, Query, Rules},
-        world::{disk, secrets::Env, workspace::saved},
+        world::{
+            disk,
+            secrets::Env,
+            workspace::{ground, saved},
+        },
     };
 
     fn ask(rules: &Rules, tool: &str, kind: ToolKind, args: &Value, mode: Mode) -> Decision {
@@ -108,7 +105,7 @@ mod tests {
         let fetch = Grant::Tool { tool: "web_fetch".to_owned() };
         save(lasting("web_fetch", json!({}), &fetch, Mode::AutoEdit));
 
-        let found = rules(&env, &root, false);
+        let found = rules(&ground::look(&env, &root));
         assert_eq!(found.warnings, Vec::<String>::new());
         assert!(!found.saves);
         let run =
@@ -125,10 +122,10 @@ mod tests {
         assert_eq!((fetch(Mode::Default), fetch(Mode::Yolo)), (Decision::Ask, Decision::Allow));
 
         std::fs::write(home.join("settings.json"), r#"{"security": {"enablePermanentToolApproval": true}}"#).unwrap();
-        assert!(rules(&env, &root, false).saves);
+        assert!(rules(&ground::look(&env, &root)).saves);
         let never = r#"{"security": {"enablePermanentToolApproval": true, "disableAlwaysAllow": true}}"#;
         std::fs::write(home.join("settings.json"), never).unwrap();
-        let found = rules(&env, &root, false);
+        let found = rules(&ground::look(&env, &root));
         assert!(!found.saves);
         let args = shell("git push");
         assert_eq!(ask(&found.rules, "run_shell_command", ToolKind::Execute, &args, Mode::Default), Decision::Ask);

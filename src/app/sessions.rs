@@ -7,35 +7,30 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         access::{self, AccessKind, Given},
-        confinement,
-        desk::{Children, Desk, Editor, Screens},
+        desk::Desk,
         errors::{auth_required, store_error},
-        fault::Fault,
+        furnish::{furnish, wish},
         mcp::{self, servers::Wish},
         options::Options,
-        policies,
-        settings::{Flag, McpSettings, Settings, Sources},
+        settings::{Flag, Settings, Sources},
         state::{Live, State},
+        trust::{self, Pending},
     },
     base::{
         ids::SessionId,
         log::{Entry, Fact, Mode},
-        mcp::merged,
         now::Now,
         path::AbsPath,
+        trust::Trust,
     },
     engine::{
-        context::{Instructions, Surroundings},
         record::{Origin, Record},
         routing::limits::KNOWN,
-        scheduler::Toolbox,
         session::Session,
         step::Out,
-        turn::{MAX_SAMPLES, Spec},
     },
     wire::{
         acp::{
-            initialize::Client,
             options::{Chosen, Offer},
             session::Place,
             updates::{Manner, View},
@@ -48,8 +43,8 @@ use crate::{
         secrets::Env,
         store::{Log, StoreError},
         workspace::{
-            Reader, settings as files,
-            trust::{self, Trust},
+            Warning,
+            ground::{self, Ground},
         },
     },
 };
@@ -57,16 +52,20 @@ use crate::{
 /// The model when neither flag, environment nor settings name one.
 pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
 
-/// Why servers of the settings do not start.
-const UNTRUSTED: &str = "the folder is not trusted";
-
 /// Where a session works, checked against the disk.
-struct Ground {
-    cwd: AbsPath,
+pub struct Site {
+    pub cwd: AbsPath,
     /// Canonical, `cwd` first.
-    roots: Vec<AbsPath>,
-    trust: Trust,
-    settings: Settings,
+    pub roots: Vec<AbsPath>,
+    pub ground: Ground,
+    pub settings: Settings,
+}
+
+/// A session that sees more or less of its folder than before.
+pub struct Joined {
+    pub settings: Settings,
+    pub wish: Wish,
+    modes: Vec<Mode>,
 }
 
 /// A new session, live at once.
@@ -74,21 +73,22 @@ struct Ground {
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
 pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObjectOwned> {
-    let ground = survey(state, place)?;
-    let model = model_of(&state.options, &ground.settings);
-    let mode = ground.settings.approval_mode;
-    allow_mode(mode, &ground.trust, &ground.settings)?;
+    let site = survey(state, place)?;
+    let model = model_of(&state.options, &site.settings);
+    let mode = site.settings.approval_mode;
+    allow_mode(mode, &site.ground.trust, &site.settings)?;
     let now = state.now();
     let id = new_id(now);
-    let (spec, desk) = furnish(state, &id, &ground, &model)?;
+    let (spec, desk) = furnish(state, &id, &site, &model)?;
     let log = state.world.store.create(&id).map_err(|it| store_error(&id, &it))?;
-    let wish = wish(&ground, place, &desk);
-    let (cwd, roots) = (ground.cwd, ground.roots);
+    let wish = wish(&site, place, &desk);
+    let Site { cwd, roots, ground, .. } = site;
     let origin = Origin { session: id.clone(), cwd, roots, mode, model };
     let mut out = Out::default();
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
+    trust::raise(state, &id, Pending { ground, place: place.clone() });
     mcp::connect(state, &id, wish);
     Ok(id)
 }
@@ -113,35 +113,48 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
         let desk = Arc::clone(&live.desk);
         // Told with the answer.
         live.commands = None;
-        let ground = survey(state, place)?;
-        mcp::connect(state, id, wish(&ground, place, &desk));
+        let site = survey(state, place)?;
+        mcp::connect(state, id, wish(&site, place, &desk));
         return state.world.store.read(id).map_err(|it| store_error(id, &it));
     }
-    let ground = survey(state, place)?;
+    let site = survey(state, place)?;
     let (entries, log) = state.world.store.open(id).map_err(|it| store_error(id, &it))?;
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
     let mut record = Record::replay(&entries).ok_or_else(missing)?;
-    bring_up_to_date(&mut record, &entries, &state.options, &ground);
-    let (spec, desk) = furnish(state, id, &ground, &record.model)?;
+    bring_up_to_date(&mut record, &entries, &state.options, &site);
+    let (spec, desk) = furnish(state, id, &site, &record.model)?;
     let session = Session::resume(record, spec);
-    let wish = wish(&ground, place, &desk);
+    let wish = wish(&site, place, &desk);
     admit(state, session, log, desk);
+    trust::raise(state, id, Pending { ground: site.ground, place: place.clone() });
     mcp::connect(state, id, wish);
     Ok(entries)
 }
 
-/// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
-fn wish(ground: &Ground, place: &Place, desk: &Desk) -> Wish {
-    let McpSettings { servers, off, start_budget_ms } = &ground.settings.mcp;
-    let (of_settings, mut off) = match ground.trust.is_trusted() {
-        true => (servers.clone(), off.clone()),
-        false => {
-            (Vec::new(), servers.iter().map(|it| (it.name.clone(), UNTRUSTED.to_owned())).chain(off.clone()).collect())
-        }
-    };
-    let servers = merged(place.mcp_servers.clone(), of_settings);
-    off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
-    Wish { servers, off, cwd: desk.cwd.clone(), env: Arc::clone(&desk.children.env), budget_ms: *start_budget_ms }
+/// The session with other files of its folder: all but its servers, which are to be connected with.
+///
+/// # Errors
+/// In words: a model that cannot be reached with them.
+pub fn join(state: &mut State, id: &SessionId, ground: Ground, place: &Place) -> Result<Joined, String> {
+    let Some(live) = state.sessions.get(id) else { return Err("the session is gone".to_owned()) };
+    let record = live.session.record();
+    let (cwd, roots, model) = (record.cwd.clone(), record.roots.clone(), record.model.clone());
+    let settings = settings_of(&state.options, &ground);
+    let site = Site { cwd, roots, ground, settings };
+    say_warnings(&site);
+    let (spec, desk) = furnish(state, id, &site, &model).map_err(|it| it.message().to_owned())?;
+    let wish = wish(&site, place, &desk);
+    let modes = spec.modes.clone();
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.session.furnish(spec);
+        live.desk = desk;
+    }
+    Ok(Joined { settings: site.settings, wish, modes })
+}
+
+/// `mode` where it is allowed, else the most careful one.
+pub fn nearest_mode(mode: Mode, joined: &Joined) -> Mode {
+    if joined.modes.contains(&mode) { mode } else { Mode::Default }
 }
 
 fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
@@ -153,7 +166,7 @@ fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
     let offer = Offer { models, thinking: !state.options.needs_no_access(), booleans: client.booleans };
     let manner = Manner { offer, notices: client.notices };
     let view = View::new(id.clone(), manner.clone(), chosen);
-    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None });
+    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None, pending: None });
 }
 
 /// Whether a mode may be set in a session now.
@@ -162,8 +175,8 @@ fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
 /// For the client, with what would allow it.
 pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), ErrorObjectOwned> {
     let Some(live) = state.sessions.get(id) else { return Err(error::session_not_found(id.as_str())) };
-    let (trust, settings) = look(&state.options, &state.env, &live.desk.cwd);
-    allow_mode(mode, &trust, &settings)
+    let (ground, settings) = look(&state.options, &state.env, &live.desk.cwd);
+    allow_mode(mode, &ground.trust, &settings)
 }
 
 /// Whether sessions would begin with what the client brought.
@@ -172,9 +185,9 @@ pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), Error
 /// -32000 with what is missing.
 pub fn check_access(state: &State, given: &Given) -> Result<(), ErrorObjectOwned> {
     let cwd = AbsPath::new("/").unwrap_or_else(|| state.world.store.home().clone());
-    let (_, settings) = look(&state.options, &state.env, &cwd);
+    let (ground, settings) = look(&state.options, &state.env, &cwd);
     let wanted = given.method.unwrap_or(AccessKind::ApiKey);
-    let access = access::model_access(&state.env, &settings, given);
+    let access = access::model_access(&ground.env, &settings, given);
     let access = access.map_err(|it| auth_required(&it.to_string()))?;
     match access.kind == wanted || state.options.needs_no_access() {
         true => Ok(()),
@@ -193,9 +206,9 @@ pub fn refit_all(state: &mut State) {
 /// Looks again how a session's model is reached. Without access each of its requests fails, with what is missing.
 pub fn refit(state: &mut State, id: &SessionId) {
     let Some(live) = state.sessions.get(id) else { return };
-    let (_, settings) = look(&state.options, &state.env, &live.desk.cwd);
+    let (ground, settings) = look(&state.options, &state.env, &live.desk.cwd);
     let model = live.session.record().model.clone();
-    let generator = state.models.generator(&state.options, &state.env, &settings, &model);
+    let generator = state.models.generator(&state.options, &ground.env, &settings, &model);
     let generator = generator.unwrap_or_else(|it| Arc::new(Refused { why: it.message().to_owned() }));
     if let Some(live) = state.sessions.get_mut(id) {
         live.desk = Arc::new(Desk { generator, ..Desk::clone(&live.desk) });
@@ -206,27 +219,27 @@ pub fn refit(state: &mut State, id: &SessionId) {
 pub fn record_again(state: &State, desk: &Desk) -> Option<Record> {
     let entries = state.world.store.read(&desk.session).unwrap_or_default();
     let mut record = Record::replay(&entries)?;
-    let (trust, settings) = look(&state.options, &state.env, &desk.cwd);
-    let ground = Ground { cwd: desk.cwd.clone(), roots: desk.roots.clone(), trust, settings };
-    bring_up_to_date(&mut record, &entries, &state.options, &ground);
+    let (ground, settings) = look(&state.options, &state.env, &desk.cwd);
+    let site = Site { cwd: desk.cwd.clone(), roots: desk.roots.clone(), ground, settings };
+    bring_up_to_date(&mut record, &entries, &state.options, &site);
     Some(record)
 }
 
 /// What a log says of places, rights and the default model was true when it was written.
-fn bring_up_to_date(record: &mut Record, entries: &[Entry], options: &Options, ground: &Ground) {
-    record.cwd.clone_from(&ground.cwd);
-    record.roots.clone_from(&ground.roots);
-    if allow_mode(record.mode, &ground.trust, &ground.settings).is_err() {
+fn bring_up_to_date(record: &mut Record, entries: &[Entry], options: &Options, site: &Site) {
+    record.cwd.clone_from(&site.cwd);
+    record.roots.clone_from(&site.roots);
+    if allow_mode(record.mode, &site.ground.trust, &site.settings).is_err() {
         record.mode = Mode::Default;
     }
     // A choice made in the session holds; else the model is what is configured today.
     let chosen = entries.iter().any(|it| matches!(it.fact, Fact::Model { .. }));
     if !chosen || options.needs_no_access() {
-        record.model = model_of(options, &ground.settings);
+        record.model = model_of(options, &site.settings);
     }
 }
 
-fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
+fn survey(state: &State, place: &Place) -> Result<Site, ErrorObjectOwned> {
     let mut roots = Vec::new();
     for path in std::iter::once(&place.cwd).chain(&place.additional) {
         let real = disk::real_path(path).ok().filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir));
@@ -236,29 +249,45 @@ fn survey(state: &State, place: &Place) -> Result<Ground, ErrorObjectOwned> {
             roots.push(real);
         }
     }
-    let (trust, settings) = look(&state.options, &state.env, &place.cwd);
-    Ok(Ground { cwd: place.cwd.clone(), roots, trust, settings })
+    let ground = ground::look(&state.env, &place.cwd);
+    let (settings, warnings) = merged_settings(&state.options, &ground);
+    for it in warnings {
+        tracing::warn!("{it}");
+    }
+    let site = Site { cwd: place.cwd.clone(), roots, ground, settings };
+    say_warnings(&site);
+    Ok(site)
 }
 
 /// Trust first, then the settings that it lets in.
-pub fn look(options: &Options, env: &Env, cwd: &AbsPath) -> (Trust, Settings) {
-    let reader = Reader::disk();
-    let (trust, mut warnings) = trust::trust(env, cwd, reader);
-    let layers = files::read(env, cwd, trust.is_trusted(), reader);
+pub fn look(options: &Options, env: &Env, cwd: &AbsPath) -> (Ground, Settings) {
+    let ground = ground::look(env, cwd);
+    let settings = settings_of(options, &ground);
+    (ground, settings)
+}
+
+pub fn settings_of(options: &Options, ground: &Ground) -> Settings {
+    merged_settings(options, ground).0
+}
+
+fn merged_settings(options: &Options, ground: &Ground) -> (Settings, Vec<Warning>) {
+    let layers = ground.layers();
     let model = options.model.as_deref().map(Flag::model);
     let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
     let sandbox = options.sandbox.as_deref().map(Flag::sandbox);
     let flags: Vec<Flag> = model.into_iter().chain(mode).chain(sandbox).collect();
-    let (settings, more) = Settings::merge(Sources { layers: &layers, env, flags: &flags });
-    warnings.extend(more);
-    for it in warnings {
+    Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags })
+}
+
+/// Once for each look that a session is made from: the user reads them, or nobody does.
+fn say_warnings(site: &Site) {
+    for it in &site.ground.warnings {
         tracing::warn!("{it}");
     }
-    (trust, settings)
 }
 
 /// Ids and names: what is known, and the one in use. A script or the demo answers as itself only.
-fn models_on_offer(options: &Options, current: &str) -> Vec<(String, String)> {
+pub fn models_on_offer(options: &Options, current: &str) -> Vec<(String, String)> {
     let owned = |(id, name): &(&str, &str)| ((*id).to_owned(), (*name).to_owned());
     let mut res: Vec<(String, String)> = match options.needs_no_access() {
         true => Vec::new(),
@@ -270,7 +299,7 @@ fn models_on_offer(options: &Options, current: &str) -> Vec<(String, String)> {
     res
 }
 
-fn model_of(options: &Options, settings: &Settings) -> String {
+pub fn model_of(options: &Options, settings: &Settings) -> String {
     match (&options.script, &settings.model_name) {
         (_, Some(model)) => model.clone(),
         (Some(_), None) => "script".to_owned(),
@@ -278,12 +307,8 @@ fn model_of(options: &Options, settings: &Settings) -> String {
     }
 }
 
-fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {
-    Mode::OFFERED.iter().copied().filter(|it| allow_mode(*it, trust, settings).is_ok()).collect()
-}
-
 /// What does everything without asking needs a folder that is trusted.
-fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
+pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
     if mode == Mode::Yolo && settings.disable_yolo {
         return Err(error::invalid_params(
             "the settings forbid the mode yolo (security.disableYoloMode); choose another mode",
@@ -291,73 +316,10 @@ fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), Erro
     }
     if mode > Mode::Default && !trust.is_trusted() {
         let why = format!(
-            "the mode {} needs a trusted folder; set CASTOR_TRUST_WORKSPACE=true or list the folder in \
-             ~/.castor/trustedFolders.json",
+            "the mode {} needs a trusted folder: run `castor trust` in it, or set CASTOR_TRUST_WORKSPACE=true",
             mode.as_str()
         );
         return Err(error::untrusted(&why));
     }
     Ok(())
-}
-
-fn session_rules(state: &State, ground: &Ground) -> policies::Found {
-    let found = policies::rules(&state.env, &ground.cwd, ground.trust.is_trusted());
-    for it in &found.warnings {
-        tracing::warn!("{it}");
-    }
-    found
-}
-
-/// The spec of the engine and the desk of the leaves.
-fn furnish(
-    state: &mut State,
-    id: &SessionId,
-    ground: &Ground,
-    model: &str,
-) -> Result<(Arc<Spec>, Arc<Desk>), ErrorObjectOwned> {
-    let Ground { cwd, roots, settings, .. } = ground;
-    let generator = state.models.generator(&state.options, &state.env, settings, model)?;
-    let client = state.client.clone().unwrap_or_default();
-    let interactive = !client.headless;
-    let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
-    let found = session_rules(state, ground);
-    let spec = Spec {
-        toolbox: Toolbox::new(
-            state.world.tools.iter().map(|(spec, _)| spec.clone()).collect(),
-            found.rules,
-            interactive,
-        )
-        .saving(found.saves),
-        instructions: Instructions::new(&around),
-        max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
-        models: models_on_offer(&state.options, model),
-        modes: allowed_modes(&ground.trust, settings),
-    };
-    let desk = Desk {
-        session: id.clone(),
-        cwd: cwd.clone(),
-        roots: roots.clone(),
-        scratch: state.world.store.scratch(id),
-        generator,
-        tools: Arc::new(settings.tools.clone()),
-        mcp: Arc::default(),
-        children: Children {
-            env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
-            confined: confinement::of(state, id, ground.trust.is_trusted(), roots, settings).map(Arc::new),
-        },
-        truncate_at: settings.truncate_threshold,
-        editor: Editor { reads: client.reads_files, writes: client.writes_files },
-        screens: screens(&client, settings.tools.shell_in_client),
-        fault: Fault::read(&state.env),
-    };
-    Ok((Arc::new(spec), Arc::new(desk)))
-}
-
-/// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.
-fn screens(client: &Client, wanted: bool) -> Screens {
-    match (client.has_terminals && wanted, client.draws_terminals) {
-        (true, _) => Screens::Client { reads_lines: client.reads_command_lines() },
-        (false, true) => Screens::Drawn,
-        (false, false) => Screens::Text,
-    }
 }

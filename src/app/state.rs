@@ -20,6 +20,7 @@ use crate::{
         options::Options,
         sessions,
         terminals::{self, Terminals},
+        trust::Pending,
         world::World,
     },
     base::{
@@ -83,6 +84,8 @@ pub struct Live {
     pub desk: Arc<Desk>,
     /// The commands that the client knows of; `None`: it does not know the session yet.
     pub commands: Option<Vec<&'static str>>,
+    /// What the user is to decide about the session's folder, as it was when the session began.
+    pub pending: Option<Box<Pending>>,
 }
 
 /// Whom an open request of the client is about.
@@ -124,6 +127,8 @@ pub enum Shape {
     Form(Arc<Form>),
     /// A form, shown as options.
     Options(Arc<Form>),
+    /// The question about the folder, shown as options.
+    Trust(Arc<Form>),
     Link,
 }
 

@@ -83,6 +83,7 @@ impl Threads {
             | Effect::Wake { .. }
             | Effect::Abort { .. }
             | Effect::Save(_)
+            | Effect::Trust(_)
             | Effect::Settle { .. } => (),
         }
     }

@@ -9,6 +9,7 @@ use crate::base::{
     ids::{CallId, SessionId},
     model::Failure,
     path::AbsPath,
+    trust::TrustChoice,
 };
 
 /// The version this castor writes. Newer ones are read as far as they are understood.
@@ -60,6 +61,11 @@ pub enum Fact {
     /// The user's word on a call.
     Answered {
         call: CallId,
+        answer: Answer,
+    },
+    /// The user's word on the folder, as far as there was one.
+    Trust {
+        choice: TrustChoice,
         answer: Answer,
     },
     /// "Always" for this session.

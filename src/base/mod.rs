@@ -17,3 +17,4 @@ pub mod sandbox;
 pub mod terminal;
 pub mod text;
 pub mod tool;
+pub mod trust;

@@ -14,6 +14,7 @@ use crate::base::{
     sandbox::Leave,
     terminal::Screen,
     tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
+    trust::TrustChoice,
 };
 
 /// Something that happened. Answers to effects that are over are normal and ignored.
@@ -29,6 +30,13 @@ pub enum Input {
     CancelPrompt(PromptId),
     /// The user's choice among what is on offer.
     Choose(Choice),
+    /// The folder is not trusted, or not as it is now: what the next turn asks or tells.
+    Doubted(Doubted),
+    /// What the user said about the folder holds, or why it could not be written down.
+    Joined {
+        effect: EffectId,
+        result: Result<(), String>,
+    },
     /// The tools from outside, whole; they hold from the next request to a model.
     ToolsChanged(Kit),
     Chunks {
@@ -67,6 +75,14 @@ pub enum Input {
     Woke {
         effect: EffectId,
     },
+}
+
+/// A doubt about the folder.
+#[derive(Clone, Debug)]
+pub enum Doubted {
+    Ask(Arc<Form>),
+    /// Nobody can be asked.
+    Tell(String),
 }
 
 /// One of the session's options, with its new value.
@@ -135,6 +151,8 @@ pub enum Effect {
     Ask(Box<Question>),
     /// A yes for ever, to be written down. Not answered.
     Save(Lasting),
+    /// The user's word on the folder: written down, then whatever follows from it. Answered by `Joined`.
+    Trust(TrustChoice),
     /// Nobody waits for the answer any more.
     Withdraw { question: QuestionId },
     /// Answered by `Woke` at `at_ms` (Unix, milliseconds) or later.
@@ -155,6 +173,11 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq)]
 pub enum About {
     Confirmation(Confirmation),
+    /// Is the folder trusted? A form whose options are [`TrustChoice`]s.
+    Trust {
+        call: CallId,
+        form: Arc<Form>,
+    },
     /// Fields to fill in, for a call or for the session.
     Form {
         call: Option<CallId>,

@@ -113,6 +113,13 @@ impl Env {
         self.vars.get(name).map(String::as_str).filter(|it| !it.is_empty())
     }
 
+    /// Sets a variable that is not there: what the process was given stays.
+    pub fn set_if_absent(&mut self, name: &str, value: &str) {
+        if self.get(name).is_none() {
+            self.vars.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
     /// The first of `names` that is set, with its value.
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))

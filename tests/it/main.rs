@@ -10,6 +10,7 @@ mod disk_full;
 mod doctor;
 mod editors;
 mod exits;
+mod hostile;
 mod http_model;
 mod kill9;
 mod ledger;

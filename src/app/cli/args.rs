@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use crate::{
     app::cli::{
         auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, permissions::PermissionsArgs, policy::PolicyArgs,
-        schema::SchemaArgs, sessions::SessionsArgs,
+        schema::SchemaArgs, sessions::SessionsArgs, trust::TrustArgs,
     },
     base::sandbox::Level,
 };
@@ -57,6 +57,8 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Print the JSON Schema of settings, logs, events or _meta
     Schema(SchemaArgs),
+    /// Say that a folder is trusted, or not; list; tell why
+    Trust(TrustArgs),
 }
 
 /// Clients that log in by a terminal append `auth login` to the command line that they know.

@@ -7,10 +7,7 @@ use clap::{Args, Subcommand};
 use crate::{
     app::settings::{Sources, check, explain},
     base::path::AbsPath,
-    world::{
-        secrets::Env,
-        workspace::{Reader, settings, trust},
-    },
+    world::{secrets::Env, workspace::ground},
 };
 
 /// Asks about settings.
@@ -36,10 +33,9 @@ pub enum ConfigVerb {
 pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     let ConfigVerb::Explain { key, cwd: dir } = &args.verb;
     let folder = dir.as_ref().map_or_else(|| cwd.clone(), |it| cwd.join(it));
-    let reader = Reader::disk();
-    let (trust, mut warnings) = trust::trust(env, &folder, reader);
-    let layers = settings::read(env, &folder, trust.is_trusted(), reader);
-    let sources = Sources { layers: &layers, env, flags: &[] };
+    let ground = ground::look(env, &folder);
+    let (layers, mut warnings) = (ground.layers(), ground.warnings);
+    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (text, known) = explain(key, sources);
     out.write_all(text.as_bytes())?;
     warnings.extend(check(sources));

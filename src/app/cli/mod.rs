@@ -11,6 +11,7 @@ pub mod schema;
 pub mod sessions;
 #[cfg(test)]
 mod testing;
+pub mod trust;
 
 use std::process::ExitCode;
 
@@ -44,8 +45,8 @@ pub fn main() -> ExitCode {
         Verb::Run(args) => with_cwd(|cwd| {
             let env = Env::from_process();
             let has_access = move |folder: &AbsPath| {
-                let (_, settings) = factory::look(&Options::default(), &env, folder);
-                access::is_configured(&env, &settings)
+                let (ground, settings) = factory::look(&Options::default(), &env, folder);
+                access::is_configured(&ground.env, &settings)
             };
             run::run(args, RunContext::detect(cwd.into(), has_access))
         }),
@@ -68,6 +69,13 @@ pub fn main() -> ExitCode {
             // A closed stdout is no reason to complain.
             ExitCode::from(code.unwrap_or(0))
         }
+        Verb::Trust(args) => with_cwd(|cwd| {
+            let code = trust::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            ExitCode::from(code.unwrap_or_else(|it| {
+                eprintln!("castor: {it}");
+                1
+            }))
+        }),
         Verb::Policy(args) => with_cwd(|cwd| {
             let code = policy::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
             ExitCode::from(code.unwrap_or(EXIT_INPUT))

@@ -19,13 +19,7 @@ use crate::{
         tool::{Access, TargetPath, Targets, ToolKind},
     },
     engine::policy::{self, Query, Rules},
-    world::{
-        disk,
-        process::Groups,
-        secrets::Env,
-        tools,
-        workspace::{Reader, trust},
-    },
+    world::{disk, process::Groups, secrets::Env, tools, workspace::ground},
 };
 
 const SHELL: &str = "run_shell_command";
@@ -71,8 +65,8 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
         PolicyVerb::Check { cwd, .. } | PolicyVerb::List { cwd } => cwd,
     };
     let cwd = dir.as_ref().map_or_else(|| here.clone(), |it| here.join(it));
-    let (trust, _) = trust::trust(env, &cwd, Reader::disk());
-    let policies::Found { rules, warnings, .. } = policies::rules(env, &cwd, trust.is_trusted());
+    let ground = ground::look(env, &cwd);
+    let policies::Found { rules, warnings, .. } = policies::rules(&ground);
     let code = match &args.verb {
         PolicyVerb::List { .. } => list(&rules, out)?,
         PolicyVerb::Check { what, args, mode, headless, .. } => {
@@ -80,7 +74,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
             check(&rules, &cwd, (what, args.as_deref()), (mode, !headless), out)?
         }
     };
-    if !trust.is_trusted() {
+    if !ground.trust.is_trusted() {
         writeln!(out, "\n{cwd} is not trusted: its own policies were not read.")?;
     }
     if !warnings.is_empty() {

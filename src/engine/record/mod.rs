@@ -129,6 +129,7 @@ impl Record {
             | Fact::AttemptFailed { .. }
             | Fact::Decision { .. }
             | Fact::Answered { .. }
+            | Fact::Trust { .. }
             | Fact::Unknown => (),
         }
     }
@@ -141,8 +142,9 @@ impl Record {
         let history = &mut self.history;
         match &event.kind {
             EventKind::AgentStart {} => history.close_open_calls(),
-            // Commands are between the user and castor: the model does not see them.
-            EventKind::Message { .. } if event.meta.contains_key(COMMAND) => (),
+            // Commands and castor's own questions are between the user and castor: the model does not see them.
+            EventKind::Message { .. } | EventKind::ToolRequest { .. } | EventKind::ToolResponse { .. }
+                if event.meta.contains_key(COMMAND) => {}
             EventKind::Message { role: Speaker::User, content, .. } => history.push_user(content),
             EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
@@ -181,7 +183,7 @@ impl Spent {
     }
 }
 
-/// In `_meta` of messages that belong to a slash command.
+/// In `_meta` of messages that belong to a slash command, and of calls that are a question of castor's own.
 pub const COMMAND: &str = "command";
 
 /// The kind of the custom event that carries the plan.

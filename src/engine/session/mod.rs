@@ -64,6 +64,11 @@ impl Session {
         self.waiting.clear();
     }
 
+    /// What the session is built from changed with what counts in its folder. Tools from outside come anew.
+    pub fn furnish(&mut self, spec: Arc<Spec>) {
+        self.spec = spec;
+    }
+
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -106,6 +111,7 @@ impl Session {
                 }
             }
             Input::Choose(choice) => choose(&mut step, choice),
+            Input::Doubted(doubt) => arrivals.doubt(doubt),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
                 arrivals.take(&kit.servers, kit.notices);

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::Session;
 use crate::{
@@ -17,15 +17,17 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
+        question::Form,
         terminal::Screen,
         tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        trust::TrustChoice,
     },
     engine::{
         context::{Instructions, Surroundings},
         policy::Rules,
         record::{Origin, Record},
         scheduler::Toolbox,
-        step::{Act, Choice, Effect, Input, Out},
+        step::{Act, Choice, Doubted, Effect, Input, Out},
         turn::Spec,
     },
 };
@@ -106,6 +108,7 @@ impl World {
             }
             3 => Input::Cancel,
             4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
+            5 if self.dice(3) == 0 => self.doubt(),
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;
@@ -130,6 +133,11 @@ impl World {
         })
     }
 
+    fn doubt(&mut self) -> Input {
+        let form = Form { message: "Trust it?".to_owned(), fields: Vec::new() };
+        Input::Doubted(if self.dice(3) == 0 { Doubted::Tell("no".to_owned()) } else { Doubted::Ask(Arc::new(form)) })
+    }
+
     fn prompt_text(&mut self, prompt: PromptId) -> String {
         let commands = ["/help", "/clear", "/permissions revoke all", "/model nope", "/mode autoEdit", "/usr/bin"];
         match self.dice(4) {
@@ -140,7 +148,10 @@ impl World {
 
     /// Whatever the question was: clients may say anything.
     fn user(&mut self) -> Answer {
-        match self.dice(10) {
+        let trust = |it: TrustChoice| Map::from_iter([(TrustChoice::FIELD.to_owned(), json!(it.as_str()))]);
+        match self.dice(12) {
+            10 => Answer::Accepted { content: trust(TrustChoice::Folder) },
+            11 => Answer::Accepted { content: trust(TrustChoice::Never) },
             0 => Answer::AllowOnce,
             1 => Answer::AllowSession,
             2 => Answer::Reject,
@@ -150,7 +161,7 @@ impl World {
             6 => Answer::Dismissed,
             7 => Answer::Unfit { why: "odd".to_owned() },
             8 => Answer::InText,
-            _ => Answer::Accepted { content: serde_json::Map::from_iter([("0".to_owned(), json!(true))]) },
+            _ => Answer::Accepted { content: Map::from_iter([("0".to_owned(), json!(true))]) },
         }
     }
 
@@ -181,6 +192,10 @@ impl World {
             Effect::Run { .. } if partial => Input::Printed { effect, text: "printed\n".to_owned() },
             Effect::Run { .. } => Input::Ran { effect, output: Box::new(self.output()) },
             Effect::Wake { .. } => Input::Woke { effect },
+            Effect::Trust(_) => {
+                let result = if self.dice(4) == 0 { Err("disk full".to_owned()) } else { Ok(()) };
+                Input::Joined { effect, result }
+            }
             Effect::Ask(_)
             | Effect::Save(_)
             | Effect::Withdraw { .. }

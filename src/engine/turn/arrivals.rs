@@ -1,8 +1,11 @@
 //! Servers that are not there yet, and what is to be said about those that did not come.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use crate::engine::step::{Server, Standing};
+use crate::{
+    base::question::Form,
+    engine::step::{Doubted, Server, Standing},
+};
 
 /// What a turn waits for before it asks a model the first time.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +15,8 @@ pub struct Arrivals {
     notices: Vec<String>,
     /// Servers whose slowness was told.
     told: BTreeSet<String>,
+    /// What the user is to be asked about the folder.
+    doubt: Option<Arc<Form>>,
 }
 
 impl Arrivals {
@@ -22,6 +27,23 @@ impl Arrivals {
         };
         self.starting = servers.iter().filter_map(until).collect();
         self.notices.extend(notices);
+    }
+
+    pub fn doubt(&mut self, doubt: Doubted) {
+        match doubt {
+            Doubted::Ask(form) => self.doubt = Some(form),
+            Doubted::Tell(notice) => self.notices.push(notice),
+        }
+    }
+
+    /// The question that is still open.
+    pub fn open_doubt(&self) -> Option<Arc<Form>> {
+        self.doubt.clone()
+    }
+
+    /// It was answered.
+    pub fn settle_doubt(&mut self) {
+        self.doubt = None;
     }
 
     /// Until when to wait (Unix, milliseconds); `None`: for nothing.

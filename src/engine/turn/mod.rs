@@ -3,6 +3,7 @@
 mod arrivals;
 pub mod endings;
 mod response;
+mod trust;
 
 pub use arrivals::Arrivals;
 
@@ -61,6 +62,13 @@ pub struct Turn {
 
 #[derive(Debug)]
 enum Phase {
+    /// The user is asked about the folder.
+    Doubting(trust::Asked),
+    /// What the user said about it is carried out.
+    Joining {
+        effect: EffectId,
+        joining: trust::Joining,
+    },
     /// Servers are still starting; the effect wakes the turn when it has waited long enough.
     Preparing {
         effect: EffectId,
@@ -98,11 +106,18 @@ impl Turn {
         step.event(EventKind::SessionUpdate { title, model: Some(route.model.to_string()) });
         let (phase, tools) = (Phase::Finished, spec.toolbox.clone());
         let mut res = Self { prompt, phase, n_samples: 0, scheduler: Scheduler::default(), tools };
-        match arrivals.wait_until(step.now.unix_ms) {
-            Some(at_ms) => res.phase = Phase::Preparing { effect: step.effect(Effect::Wake { at_ms }) },
-            None => res.prepared(step, spec, arrivals),
+        match arrivals.open_doubt() {
+            Some(form) => res.phase = Phase::Doubting(trust::ask(step, form)),
+            None => res.prepare(step, spec, arrivals),
         }
         res
+    }
+
+    fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
+        match arrivals.wait_until(step.now.unix_ms) {
+            Some(at_ms) => self.phase = Phase::Preparing { effect: step.effect(Effect::Wake { at_ms }) },
+            None => self.prepared(step, spec, arrivals),
+        }
     }
 
     /// The tools changed; perhaps nothing is waited for any more.
@@ -156,7 +171,11 @@ impl Turn {
                 let standing = self.scheduler.previewed(step, &self.tools, effect, result);
                 self.called(step, spec, standing);
             }
-            Input::Answered { question, answer } => self.answered(step, spec, question, answer),
+            Input::Answered { question, answer } => match &self.phase {
+                Phase::Doubting(asked) if asked.question == question => self.said(step, spec, arrivals, answer),
+                _ => self.answered(step, spec, question, answer),
+            },
+            Input::Joined { effect, result } => self.joined(step, spec, arrivals, effect, result),
             Input::Attached { effect, screen } => {
                 self.scheduler.progress(step, effect, ToolProgress::Attached { screen });
             }
@@ -169,6 +188,7 @@ impl Turn {
             | Input::Cancel
             | Input::CancelPrompt(_)
             | Input::Choose(_)
+            | Input::Doubted(_)
             | Input::ToolsChanged(_) => (),
         }
     }
@@ -178,10 +198,12 @@ impl Turn {
         if self.is_finished() {
             return;
         }
-        match self.phase {
+        match &self.phase {
             Phase::Preparing { effect } | Phase::Sampling { effect, .. } | Phase::Waiting { effect, .. } => {
-                step.effect(Effect::Abort { effect });
+                step.effect(Effect::Abort { effect: *effect });
             }
+            Phase::Doubting(asked) => asked.withdraw(step),
+            Phase::Joining { joining, .. } => joining.leave(step),
             Phase::Calling | Phase::Finished => (),
         }
         self.finish(step, &cause);
@@ -238,6 +260,35 @@ impl Turn {
                 step.log(Fact::AttemptFailed { failure: failure.clone(), abandoned: false });
                 self.finish(step, &Cause::ModelError { failure, why });
             }
+        }
+    }
+
+    /// The user's word on the folder; what is no word is "not now".
+    fn said(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals, answer: Answer) {
+        let Phase::Doubting(asked) = std::mem::replace(&mut self.phase, Phase::Finished) else { return };
+        // A client that withdraws may not have shown it: the next prompt asks again, this one goes on.
+        if answer != Answer::Cancelled {
+            arrivals.settle_doubt();
+        }
+        match asked.answered(step, answer) {
+            Some((effect, joining)) => self.phase = Phase::Joining { effect, joining },
+            None => self.prepare(step, spec, arrivals),
+        }
+    }
+
+    fn joined(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        arrivals: &mut Arrivals,
+        effect: EffectId,
+        result: Result<(), String>,
+    ) {
+        if let Phase::Joining { effect: own, joining } = &self.phase
+            && *own == effect
+        {
+            joining.end(step, result);
+            self.prepare(step, spec, arrivals);
         }
     }
 

@@ -212,7 +212,9 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
             Effect::Preview { call, .. } => format!("#{} Preview {}", id.0, call.id),
             Effect::Run { call, durable, .. } => format!("#{} Run {} durable: {durable}", id.0, call.id),
+            Effect::Trust(choice) => format!("trust {}", choice.as_str()),
             Effect::Ask(it) => match &it.about {
+                About::Trust { form, .. } => format!("ask {}", form.in_words()),
                 About::Confirmation(asked) => format!("Ask {} about {} ({})", it.id.0, asked.call, asked.title),
                 About::Form { form, .. } => format!("Ask {}: {}", it.id.0, form.message),
                 About::Link { url, .. } => format!("Ask {} at {url}", it.id.0),

@@ -10,6 +10,7 @@ pub mod session;
 pub mod terminals;
 pub mod tool_calls;
 pub mod trace;
+pub mod trust;
 pub mod updates;
 
 use serde::de::DeserializeOwned;

@@ -105,6 +105,11 @@ impl View {
         Self { session, manner, chosen, heads, calls: BTreeMap::new() }
     }
 
+    /// Other models may be on offer now.
+    pub fn offer(&mut self, offer: Offer) {
+        self.manner.offer = offer;
+    }
+
     /// Appends what the client should be shown of a fact, a line each.
     pub fn show(&mut self, fact: &Fact, lines: &mut Vec<u8>) {
         self.project(fact, Way::Live, lines);

@@ -4,8 +4,12 @@ use std::{fmt, io};
 
 use crate::{base::path::AbsPath, world::disk, world::secrets::Env};
 
+pub mod dotenv;
+pub mod ground;
+pub mod integrity;
 pub mod jsonc;
 pub mod policies;
+pub mod project;
 pub mod saved;
 pub mod settings;
 pub mod trust;

@@ -109,7 +109,8 @@ pub fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Scope, AbsPath)> {
     res
 }
 
-fn is_home(env: &Env, workspace: &AbsPath, reader: Reader<'_>) -> bool {
+/// Whether the workspace is the user's home, whose files are the user's.
+pub fn is_home(env: &Env, workspace: &AbsPath, reader: Reader<'_>) -> bool {
     let real = reader.real(workspace);
     let homes = [env.get("HOME").and_then(AbsPath::new), gemini_home(env).and_then(|it| it.parent())];
     homes.iter().flatten().any(|home| reader.real(home) == real)

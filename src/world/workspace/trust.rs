@@ -1,43 +1,27 @@
 //! Whether the user trusts a folder, as far as environment and files say.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
-    base::path::AbsPath,
+    base::{
+        path::AbsPath,
+        trust::{self, Level, Rule, Trust},
+    },
     world::{
+        disk,
         secrets::Env,
         workspace::{Reader, Warning, castor_home, gemini_home, jsonc},
     },
 };
 
-/// The answer with its reason, for the user. Only `Trusted` switches anything on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
-    Trusted(String),
-    Untrusted(String),
-    /// Nobody has said anything about this folder yet: it may be asked.
-    Unknown,
-}
-
-impl Trust {
-    pub fn is_trusted(&self) -> bool {
-        matches!(self, Self::Trusted(_))
-    }
-}
-
-/// A rule that was found, ready to compare.
-struct Rule {
-    /// The folder it is about: for `TRUST_PARENT` the parent of the one it names.
-    root: AbsPath,
-    trusts: bool,
-    why: String,
-}
+/// The rules file, in Gemini CLI's folder and in castor's.
+const FILE: &str = "trustedFolders.json";
 
 /// Decides in this order: the environment (castor's variable before Gemini CLI's); a rules file that cannot be
 /// understood means no; the rule for the longest path, where a no beats a yes; else nothing is known.
-pub fn trust(env: &Env, folder: &AbsPath, reader: Reader<'_>) -> (Trust, Vec<Warning>) {
+pub fn read(env: &Env, folder: &AbsPath, reader: Reader<'_>) -> (Trust, Vec<Warning>) {
     if let Some(it) = from_env(env) {
         return (it, Vec::new());
     }
@@ -53,34 +37,31 @@ pub fn trust(env: &Env, folder: &AbsPath, reader: Reader<'_>) -> (Trust, Vec<War
     if let Some(warning) = warnings.first() {
         return (Trust::Untrusted(warning.to_string()), warnings);
     }
-    let folder = reader.real(folder);
-    let fitting = rules.into_values().flatten().filter(|it: &Rule| folder.is_within(&it.root));
-    let strongest = fitting.max_by_key(|it| (it.root.as_path().components().count(), !it.trusts));
-    let trust = match strongest {
-        Some(Rule { trusts: true, why, .. }) => Trust::Trusted(why),
-        Some(Rule { why, .. }) => Trust::Untrusted(why),
-        None => Trust::Unknown,
-    };
-    (trust, warnings)
+    let folder = as_told_apart(&reader.real(folder));
+    (trust::decide(rules.values().flatten(), &folder), warnings)
+}
+
+/// As this platform's file systems usually do.
+fn as_told_apart(path: &AbsPath) -> AbsPath {
+    trust::folded(path, cfg!(any(target_os = "macos", windows)))
 }
 
 fn from_env(env: &Env) -> Option<Trust> {
     let (name, value) = env.first(&["CASTOR_TRUST_WORKSPACE", "GEMINI_CLI_TRUST_WORKSPACE"])?;
     let why = format!("environment {name}={value}");
     match value.trim().to_ascii_lowercase().as_str() {
-        "true" | "1" => Some(Trust::Trusted(why)),
+        "true" | "1" => Some(Trust::Trusted { why, root: None }),
         // Anything else was meant to say something, and not yes.
         _ => Some(Trust::Untrusted(why)),
     }
 }
 
 fn files(env: &Env) -> Vec<AbsPath> {
-    let name = "trustedFolders.json";
     let gemini = match env.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") {
         Some(it) => AbsPath::new(it),
-        None => gemini_home(env).map(|it| it.join(name)),
+        None => gemini_home(env).map(|it| it.join(FILE)),
     };
-    [gemini, castor_home(env).map(|it| it.join(name))].into_iter().flatten().collect()
+    [gemini, castor_home(env).map(|it| it.join(FILE))].into_iter().flatten().collect()
 }
 
 /// Rules by the canonical path they name: through symlinks a file may name one path twice.
@@ -104,18 +85,62 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
         let Some(named) = AbsPath::new(&path) else {
             return Err(warn(None, Some(path), "is not an absolute path".to_owned()));
         };
-        let named = reader.real(&named);
-        let (root, trusts) = match level.as_str() {
-            Some("TRUST_FOLDER") => (named.clone(), true),
-            Some("TRUST_PARENT") => (named.parent().unwrap_or_else(|| named.clone()), true),
-            Some("DO_NOT_TRUST") => (named.clone(), false),
-            _ => {
-                let what = format!("is {level}, not TRUST_FOLDER, TRUST_PARENT or DO_NOT_TRUST");
-                return Err(warn(None, Some(path), what));
-            }
+        let named = as_told_apart(&reader.real(&named));
+        let Some(level) = level.as_str().and_then(Level::parse) else {
+            let what = format!("is {level}, not TRUST_FOLDER, TRUST_PARENT or DO_NOT_TRUST");
+            return Err(warn(None, Some(path), what));
         };
-        let why = format!("{file}: {path}: {}", level.as_str().unwrap_or_default());
-        res.entry(named).or_default().push(Rule { root, trusts, why });
+        let why = format!("{file}: {path}: {}", level.as_str());
+        res.entry(named.clone()).or_default().push(Rule { named, level, why });
+    }
+    Ok(res)
+}
+
+/// Writes a rule for a folder into castor's own file, or takes it out (`None`). A file that cannot be understood is kept
+/// aside. Whether anything changed, and what the user should know.
+///
+/// # Errors
+/// A file that cannot be written. Then nothing has changed.
+pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result<(bool, Option<Warning>)> {
+    // Other processes write too; the lock goes with the handle.
+    let lock = disk::open_append_private(&home.join(".trustedFolders.lock"))?;
+    lock.lock()?;
+    let (file, reader) = (home.join(FILE), Reader::disk());
+    let mut warning = None;
+    let mut rules = match (reader.optional(&file)?, read_rules(&file, reader)) {
+        (Some(bytes), Ok(_)) => jsonc::parse(&bytes).ok().and_then(|it| it.as_object().cloned()).unwrap_or_default(),
+        (Some(bytes), Err(wrong)) => {
+            let aside = home.join(format!("{FILE}.bak"));
+            disk::write_private(&aside, &bytes)?;
+            let message = format!("could not be understood; it was kept as {aside}, its rules no longer count");
+            warning = Some(Warning { message, ..wrong });
+            Map::new()
+        }
+        (None, _) => Map::new(),
+    };
+    let before = rules.clone();
+    let folder = reader.real(folder);
+    let is_it =
+        |it: &str| AbsPath::new(it).is_some_and(|it| as_told_apart(&reader.real(&it)) == as_told_apart(&folder));
+    rules.retain(|name, _| !is_it(name));
+    if let Some(level) = level {
+        rules.insert(folder.to_string(), level.as_str().into());
+    }
+    if rules != before || warning.is_some() {
+        let text = serde_json::to_string_pretty(&rules)? + "\n";
+        disk::write_private(&file, text.as_bytes())?;
+    }
+    Ok((rules != before, warning))
+}
+
+/// Every rule in castor's and Gemini CLI's files, in words.
+///
+/// # Errors
+/// A file that cannot be understood.
+pub fn list(env: &Env) -> Result<Vec<String>, Warning> {
+    let mut res = Vec::new();
+    for file in files(env) {
+        res.extend(read_rules(&file, Reader::disk())?.into_values().flatten().map(|it| it.why));
     }
     Ok(res)
 }
@@ -124,9 +149,12 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
 mod tests {
     use std::io;
 
-    use super::{Trust, trust};
+    use super::{read, set};
     use crate::{
-        base::path::AbsPath,
+        base::{
+            path::AbsPath,
+            trust::{Level, Trust},
+        },
         world::{secrets::Env, workspace::Reader},
     };
 
@@ -146,9 +174,9 @@ mod tests {
             real_path: &|it| Ok(path(&it.to_string().replace("/link", "/w/real"))),
         };
         let env = Env::from_pairs(env.iter().copied().chain([("HOME", "/h")]));
-        let (trust, warnings) = trust(&env, &path(folder), reader);
+        let (trust, warnings) = read(&env, &path(folder), reader);
         let text = match trust {
-            Trust::Trusted(why) => format!("yes {why}"),
+            Trust::Trusted { why, .. } => format!("yes {why}"),
             Trust::Untrusted(why) => format!("no {why}"),
             Trust::Unknown => "?".to_owned(),
         };
@@ -204,5 +232,36 @@ mod tests {
                 assert_eq!(warnings, 1, "{bad}");
             }
         }
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn rules_are_written_and_taken_out_and_bad_files_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = crate::world::disk::real_path(&path(temp.path().to_str().unwrap())).unwrap();
+        let (home, text) = (root.join("h"), root.join("h").to_string());
+        for it in ["h", "w/a", "w/b"] {
+            std::fs::create_dir_all(root.join(it)).unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("w/a"), root.join("link")).unwrap();
+        let env = Env::from_pairs([("CASTOR_HOME", text.as_str())]);
+        let trusts = |it: &str| read(&env, &root.join(it), Reader::disk()).0;
+        assert!(set(&home, &root.join("link"), Some(Level::Parent)).unwrap().0);
+        assert!(trusts("w/b").is_trusted() && trusts("link").is_trusted());
+        assert!(!set(&home, &root.join("w/a"), Some(Level::Parent)).unwrap().0, "one rule for one folder");
+        set(&home, &root.join("w/b"), Some(Level::Never)).unwrap();
+        assert!(matches!(trusts("w/b"), Trust::Untrusted(_)) && trusts("w/a").is_trusted());
+        assert_eq!(super::list(&env).unwrap().len(), 2);
+        assert!(set(&home, &root.join("link"), None).unwrap().0);
+        assert_eq!(trusts("w/a"), Trust::Unknown);
+
+        let file = home.join("trustedFolders.json");
+        std::fs::write(&file, "{ oops").unwrap();
+        let (_, warning) = set(&home, &root.join("w/a"), Some(Level::Folder)).unwrap();
+        assert!(warning.unwrap().to_string().contains("it was kept as"));
+        assert_eq!(std::fs::read_to_string(home.join("trustedFolders.json.bak")).unwrap(), "{ oops");
+        assert!(trusts("w/a").is_trusted());
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
     }
 }

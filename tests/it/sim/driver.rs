@@ -26,6 +26,7 @@ enum Who {
     Server,
     Editor,
     Search,
+    Doubt,
     Disk,
 }
 
@@ -74,8 +75,17 @@ impl Driver {
 
     fn next(&mut self) -> Option<Move> {
         use Who::*;
-        let who =
-            [(30, Client), (14, Reading), (60, World), (8, Clock), (2, Server), (3, Editor), (3, Search), (1, Disk)];
+        let who = [
+            (30, Client),
+            (14, Reading),
+            (60, World),
+            (8, Clock),
+            (2, Server),
+            (3, Editor),
+            (3, Search),
+            (1, Doubt),
+            (1, Disk),
+        ];
         match self.dice.weighed(&who) {
             Client if self.life.machine.takes_stdin() => {
                 Some(Move::Bytes(self.client.bytes(&mut self.dice, &self.life.watch)))
@@ -90,6 +100,7 @@ impl Driver {
             Server => self.server(),
             Editor => self.editor(),
             Search => (!self.life.world.searches.is_empty()).then_some(Move::Listed),
+            Doubt => self.dice.pick(&self.life.watch.sessions).cloned().map(Move::Doubt),
             Disk => self.disk(),
         }
     }

@@ -144,6 +144,11 @@ impl Life {
                 let event = World::news(words).map(|news| Event::Mcp { server: *server, news });
                 self.take_some(event, words);
             }
+            Move::Doubt(session) => {
+                let event =
+                    World::doubt().map(|input| Event::Engine { session: SessionId::from(session.as_str()), input });
+                self.take_some(event, "doubt");
+            }
             Move::Listed => self.list(),
             Move::Disk(what) => self.disk(what),
         }

@@ -30,6 +30,8 @@ pub enum Move {
         server: u64,
         words: String,
     },
+    /// A session's folder is in doubt: the next prompt asks about it.
+    Doubt(String),
     /// The oldest look for sessions is over.
     Listed,
     Disk(Disk),
@@ -80,6 +82,7 @@ impl fmt::Display for Move {
             Self::Answer { session, effect, words } => write!(f, "answer {session} {effect} {words}"),
             Self::Editor { session, effect, method } => write!(f, "editor {session} {effect} {method}"),
             Self::Server { server, words } => write!(f, "server {server} {words}"),
+            Self::Doubt(session) => write!(f, "doubt {session}"),
             Self::Listed => write!(f, "listed"),
             Self::Disk(Disk::Full(n)) => write!(f, "disk full {n}"),
             Self::Disk(Disk::Torn(session)) => write!(f, "disk torn {session}"),
@@ -126,6 +129,7 @@ impl Move {
                 let (server, words) = rest.split_once(' ')?;
                 Self::Server { server: number(server)?, words: words.to_owned() }
             }
+            "doubt" if !rest.is_empty() => Self::Doubt(rest.to_owned()),
             "listed" => Self::Listed,
             "disk" => Self::Disk(match rest.split_once(' ').unwrap_or((rest, "")) {
                 ("full", n) => Disk::Full(n.parse().ok()?),
@@ -176,6 +180,7 @@ fn moves_are_read_as_they_are_written() {
         answer("chunks text stop"),
         Move::Editor { session: "s".to_owned(), effect: 3, method: "fs/read_text_file".to_owned() },
         Move::Server { server: 2, words: "ready look".to_owned() },
+        Move::Doubt("s".to_owned()),
         Move::Listed,
         Move::Disk(Disk::Full(0)),
         Move::Disk(Disk::Torn("s".to_owned())),
@@ -190,7 +195,7 @@ fn moves_are_read_as_they_are_written() {
     for text in ["", "# seed 3", "< {}", "! broken"] {
         assert_eq!(Line::read(text), Ok(None));
     }
-    for text in ["clock", "answer s", "disk", "shout", "> \\", "> \\xg0"] {
+    for text in ["clock", "answer s", "doubt", "disk", "shout", "> \\", "> \\xg0"] {
         Line::read(text).unwrap_err();
     }
 }

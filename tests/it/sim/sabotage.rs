@@ -83,9 +83,10 @@ impl Sabotage {
         if self.how == How::ForgetFact && !self.done {
             let text = fs::read_to_string(log).unwrap();
             let mut lines: Vec<&str> = text.lines().collect();
-            if lines.len() > 3 {
+            // Not every fact makes a difference to the session; what was said does.
+            if let Some(at) = lines.iter().position(|it| it.contains(r#""type":"message""#)) {
                 self.done = true;
-                lines.remove(2);
+                lines.remove(at);
                 fs::write(log, lines.join("\n") + "\n").unwrap();
             }
         }

@@ -6,7 +6,7 @@ use std::{
     fs::File,
     io::{self, Write as _},
     rc::Rc,
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use castor::{
@@ -18,8 +18,9 @@ use castor::{
         path::AbsPath,
         terminal::Screen,
         tool::{Access, BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
+        trust::{Piece, PieceKind, first_doubt},
     },
-    engine::step::{Effect, Input},
+    engine::step::{Doubted, Effect, Input},
     world::mcp::{Connection, News, ServerTool},
 };
 use rmcp::service::serve_directly;
@@ -178,6 +179,13 @@ impl World {
             "ran" => Input::Ran { effect, output: Box::new(ran(rest)?) },
             _ => return None,
         })
+    }
+
+    /// A folder that brings settings. The machine reads none: what a yes would let in is a matter of the conversations.
+    pub fn doubt() -> Option<Input> {
+        let hash = Some("0".to_owned());
+        let piece = Piece { name: ".castor/settings.json".to_owned(), kind: PieceKind::Settings, hash };
+        first_doubt(&path(CWD), &[piece], &[]).map(|it| Input::Doubted(Doubted::Ask(Arc::new(it.form))))
     }
 
     /// Whether an answer of these words ends its task.

@@ -35,8 +35,8 @@ struct Row {
 }
 
 pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
-    let (_, settings) = sessions::look(&Options::default(), env, cwd);
-    let rows = rows(env, &settings).map_err(|it| it.to_string())?;
+    let (ground, settings) = sessions::look(&Options::default(), env, cwd);
+    let rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     let text = if as_json { format!("{}\n", as_value(&rows)) } else { as_text(&rows) };
     // A closed stdout is no reason to complain.
     _ = streams.out.write_all(text.as_bytes());
@@ -48,8 +48,8 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>
 /// # Errors
 /// What is configured so that it cannot work.
 pub fn sources(env: &Env, cwd: &AbsPath) -> Result<Value, String> {
-    let (_, settings) = sessions::look(&Options::default(), env, cwd);
-    let mut rows = rows(env, &settings).map_err(|it| it.to_string())?;
+    let (ground, settings) = sessions::look(&Options::default(), env, cwd);
+    let mut rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     rows.iter_mut().for_each(|it| it.ends = None);
     Ok(as_value(&rows))
 }

@@ -13,17 +13,14 @@ use crate::{
         sessions,
         settings::{KEYS, Sources, check, explain},
     },
-    base::{event::EventKind, ids::SessionId, log::Fact, mcp::McpLink, path::AbsPath, text},
+    base::{event::EventKind, ids::SessionId, log::Fact, mcp::McpLink, path::AbsPath, text, trust::Trust},
     wire::acp::session::iso_time,
     world::{
         disk,
         http::shown_host,
         secrets::Env,
         store::Store,
-        workspace::{
-            self, Reader, settings,
-            trust::{self, Trust},
-        },
+        workspace::{self, ground::Ground},
     },
 };
 
@@ -51,12 +48,10 @@ struct Failed {
 }
 
 pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Report {
-    let reader = Reader::disk();
-    let (trust, mut warnings) = trust::trust(env, cwd, reader);
-    let layers = settings::read(env, cwd, trust.is_trusted(), reader);
-    let sources = Sources { layers: &layers, env, flags: &[] };
-    warnings.extend(check(sources));
-    let (_, merged) = sessions::look(&Options::default(), env, cwd);
+    let (ground, merged) = sessions::look(&Options::default(), env, cwd);
+    let layers = ground.layers();
+    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    let warnings: Vec<_> = ground.warnings.iter().cloned().chain(check(sources)).collect();
     let home = workspace::castor_home(env);
     let errors = home.as_ref().map(|it| last_errors(&Store::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
@@ -71,11 +66,11 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Rep
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
         cwd: cwd.clone(),
-        trust: trust_words(&trust),
+        trust: trust_words(&ground),
         errors,
         todo: Vec::new(),
     };
-    let access = access::model_access(env, &merged, &Given::default());
+    let access = access::model_access(&ground.env, &merged, &Given::default());
     report.todo = report.problems(access.map(|it| it.kind).map_err(|it| it.to_string()));
     report
 }
@@ -101,11 +96,14 @@ fn shown_link(link: &McpLink) -> String {
     }
 }
 
-fn trust_words(trust: &Trust) -> String {
-    match trust {
-        Trust::Trusted(why) => format!("trusted: {why}"),
-        Trust::Untrusted(why) => format!("not trusted: {why}"),
-        Trust::Unknown => "not trusted: nobody has said anything about it".to_owned(),
+/// Files of a trusted folder may have changed since: then they do not count, and that is what the user wonders about.
+fn trust_words(ground: &Ground) -> String {
+    let files: Vec<&str> = ground.project.standing().filter(|(_, counts)| !counts).map(|(name, _)| name).collect();
+    let unused = if files.is_empty() { String::new() } else { format!(" (not used: {})", files.join(", ")) };
+    match &ground.trust {
+        Trust::Trusted { why, .. } => format!("trusted: {why}{unused}"),
+        Trust::Untrusted(why) => format!("not trusted: {why}{unused}"),
+        Trust::Unknown => format!("not trusted: nobody has said anything about it{unused}"),
     }
 }
 

@@ -1,0 +1,109 @@
+//! What a session works with, made from its place, settings and trust: the engine's spec, the leaves' desk, its servers.
+
+use std::sync::Arc;
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        confinement,
+        desk::{Children, Desk, Editor, Screens},
+        fault::Fault,
+        mcp::servers::Wish,
+        policies,
+        sessions::{Site, allow_mode, models_on_offer},
+        settings::{McpSettings, Settings},
+        state::State,
+    },
+    base::{ids::SessionId, log::Mode, mcp::merged, trust::Trust},
+    engine::{
+        context::{Instructions, Surroundings},
+        scheduler::Toolbox,
+        turn::{MAX_SAMPLES, Spec},
+    },
+    wire::acp::{initialize::Client, session::Place},
+    world::workspace::ground::Ground,
+};
+
+/// Why servers of the settings do not start.
+const UNTRUSTED: &str = "the folder is not trusted";
+
+/// The spec of the engine and the desk of the leaves.
+pub fn furnish(
+    state: &mut State,
+    id: &SessionId,
+    site: &Site,
+    model: &str,
+) -> Result<(Arc<Spec>, Arc<Desk>), ErrorObjectOwned> {
+    let Site { cwd, roots, ground, settings } = site;
+    let generator = state.models.generator(&state.options, &ground.env, settings, model)?;
+    let client = state.client.clone().unwrap_or_default();
+    let interactive = !client.headless;
+    let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
+    let found = session_rules(ground);
+    let spec = Spec {
+        toolbox: Toolbox::new(
+            state.world.tools.iter().map(|(spec, _)| spec.clone()).collect(),
+            found.rules,
+            interactive,
+        )
+        .saving(found.saves),
+        instructions: Instructions::new(&around),
+        max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
+        models: models_on_offer(&state.options, model),
+        modes: allowed_modes(&ground.trust, settings),
+    };
+    let desk = Desk {
+        session: id.clone(),
+        cwd: cwd.clone(),
+        roots: roots.clone(),
+        scratch: state.world.store.scratch(id),
+        generator,
+        tools: Arc::new(settings.tools.clone()),
+        mcp: Arc::default(),
+        children: Children {
+            env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
+            confined: confinement::of(state, id, ground.trust.is_trusted(), roots, settings).map(Arc::new),
+        },
+        truncate_at: settings.truncate_threshold,
+        editor: Editor { reads: client.reads_files, writes: client.writes_files },
+        screens: screens(&client, settings.tools.shell_in_client),
+        fault: Fault::read(&state.env),
+    };
+    Ok((Arc::new(spec), Arc::new(desk)))
+}
+
+/// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
+pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
+    let McpSettings { servers, off, start_budget_ms } = &site.settings.mcp;
+    let (of_settings, mut off) = match site.ground.trust.is_trusted() {
+        true => (servers.clone(), off.clone()),
+        false => {
+            (Vec::new(), servers.iter().map(|it| (it.name.clone(), UNTRUSTED.to_owned())).chain(off.clone()).collect())
+        }
+    };
+    let servers = merged(place.mcp_servers.clone(), of_settings);
+    off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
+    Wish { servers, off, cwd: desk.cwd.clone(), env: Arc::clone(&desk.children.env), budget_ms: *start_budget_ms }
+}
+
+fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {
+    Mode::OFFERED.iter().copied().filter(|it| allow_mode(*it, trust, settings).is_ok()).collect()
+}
+
+fn session_rules(ground: &Ground) -> policies::Found {
+    let found = policies::rules(ground);
+    for it in &found.warnings {
+        tracing::warn!("{it}");
+    }
+    found
+}
+
+/// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.
+fn screens(client: &Client, wanted: bool) -> Screens {
+    match (client.has_terminals && wanted, client.draws_terminals) {
+        (true, _) => Screens::Client { reads_lines: client.reads_command_lines() },
+        (false, true) => Screens::Drawn,
+        (false, false) => Screens::Text,
+    }
+}

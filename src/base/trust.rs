@@ -1,0 +1,297 @@
+//! Trust in a folder: what decides it, which files it covers, and what the user is asked about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{
+    path::AbsPath,
+    question::{Choice, Field, FieldKind, Form},
+};
+
+/// The answer with its reason, for the user. Only `Trusted` switches anything on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    Trusted {
+        why: String,
+        /// The folder that the rule is about; `None`: the environment says so, whatever the folder holds.
+        root: Option<AbsPath>,
+    },
+    Untrusted(String),
+    /// Nobody has said anything about this folder yet: it may be asked.
+    Unknown,
+}
+
+impl Trust {
+    pub fn is_trusted(&self) -> bool {
+        matches!(self, Self::Trusted { .. })
+    }
+}
+
+/// What a rules file says about a folder, in Gemini CLI's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Folder,
+    Parent,
+    Never,
+}
+
+impl Level {
+    pub const ALL: &[Level] = &[Self::Folder, Self::Parent, Self::Never];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Folder => "TRUST_FOLDER",
+            Self::Parent => "TRUST_PARENT",
+            Self::Never => "DO_NOT_TRUST",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.as_str() == text)
+    }
+}
+
+/// A rule that was found. Paths are real, and folded where the platform's names are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub named: AbsPath,
+    pub level: Level,
+    pub why: String,
+}
+
+impl Rule {
+    /// The folder it is about.
+    fn root(&self) -> AbsPath {
+        let parent = (self.level == Level::Parent).then(|| self.named.parent()).flatten();
+        parent.unwrap_or_else(|| self.named.clone())
+    }
+}
+
+/// The rule for the longest path decides, where a no beats a yes; without one nothing is known.
+pub fn decide<'r>(rules: impl IntoIterator<Item = &'r Rule>, folder: &AbsPath) -> Trust {
+    let fitting = rules.into_iter().filter(|it| folder.is_within(&it.root()));
+    let length = |it: &Rule| it.root().as_path().components().count();
+    match fitting.max_by_key(|it| (length(it), it.level == Level::Never)) {
+        Some(it) if it.level == Level::Never => Trust::Untrusted(it.why.clone()),
+        Some(it) => Trust::Trusted { why: it.why.clone(), root: Some(it.root()) },
+        None => Trust::Unknown,
+    }
+}
+
+/// The path as the platform tells names apart: not by their case on macOS and Windows.
+pub fn folded(path: &AbsPath, folds_case: bool) -> AbsPath {
+    let lower = || AbsPath::new(path.as_path().to_str()?.to_lowercase());
+    folds_case.then(lower).flatten().unwrap_or_else(|| path.clone())
+}
+
+/// What a file of a folder is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PieceKind {
+    Settings,
+    Policy,
+    Env,
+    Agent,
+    Command,
+    Skill,
+    Memory,
+}
+
+impl PieceKind {
+    /// In the plural, for lists of what was found.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Settings => "settings",
+            Self::Policy => "policies",
+            Self::Env => "environment files",
+            Self::Agent => "agents",
+            Self::Command => "commands",
+            Self::Skill => "skills",
+            Self::Memory => "memory files",
+        }
+    }
+
+    /// Whether trust is bound to the content. Memory is text for the model, and changes with every day's work.
+    pub fn is_bound(self) -> bool {
+        self != Self::Memory
+    }
+}
+
+/// A file of a folder that trust would let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Relative to the folder.
+    pub name: String,
+    pub kind: PieceKind,
+    /// `None`: it cannot be read, or leads out of the folder. It never counts.
+    pub hash: Option<String>,
+}
+
+/// Hashes by name, as they were when the user said yes.
+pub type Known = BTreeMap<String, String>;
+
+/// The names that a decision covers, and those that it does not (with `true` for those it never saw).
+pub fn covered(pieces: &[Piece], known: &Known) -> (BTreeSet<String>, Vec<(String, bool)>) {
+    let (mut covered, mut open) = (BTreeSet::new(), Vec::new());
+    for it in pieces {
+        match (&it.hash, known.get(&it.name)) {
+            _ if !it.kind.is_bound() => _ = covered.insert(it.name.clone()),
+            (Some(hash), Some(known)) if hash == known => _ = covered.insert(it.name.clone()),
+            (None, _) => (),
+            (Some(_), before) => open.push((it.name.clone(), before.is_none())),
+        }
+    }
+    (covered, open)
+}
+
+/// What a yes to all of them is written down as.
+pub fn known(pieces: &[Piece]) -> Known {
+    let bound = pieces.iter().filter(|it| it.kind.is_bound());
+    bound.filter_map(|it| Some((it.name.clone(), it.hash.clone()?))).collect()
+}
+
+/// The user's word on a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustChoice {
+    Folder,
+    Parent,
+    /// Not in this session; the next one asks again.
+    NotNow,
+    Never,
+}
+
+impl TrustChoice {
+    pub const ALL: &[TrustChoice] = &[Self::Folder, Self::Parent, Self::NotNow, Self::Never];
+    /// The field of the form that carries it.
+    pub const FIELD: &str = "trust";
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Folder => "trust_folder",
+            Self::Parent => "trust_parent",
+            Self::NotNow => "not_now",
+            Self::Never => "never",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.as_str() == text)
+    }
+}
+
+/// Why the user is asked, or told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doubt {
+    pub form: Form,
+    /// In one line, for who cannot be asked. Nothing that the folder itself could have written is in it.
+    pub notice: String,
+}
+
+/// More names than this are counted.
+const MAX_NAMES: usize = 20;
+/// Longest name or command that is shown, in characters.
+const MAX_CHARS: usize = 300;
+
+/// The question about a folder that nobody said anything about; `None`: it holds nothing to trust.
+pub fn first_doubt(folder: &AbsPath, pieces: &[Piece], starts: &[String]) -> Option<Doubt> {
+    if pieces.is_empty() {
+        return None;
+    }
+    let mut message = format!("Do you trust the folder {}? ", plain(&folder.to_string()));
+    message += "It brings files that would tell castor what to do; none of them is used before you say yes.\n";
+    message += &list(pieces.iter().map(|it| (it.name.as_str(), unread(it))));
+    message += &would_start(starts);
+    let parent = folder.parent().map(|it| format!("Trust everything in {}", plain(&it.to_string())));
+    let rows = [
+        (TrustChoice::Folder, Some("Trust this folder".to_owned())),
+        (TrustChoice::Parent, parent),
+        (TrustChoice::NotNow, Some("Not now".to_owned())),
+        (TrustChoice::Never, Some("Never".to_owned())),
+    ];
+    let kinds: BTreeSet<PieceKind> = pieces.iter().map(|it| it.kind).collect();
+    let kinds: Vec<&str> = kinds.into_iter().map(PieceKind::words).collect();
+    let notice = format!(
+        "This folder is not trusted, so its own {} are not used. To use them, run `castor trust` in it.",
+        kinds.join(", ")
+    );
+    Some(Doubt { form: form(message, rows), notice })
+}
+
+/// The question about files that changed since the user's yes; `None`: none did.
+pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]) -> Option<Doubt> {
+    if open.is_empty() {
+        return None;
+    }
+    let mut message = format!("Do you still trust the folder {}? ", plain(&folder.to_string()));
+    message += "These files are not as they were when you said yes; they are not used before you say it again.\n";
+    message += &list(open.iter().map(|(name, is_new)| (name.as_str(), if *is_new { " (new)" } else { " (changed)" })));
+    message += &would_start(starts);
+    let rows = [
+        (TrustChoice::Folder, Some("Trust it as it is now".to_owned())),
+        (TrustChoice::NotNow, Some("Not now".to_owned())),
+        (TrustChoice::Never, Some("Never again".to_owned())),
+    ];
+    let notice = format!(
+        "{} of this folder's own files changed since it was trusted and are not used. To use them, run `castor trust` in it.",
+        open.len()
+    );
+    Some(Doubt { form: form(message, rows), notice })
+}
+
+fn form(message: String, rows: impl IntoIterator<Item = (TrustChoice, Option<String>)>) -> Form {
+    let option = |(choice, title): (TrustChoice, Option<String>)| {
+        Some(Choice { value: choice.as_str().to_owned(), title: title?, description: None })
+    };
+    let options = rows.into_iter().filter_map(option).collect();
+    let name = TrustChoice::FIELD.to_owned();
+    let field = Field {
+        name,
+        title: Some("Trust".to_owned()),
+        description: None,
+        required: true,
+        kind: FieldKind::Choice { options },
+    };
+    Form { message, fields: vec![field] }
+}
+
+fn unread(it: &Piece) -> &'static str {
+    match (it.kind.is_bound(), &it.hash) {
+        (true, None) => " (cannot be read, or leads out of the folder: never used)",
+        _ => "",
+    }
+}
+
+fn list<'a>(names: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> String {
+    let n_more = names.len().saturating_sub(MAX_NAMES);
+    let mut res: String = names.take(MAX_NAMES).map(|(name, what)| format!("- {}{what}\n", plain(name))).collect();
+    if n_more > 0 {
+        res += &format!("- and {n_more} more\n");
+    }
+    res
+}
+
+fn would_start(starts: &[String]) -> String {
+    match starts {
+        [] => String::new(),
+        them => format!("They would start or reach:\n{}", list(them.iter().map(|it| (it.as_str(), "")))),
+    }
+}
+
+/// What a repository wrote, so that it can look like nothing else than it is: one line, no characters that hide or
+/// turn others.
+fn plain(text: &str) -> String {
+    let odd = |it: char| {
+        it.is_control()
+            || matches!(it, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut res: String = text.chars().take(MAX_CHARS).map(|it| if odd(it) { '\u{fffd}' } else { it }).collect();
+    if text.chars().nth(MAX_CHARS).is_some() {
+        res.push('…');
+    }
+    res
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Decisions about folders and files, and the words of the questions.
+
+use super::{Known, Level, Piece, PieceKind, Rule, Trust, change_doubt, covered, decide, first_doubt, folded, known};
+use crate::base::{path::AbsPath, question::FieldKind};
+
+fn path(text: &str) -> AbsPath {
+    AbsPath::new(text).unwrap()
+}
+
+fn piece(name: &str, kind: PieceKind, hash: &str) -> Piece {
+    Piece { name: name.to_owned(), kind, hash: (!hash.is_empty()).then(|| hash.to_owned()) }
+}
+
+fn check(rules: &[(&str, &str)], folder: &str, want: &str) {
+    let rule = |(named, level): &(&str, &str)| Rule {
+        named: path(named),
+        level: Level::parse(level).unwrap(),
+        why: String::new(),
+    };
+    let rules: Vec<Rule> = rules.iter().map(rule).collect();
+    let said = match decide(&rules, &path(folder)) {
+        Trust::Trusted { root, .. } => format!("yes {}", root.unwrap()),
+        Trust::Untrusted(_) => "no".to_owned(),
+        Trust::Unknown => "?".to_owned(),
+    };
+    assert_eq!(said, want, "{rules:?} {folder}");
+}
+
+#[test]
+fn the_longest_rule_decides_and_a_no_beats_a_yes() {
+    check(&[], "/w", "?");
+    check(&[("/w", "TRUST_FOLDER")], "/w/sub", "yes /w");
+    check(&[("/w", "TRUST_FOLDER")], "/work", "?");
+    check(&[("/w/a", "TRUST_PARENT")], "/w/b", "yes /w");
+    check(&[("/w/a", "TRUST_PARENT"), ("/w/b", "DO_NOT_TRUST")], "/w/b", "no");
+    check(&[("/w/a", "TRUST_PARENT"), ("/w", "DO_NOT_TRUST")], "/w/a", "no");
+    check(&[("/w", "DO_NOT_TRUST"), ("/w/a", "TRUST_FOLDER")], "/w/a/b", "yes /w/a");
+    check(&[("/", "TRUST_PARENT")], "/any", "yes /");
+}
+
+#[test]
+fn names_are_told_apart_as_the_platform_does() {
+    assert_eq!(folded(&path("/W/Ä"), true), path("/w/ä"));
+    assert_eq!(folded(&path("/W"), false), path("/W"));
+}
+
+#[test]
+fn a_yes_covers_what_it_saw() {
+    let pieces = [
+        piece("s", PieceKind::Settings, "1"),
+        piece("p", PieceKind::Policy, "2"),
+        piece("m", PieceKind::Memory, ""),
+        piece("odd", PieceKind::Env, ""),
+    ];
+    let all = known(&pieces);
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["p", "s"]);
+    let (names, open) = covered(&pieces, &all);
+    assert_eq!((names.into_iter().collect::<Vec<_>>().join(" "), open.len()), ("m p s".to_owned(), 0));
+    let known = Known::from([("s".to_owned(), "other".to_owned())]);
+    let (names, open) = covered(&pieces, &known);
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["m"]);
+    assert_eq!(open, [("s".to_owned(), false), ("p".to_owned(), true)]);
+}
+
+#[test]
+fn questions_name_what_was_found_and_nothing_hides_in_them() {
+    assert_eq!(first_doubt(&path("/w"), &[], &[]), None);
+    assert_eq!(change_doubt(&path("/w"), &[], &[]), None);
+    let pieces = [piece(".env", PieceKind::Env, "1"), piece("a\u{202e}\nb", PieceKind::Policy, "")];
+    let doubt = first_doubt(&path("/w/x"), &pieces, &["MCP server a: sh -c evil".to_owned()]).unwrap();
+    let message = &doubt.form.message;
+    assert!(message.contains("- .env\n- a\u{fffd}\u{fffd}b (cannot be read"), "{message}");
+    assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\n"), "{message}");
+    assert!(!doubt.notice.contains(".env") && doubt.notice.contains("policies, environment files"));
+    let FieldKind::Choice { options } = &doubt.form.fields[0].kind else { panic!() };
+    let values: Vec<&str> = options.iter().map(|it| it.value.as_str()).collect();
+    assert_eq!(values, ["trust_folder", "trust_parent", "not_now", "never"]);
+
+    let many: Vec<(String, bool)> = (0..30).map(|n| (format!("f{n}"), n == 0)).collect();
+    let doubt = change_doubt(&path("/w"), &many, &[]).unwrap();
+    assert!(doubt.form.message.contains("- f0 (new)\n- f1 (changed)\n"), "{}", doubt.form.message);
+    assert!(doubt.form.message.ends_with("- and 10 more\n"));
+}

@@ -1,0 +1,145 @@
+//! A folder as a session sees it: what the user said about it, and which of its files count.
+
+use std::io;
+
+use crate::{
+    base::{
+        path::AbsPath,
+        trust::{Doubt, Level, Trust, TrustChoice, change_doubt, covered, first_doubt, known},
+    },
+    world::{
+        secrets::Env,
+        workspace::{
+            Reader, Warning, castor_home, dotenv, integrity,
+            policies::{self, PolicyFile},
+            project::Project,
+            settings::{self, Layers, WorkspaceFiles},
+            trust,
+        },
+    },
+};
+
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// The real path.
+    pub folder: AbsPath,
+    pub trust: Trust,
+    pub project: Project,
+    /// What the user should be asked; `None`: nothing.
+    pub doubt: Option<Doubt>,
+    /// With what `.env` files add.
+    pub env: Env,
+    pub warnings: Vec<Warning>,
+}
+
+/// Looks at a folder. Where it was trusted before anybody looked at its files, they are what was trusted.
+pub fn look(env: &Env, folder: &AbsPath) -> Ground {
+    let reader = Reader::disk();
+    let folder = reader.real(folder);
+    let (trust, mut warnings) = trust::read(env, &folder, reader);
+    let is_home = settings::is_home(env, &folder, reader);
+    let (mut project, mut doubt) = (Project::default(), None);
+    match &trust {
+        _ if is_home => (),
+        // What must not be used is not even opened.
+        Trust::Untrusted(_) => (),
+        Trust::Unknown => {
+            project = Project::read(env, &folder, &folder);
+            doubt = first_doubt(&folder, &project.pieces(), &project.starts(|_| true));
+        }
+        Trust::Trusted { root, .. } => {
+            project = Project::read(env, &folder, root.as_ref().unwrap_or(&folder));
+            match (root, castor_home(env)) {
+                (Some(_), Some(home)) => doubt = admit(&home, &folder, &mut project, &mut warnings),
+                _ => project.admit_all(),
+            }
+        }
+    }
+    let (env, more) = dotenv::extend(env, &project);
+    warnings.extend(more);
+    Ground { folder, trust, project, doubt, env, warnings }
+}
+
+impl Ground {
+    /// After a yes: all that was read counts, as it was read.
+    pub fn accepted(self, env: &Env, why: &str) -> Self {
+        let mut project = self.project;
+        project.admit_all();
+        let (env, warnings) = dotenv::extend(env, &project);
+        let root = Some(self.folder.clone());
+        Self { trust: Trust::Trusted { why: why.to_owned(), root }, project, doubt: None, env, warnings, ..self }
+    }
+
+    /// After a no.
+    pub fn refused(self, env: &Env, why: &str) -> Self {
+        let project = Project::default();
+        let (env, warnings) = dotenv::extend(env, &project);
+        Self { trust: Trust::Untrusted(why.to_owned()), project, doubt: None, env, warnings, ..self }
+    }
+
+    /// The settings that count.
+    pub fn layers(&self) -> Layers {
+        self.project.through(|reader, _| settings::read(&self.env, &self.folder, self.trust.is_trusted(), reader))
+    }
+
+    /// The policies that count. An untrusted workspace is not even listed.
+    pub fn policies(&self, layers: &Layers) -> (Vec<PolicyFile>, Vec<Warning>) {
+        let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
+        self.project.through(|reader, folders| policies::read(&self.env, workspace, reader, folders))
+    }
+}
+
+/// Writes the user's word down: first what it covers, then the word.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn decide(home: &AbsPath, ground: &Ground, choice: TrustChoice) -> io::Result<Vec<Warning>> {
+    let level = match choice {
+        TrustChoice::NotNow => return Ok(Vec::new()),
+        TrustChoice::Never => Level::Never,
+        TrustChoice::Parent => Level::Parent,
+        TrustChoice::Folder => Level::Folder,
+    };
+    match level {
+        Level::Never => _ = integrity::forget(home, &ground.folder)?,
+        _ => integrity::write(home, &ground.folder, known(&ground.project.pieces()))?,
+    }
+    // A folder that a rule trusts needs no other: only its files are as they are now.
+    let set = match choice == TrustChoice::Folder && ground.trust.is_trusted() {
+        true => None,
+        false => trust::set(home, &ground.folder, Some(level))?.1,
+    };
+    Ok(set.into_iter().collect())
+}
+
+/// As [`decide`], of a user who says it unasked: about the files that are there now, whatever was said before.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_now(env: &Env, home: &AbsPath, ground: &Ground, choice: TrustChoice) -> io::Result<Vec<Warning>> {
+    let top = ground.folder.clone();
+    let is_home = settings::is_home(env, &ground.folder, Reader::disk());
+    let project = if is_home { Project::default() } else { Project::read(env, &ground.folder, &top) };
+    let covers_more = matches!(&ground.trust, Trust::Trusted { root: Some(_), .. });
+    let project = if covers_more { ground.project.clone() } else { project };
+    // A word of its own for the folder, also where another rule covers it today.
+    decide(home, &Ground { trust: Trust::Unknown, project, ..ground.clone() }, choice)
+}
+
+fn admit(home: &AbsPath, folder: &AbsPath, project: &mut Project, warnings: &mut Vec<Warning>) -> Option<Doubt> {
+    let pieces = project.pieces();
+    let (found, warning) = integrity::read(home, folder);
+    warnings.extend(warning);
+    let Some(found) = found else {
+        project.admit_all();
+        if let Err(it) = integrity::write(home, folder, known(&pieces)) {
+            let message = format!("what its files are could not be written down: {it}");
+            warnings.push(Warning { origin: folder.to_string(), at: None, key: None, message });
+        }
+        return None;
+    };
+    let (names, open) = covered(&pieces, &found);
+    project.admit(names);
+    let starts = project.starts(|name| open.iter().any(|(it, _)| it == name));
+    change_doubt(folder, &open, &starts)
+}

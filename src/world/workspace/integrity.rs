@@ -1,0 +1,61 @@
+//! What a folder's files were when the user trusted it: one private file for each folder.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    base::{path::AbsPath, trust::Known},
+    world::{
+        disk,
+        workspace::{Reader, Warning},
+    },
+};
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    version: u32,
+    folder: String,
+    /// SHA-256 by name.
+    files: Known,
+}
+
+const VERSION: u32 = 1;
+
+fn file(home: &AbsPath, folder: &AbsPath) -> AbsPath {
+    let digest = Sha256::digest(folder.to_string());
+    let name: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
+    home.join("integrity").join(format!("{name}.json"))
+}
+
+/// `None`: the folder's files were never looked at. A record that cannot be understood knows no file.
+pub fn read(home: &AbsPath, folder: &AbsPath) -> (Option<Known>, Option<Warning>) {
+    let file = file(home, folder);
+    let found = match Reader::disk().optional(&file) {
+        Ok(None) => return (None, None),
+        Ok(Some(bytes)) => serde_json::from_slice::<Record>(&bytes).map_err(|it| it.to_string()),
+        Err(it) => Err(it.to_string()),
+    };
+    match found {
+        Ok(it) if it.version == VERSION && it.folder == folder.to_string() => (Some(it.files), None),
+        other => {
+            let why = other.err().unwrap_or_else(|| "it is about something else".to_owned());
+            let message = format!("cannot be used ({why}): every file of {folder} is asked about again");
+            (Some(Known::new()), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
+        }
+    }
+}
+
+/// # Errors
+/// A folder or file that cannot be written.
+pub fn write(home: &AbsPath, folder: &AbsPath, files: Known) -> io::Result<()> {
+    let record = Record { version: VERSION, folder: folder.to_string(), files };
+    disk::write_private(&file(home, folder), &serde_json::to_vec_pretty(&record)?)
+}
+
+/// # Errors
+/// A file that cannot be removed.
+pub fn forget(home: &AbsPath, folder: &AbsPath) -> io::Result<bool> {
+    disk::remove(&file(home, folder))
+}

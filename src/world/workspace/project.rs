@@ -1,0 +1,320 @@
+//! What a folder brings that would tell castor what to do. Each file is read once: what was hashed is what is used.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    base::{
+        path::AbsPath,
+        trust::{Piece, PieceKind},
+    },
+    world::{
+        disk,
+        secrets::Env,
+        workspace::{Reader, castor_home, gemini_home, jsonc, policies::Folders},
+    },
+};
+
+/// Larger files count as unreadable.
+const MAX_BYTES: u64 = 4 << 20;
+/// More files of one kind count as unreadable, all that is over.
+const MAX_FILES: usize = 200;
+/// How deep folders of commands go.
+const MAX_DEPTH: usize = 6;
+/// Folders of configuration, Gemini CLI's and castor's: later ones win.
+const FOLDERS: &[&str] = &[".gemini", ".castor"];
+const MEMORY: &[&str] = &["GEMINI.md", "AGENTS.md"];
+
+/// The files of a folder, and which of them count.
+#[derive(Clone, Debug, Default)]
+pub struct Project {
+    /// Whose files are the project's alone: nothing in them is read in any other way.
+    folders: Vec<AbsPath>,
+    files: Vec<Held>,
+    admitted: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    piece: Piece,
+    path: AbsPath,
+    bytes: Vec<u8>,
+}
+
+impl Project {
+    /// Looks at everything in `root` (a real path) that trust would let in. `top` is the highest folder whose `.env`
+    /// belongs to it. The user's own folders are no part of it.
+    pub fn read(env: &Env, root: &AbsPath, top: &AbsPath) -> Self {
+        let reader = Reader::disk();
+        let users: Vec<AbsPath> =
+            [castor_home(env), gemini_home(env)].into_iter().flatten().map(|it| reader.real(&it)).collect();
+        let mut res = Self::default();
+        for folder in FOLDERS.iter().map(|it| root.join(it)) {
+            if users.contains(&reader.real(&folder)) {
+                continue;
+            }
+            res.take(root, PieceKind::Settings, folder.join("settings.json"));
+            res.take_all(root, PieceKind::Policy, below(&folder.join("policies"), ".toml", 0));
+            res.take_all(root, PieceKind::Agent, below(&folder.join("agents"), ".md", 0));
+            res.take_all(root, PieceKind::Command, below(&folder.join("commands"), ".toml", MAX_DEPTH));
+            res.take_all(root, PieceKind::Skill, below(&folder.join("skills"), "SKILL.md", 1));
+            res.folders.push(folder);
+        }
+        res.take_all(root, PieceKind::Skill, below(&root.join(".agents/skills"), "SKILL.md", 1));
+        let home = env.get("HOME").and_then(AbsPath::new).map(|it| reader.real(&it));
+        let mut at = Some(root.clone());
+        // The user's home is not below a project, whatever is trusted.
+        while let Some(folder) = at.filter(|it| it.is_within(top) && home.as_ref() != Some(it)) {
+            for name in [".castor/.env", ".gemini/.env", ".env"] {
+                let file = folder.join(name);
+                if !users.iter().any(|it| reader.real(&file).is_within(it)) {
+                    res.take(root, PieceKind::Env, file);
+                }
+            }
+            at = folder.parent();
+        }
+        for name in MEMORY.iter().filter(|it| disk::metadata(&root.join(it)).is_ok_and(|it| !it.is_dir)) {
+            let piece = Piece { name: (*name).to_owned(), kind: PieceKind::Memory, hash: None };
+            res.files.push(Held { piece, path: root.join(name), bytes: Vec::new() });
+        }
+        res
+    }
+
+    fn take_all(&mut self, root: &AbsPath, kind: PieceKind, files: Vec<AbsPath>) {
+        files.into_iter().for_each(|it| self.take(root, kind, it));
+    }
+
+    fn take(&mut self, root: &AbsPath, kind: PieceKind, path: AbsPath) {
+        let mut n_same = self.files.iter().filter(|it| it.piece.kind == kind);
+        let fits = n_same.nth(MAX_FILES).is_none();
+        // A link must not bring in what lies elsewhere: the user sees the name in the folder.
+        let folder = if path.is_within(root) { Some(root.clone()) } else { path.parent() };
+        let real = disk::real_path(&path).ok();
+        let stays = real.zip(folder).is_some_and(|(real, folder)| real.is_within(&folder));
+        let bytes = match (fits && stays).then(|| disk::read_head(&path, MAX_BYTES + 1)) {
+            Some(Err(it)) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
+            Some(Ok(it)) if it.len() as u64 <= MAX_BYTES => Some(it),
+            None if disk::metadata(&path).is_err() => return,
+            _ => None,
+        };
+        let name = match path.is_within(root) {
+            true => path.shown_from(root),
+            false => path.to_string(),
+        };
+        let piece = Piece { name, kind, hash: bytes.as_deref().map(hash) };
+        self.files.push(Held { piece, path, bytes: bytes.unwrap_or_default() });
+    }
+
+    pub fn pieces(&self) -> Vec<Piece> {
+        self.files.iter().map(|it| it.piece.clone()).collect()
+    }
+
+    /// Every file, and whether it counts.
+    pub fn standing(&self) -> impl Iterator<Item = (&str, bool)> {
+        let counts = |it: &Held| {
+            self.admitted.contains(&it.piece.name) && (it.piece.hash.is_some() || !it.piece.kind.is_bound())
+        };
+        self.files.iter().map(move |it| (it.piece.name.as_str(), counts(it)))
+    }
+
+    /// From now on these count, and no others.
+    pub fn admit(&mut self, names: BTreeSet<String>) {
+        self.admitted = names;
+    }
+
+    /// All that can be read.
+    pub fn admit_all(&mut self) {
+        self.admitted = self.files.iter().map(|it| it.piece.name.clone()).collect();
+    }
+
+    /// What the settings would start or reach, in words: those of the named files.
+    pub fn starts(&self, names: impl Fn(&str) -> bool) -> Vec<String> {
+        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings && names(&it.piece.name));
+        settings.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| starts(&it)).collect()
+    }
+
+    /// The first environment file that counts: the nearest one.
+    pub fn env_file(&self) -> Option<(&AbsPath, &[u8])> {
+        let mut found = self.counting().filter(|it| it.piece.kind == PieceKind::Env);
+        found.next().map(|it| (&it.path, it.bytes.as_slice()))
+    }
+
+    /// Looks at files as they were when they were hashed, and only at those that count; at all others on the disk.
+    pub fn through<T>(&self, look: impl FnOnce(Reader<'_>, Folders<'_>) -> T) -> T {
+        let held: BTreeMap<&AbsPath, &Held> = self.counting().map(|it| (&it.path, it)).collect();
+        let owns = |it: &AbsPath| self.folders.iter().any(|folder| it.is_within(folder));
+        let read = |path: &AbsPath| match (owns(path), held.get(path)) {
+            (_, Some(it)) => Ok(it.bytes.clone()),
+            (true, None) => Err(io::ErrorKind::NotFound.into()),
+            (false, None) => disk::read(path),
+        };
+        let disk_folders = Folders::disk();
+        let list = |folder: &AbsPath| {
+            if !owns(folder) {
+                return (disk_folders.list)(folder);
+            }
+            let inside = held.keys().filter(|it| it.parent().as_ref() == Some(folder));
+            Ok(inside.map(|it| it.shown_from(folder)).collect())
+        };
+        let real_path = |it: &AbsPath| disk::real_path(it);
+        look(Reader { read: &read, real_path: &real_path }, Folders { list: &list, firm: disk_folders.firm })
+    }
+
+    fn counting(&self) -> impl Iterator<Item = &Held> {
+        self.files.iter().filter(|it| it.piece.hash.is_some() && self.admitted.contains(&it.piece.name))
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|it| format!("{it:02x}")).collect()
+}
+
+/// Files whose name ends with `end`, in folders at most `depth` deep, by name.
+fn below(folder: &AbsPath, end: &str, depth: usize) -> Vec<AbsPath> {
+    let mut entries = disk::read_dir(folder).unwrap_or_default();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut res = Vec::new();
+    for it in entries {
+        let path = folder.join(&it.name);
+        match it.is_dir {
+            true if depth > 0 && res.len() <= MAX_FILES => res.extend(below(&path, end, depth - 1)),
+            false if it.name.ends_with(end) => res.push(path),
+            _ => (),
+        }
+        if res.len() > MAX_FILES {
+            break;
+        }
+    }
+    res
+}
+
+fn starts(settings: &Value) -> Vec<String> {
+    let mut res = Vec::new();
+    let servers = settings.get("mcpServers").and_then(Value::as_object);
+    for (name, it) in servers.into_iter().flatten() {
+        let text = |key: &str| it.get(key).and_then(Value::as_str);
+        let place = ["httpUrl", "url"].into_iter().find_map(text).map(str::to_owned);
+        let args = it.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let command = || Some(text("command").into_iter().chain(args).collect::<Vec<_>>().join(" "));
+        res.push(format!("MCP server {name}: {}", place.or_else(command).unwrap_or_default()));
+    }
+    for key in ["discoveryCommand", "callCommand"] {
+        let command = settings.get("tools").and_then(|it| it.get(key)).and_then(Value::as_str);
+        res.extend(command.map(|it| format!("tools.{key}: {it}")));
+    }
+    if let Some(hooks) = settings.get("hooks") {
+        hook_commands(hooks, MAX_DEPTH, &mut res);
+    }
+    res
+}
+
+fn hook_commands(value: &Value, depth: usize, out: &mut Vec<String>) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    match value {
+        Value::Object(members) => {
+            out.extend(members.get("command").and_then(Value::as_str).map(|it| format!("hook: {it}")));
+            members.values().for_each(|it| hook_commands(it, depth, out));
+        }
+        Value::Array(items) => items.iter().for_each(|it| hook_commands(it, depth, out)),
+        _ => (),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::Project;
+    use crate::{
+        base::path::AbsPath,
+        world::{disk, secrets::Env},
+    };
+
+    fn ground() -> (tempfile::TempDir, AbsPath, Env) {
+        let temp = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        let env = Env::from_pairs([("HOME", root.join("h").to_string().as_str())]);
+        (temp, root, env)
+    }
+
+    #[allow(clippy::disallowed_methods)]
+    fn write(file: &AbsPath, text: &str) {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn finds_every_kind_and_uses_what_it_hashed() {
+        let (_keep, root, env) = ground();
+        let ws = root.join("w/ws");
+        for (name, text) in [
+            (
+                ".gemini/settings.json",
+                r#"{"mcpServers": {"a": {"command": "sh", "args": ["-c", "x"]}, "b": {"url": "http://h"}},
+                "hooks": {"BeforeAgent": [{"hooks": [{"type": "command", "command": "./h"}]}]}}"#,
+            ),
+            (".castor/policies/p.toml", "one"),
+            (".castor/agents/a.md", ""),
+            (".gemini/commands/git/c.toml", ""),
+            (".gemini/skills/s/SKILL.md", ""),
+            (".castor/.env", "A=1"),
+            ("GEMINI.md", ""),
+            (".vscode/settings.json", "{}"),
+        ] {
+            write(&ws.join(name), text);
+        }
+        write(&root.join("w/.env"), "A=2");
+        let mut project = Project::read(&env, &ws, &root.join("w"));
+        let names: Vec<String> = project.pieces().into_iter().map(|it| it.name).collect();
+        let above = root.join("w/.env").to_string();
+        assert_eq!(
+            names,
+            [
+                ".gemini/settings.json",
+                ".gemini/commands/git/c.toml",
+                ".gemini/skills/s/SKILL.md",
+                ".castor/policies/p.toml",
+                ".castor/agents/a.md",
+                ".castor/.env",
+                above.as_str(),
+                "GEMINI.md"
+            ]
+        );
+        assert_eq!(project.starts(|_| true), ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]);
+        let policies = ws.join(".castor/policies");
+        let look = |it: &Project| {
+            it.through(|reader, folders| {
+                let names = (folders.list)(&policies).unwrap();
+                (names, (reader.read)(&policies.join("p.toml")).ok(), (reader.read)(&root.join("w/.env")).ok())
+            })
+        };
+        assert_eq!(look(&project), (vec![], None, Some(b"A=2".to_vec())));
+        project.admit_all();
+        write(&policies.join("p.toml"), "two");
+        write(&policies.join("q.toml"), "new");
+        assert_eq!(look(&project).0, ["p.toml"]);
+        assert_eq!(look(&project).1.unwrap(), b"one");
+        assert_eq!(project.env_file().unwrap().1, b"A=1");
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn links_out_and_the_users_own_folders_are_no_part_of_it() {
+        let (_keep, root, env) = ground();
+        write(&root.join("secret"), "A=1");
+        write(&root.join("h/.gemini/settings.json"), "{}");
+        fs::create_dir_all(root.join("w")).unwrap();
+        std::os::unix::fs::symlink(root.join("secret"), root.join("w/.env")).unwrap();
+        let mut project = Project::read(&env, &root.join("w"), &root.join("w"));
+        project.admit_all();
+        assert_eq!(project.pieces().len(), 1);
+        assert!(project.pieces()[0].hash.is_none() && project.env_file().is_none());
+        assert!(Project::read(&env, &root.join("h"), &root.join("h")).pieces().is_empty());
+    }
+}
