@@ -51,9 +51,7 @@ fn close_leaves_castor_alone() {
 /// A session with servers and a command under way is ended by `end`.
 fn check(end: impl FnOnce(&mut Busy)) {
     let mut busy = Busy::start();
-    let before = descendants(busy.pid());
-    let names: BTreeSet<&str> = before.values().map(|it| it.name.as_str()).collect();
-    assert!(before.len() >= 5 && names.contains("sleep"), "{names:?}: two servers, a shell and its children");
+    let before = busy.children();
     let groups: BTreeSet<i32> = before.values().map(|it| it.group).collect();
     assert!(!groups.contains(&busy.pid().as_raw()), "each child has a group of its own");
     end(&mut busy);
@@ -107,6 +105,20 @@ impl Busy {
         res.send("prompt", "session/prompt", &prompt);
         while !res.line().contains("started\\n") {}
         res
+    }
+
+    /// Two servers, a shell and its children. What the shell says it started is a shell for a moment still.
+    fn children(&self) -> BTreeMap<i32, Process> {
+        let start = Instant::now();
+        loop {
+            let res = descendants(self.pid());
+            let names: BTreeSet<&str> = res.values().map(|it| it.name.as_str()).collect();
+            if res.len() >= 5 && names.contains("sleep") {
+                return res;
+            }
+            assert!(start.elapsed() < WATCHDOG, "{names:?}");
+            thread::yield_now();
+        }
     }
 
     fn pid(&self) -> Pid {
