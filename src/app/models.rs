@@ -17,8 +17,9 @@ use crate::{
         models::{
             Generator,
             demo::Demo,
-            gemini::{Config, Gemini},
+            gemini::Gemini,
             recording::Recording,
+            remote::{Endpoint, Remote},
             script::Script,
         },
         secrets::Env,
@@ -65,8 +66,7 @@ impl Models {
         if let Some((_, known)) = self.real.as_ref().filter(|(it, _)| it.is_same(&access)) {
             return Ok(known.clone());
         }
-        let config = gemini_config(access.clone());
-        let real = recorded(options, Arc::new(Gemini::new(config, self.http.clone())))?;
+        let real = recorded(options, Arc::new(gemini(access.clone(), self.http.clone())))?;
         self.real = Some((access, real.clone()));
         Ok(real)
     }
@@ -102,14 +102,14 @@ impl Models {
 /// Where the Gemini API is when nothing else is configured.
 const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 
-fn gemini_config(access: ModelAccess) -> Config {
-    Config {
+fn gemini(access: ModelAccess, http: Arc<Http>) -> Remote {
+    let endpoint = Endpoint {
         base_url: access.base_url.unwrap_or_else(|| GEMINI_URL.to_owned()),
-        api_version: access.api_version.unwrap_or_else(|| "v1beta".to_owned()),
-        bearer: access.bearer,
-        headers: access.headers,
         key: access.key.unwrap_or_default(),
-    }
+        headers: access.headers,
+    };
+    let api_version = access.api_version.unwrap_or_else(|| "v1beta".to_owned());
+    Remote::new(endpoint, Gemini { api_version, bearer: access.bearer }, http)
 }
 
 fn recorded(options: &Options, inner: Arc<dyn Generator>) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {

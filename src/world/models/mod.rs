@@ -1,9 +1,11 @@
 //! Models behind one trait: a request goes in, chunks stream out.
 
 pub mod demo;
+mod fault;
 pub mod gemini;
 pub mod recording;
 pub mod refused;
+pub mod remote;
 pub mod script;
 
 use crate::base::{

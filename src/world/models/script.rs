@@ -8,7 +8,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Generator, Sink, gemini};
+use super::{Generator, Sink, gemini, remote::Decode};
 use crate::base::{
     fs::BoxFuture,
     history::{Role, Turn, TurnPart},
@@ -66,7 +66,7 @@ impl Generator for Script {
             let mut decoder = gemini::Decoder::default();
             for chunk in self.next()? {
                 let mut chunks = Vec::new();
-                decoder.event(chunk.get().as_bytes(), &mut chunks)?;
+                decoder.event(b"", chunk.get().as_bytes(), &mut chunks)?;
                 sink.send(chunks).await;
             }
             let mut chunks = Vec::new();

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::base::model::{Failure, FailureKind};
+use crate::{
+    base::model::{Failure, FailureKind},
+    world::models::fault::{duration_ms, millis},
+};
 
 /// Errors come as JSON in a string in JSON; nobody has been seen to nest deeper.
 const MAX_NESTING: usize = 10;
@@ -42,16 +45,6 @@ pub fn from_stream(error: &str) -> Failure {
             Failure { status: None, ..failure }
         }
     }
-}
-
-/// A `Retry-After` value in milliseconds: seconds, or an HTTP date seen from `now_unix_s`.
-pub fn retry_after_ms(value: &str, now_unix_s: i64) -> Option<u64> {
-    let value = value.trim();
-    if let Ok(seconds) = value.parse::<f64>() {
-        return millis(seconds);
-    }
-    let at = jiff::fmt::rfc2822::parse(value).ok()?.timestamp().as_second();
-    u64::try_from(at.saturating_sub(now_unix_s).max(0)).ok()?.checked_mul(1000)
 }
 
 /// What could be learned from an error body.
@@ -138,13 +131,6 @@ fn delay_ms(delay: &Value) -> Option<u64> {
     millis(seconds + nanos / 1e9)
 }
 
-fn duration_ms(text: &str) -> Option<u64> {
-    match text.strip_suffix("ms") {
-        Some(number) => millis(number.trim().parse::<f64>().ok()? / 1000.0),
-        None => millis(text.strip_suffix('s')?.trim().parse().ok()?),
-    }
-}
-
 /// `Please retry in 34.07s` in running text.
 fn retry_in_text(message: &str) -> Option<u64> {
     let (_, rest) = message.split_once("retry in ")?;
@@ -152,14 +138,9 @@ fn retry_in_text(message: &str) -> Option<u64> {
     duration_ms(rest.get(..end)?.trim_end_matches('.'))
 }
 
-/// Milliseconds, rounded up: a wait that is a little too short is refused again.
-fn millis(seconds: f64) -> Option<u64> {
-    (seconds.is_finite() && (0.0..1e9).contains(&seconds)).then(|| (seconds * 1000.0).ceil() as u64)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{from_answer, from_stream, retry_after_ms};
+    use super::{from_answer, from_stream};
     use crate::base::model::FailureKind;
 
     #[test]
@@ -223,10 +204,6 @@ mod tests {
         ] {
             assert_eq!(from_answer(429, &body, header).retry_after_ms, ms, "{body}");
         }
-        assert_eq!(retry_after_ms(" 3 ", 0), Some(3_000));
-        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_767), Some(10_000));
-        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_800), Some(0));
-        assert_eq!(retry_after_ms("tomorrow", 0), None);
     }
 
     #[test]

@@ -9,9 +9,12 @@ use serde::{
 use serde_json::{Map, Value, value::RawValue};
 
 use super::error;
-use crate::base::{
-    model::{Chunk, Failure, FailureKind, Finish, Usage},
-    text,
+use crate::{
+    base::{
+        model::{Chunk, Failure, FailureKind, Finish, Usage},
+        text,
+    },
+    world::models::remote::Decode,
 };
 
 /// Decodes the events of one answer. Usage comes with most events and counts up; it is passed on once, at the end.
@@ -21,15 +24,12 @@ pub struct Decoder {
     finished: bool,
 }
 
-impl Decoder {
-    /// Whether a finish reason was seen. More may still come.
-    pub fn finished(&self) -> bool {
+impl Decode for Decoder {
+    fn finished(&self) -> bool {
         self.finished
     }
 
-    /// Appends the chunks of one event. Fails with `Garbage` when it is no answer, and with what the server says
-    /// went wrong where it says so.
-    pub fn event(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
+    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
         let data = data.trim_ascii();
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
@@ -55,8 +55,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Appends what is held back; call it once nothing more will come.
-    pub fn end(&mut self, out: &mut Vec<Chunk>) {
+    fn end(&mut self, out: &mut Vec<Chunk>) {
         out.extend(self.usage.take().map(Chunk::Usage));
     }
 }
@@ -65,7 +64,7 @@ impl Decoder {
 pub fn decode(data: &[u8]) -> Result<Vec<Chunk>, Failure> {
     let mut res = Vec::new();
     let mut decoder = Decoder::default();
-    decoder.event(data, &mut res)?;
+    decoder.event(b"", data, &mut res)?;
     decoder.end(&mut res);
     Ok(res)
 }

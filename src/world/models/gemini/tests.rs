@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Decoder, decode, request::body};
-use crate::base::{
-    content::Part,
-    history::{Role, Turn, TurnPart},
-    model::{Chunk, FailureKind, Finish, ModelRequest, Params, Thinking, Usage},
-    tool::{CallResult, ToolCall, ToolKind, ToolSpec},
+use crate::{
+    base::{
+        content::Part,
+        history::{Role, Turn, TurnPart},
+        model::{Chunk, FailureKind, Finish, ModelRequest, Params, Thinking, Usage},
+        tool::{CallResult, ToolCall, ToolKind, ToolSpec},
+    },
+    world::models::remote::Decode,
 };
 
 /// One part a line: `role kind rest`; a blank line or another role starts a new turn. ` ^sig` at the end is a
@@ -330,7 +333,7 @@ fn usage_is_passed_on_once() {
     let mut out = Vec::new();
     for n in 1..=3 {
         let event = format!(r#"{{"usageMetadata":{{"promptTokenCount":{n}}}}}"#);
-        decoder.event(event.as_bytes(), &mut out).unwrap();
+        decoder.event(b"", event.as_bytes(), &mut out).unwrap();
     }
     decoder.end(&mut out);
     decoder.end(&mut out);

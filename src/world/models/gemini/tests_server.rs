@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{Config, Gemini, tests::request};
+use super::{Gemini, tests::request};
 use crate::{
     base::{
         fs::BoxFuture,
@@ -16,7 +16,10 @@ use crate::{
     },
     world::{
         http::Http,
-        models::{Generator, Sink},
+        models::{
+            Generator, Sink,
+            remote::{Endpoint, Remote},
+        },
     },
 };
 
@@ -66,7 +69,7 @@ impl Server {
         format!("http://{}", self.0.local_addr().unwrap())
     }
 
-    fn model(&self) -> Gemini {
+    fn model(&self) -> Remote {
         model(&self.base(), Http::IDLE)
     }
 
@@ -91,18 +94,16 @@ async fn read_request(from: &mut TcpStream) -> String {
     }
 }
 
-fn model(base: &str, idle: Duration) -> Gemini {
-    let config = Config {
-        base_url: base.to_owned(),
-        api_version: "v1beta".to_owned(),
-        key: KEY.into(),
-        bearer: false,
-        headers: vec![],
-    };
-    Gemini::new(config, Arc::new(Http::with_idle(idle)))
+fn gemini() -> Gemini {
+    Gemini { api_version: "v1beta".to_owned(), bearer: false }
 }
 
-async fn ask(model: &Gemini, got: &mut Got) -> Result<(), Failure> {
+fn model(base: &str, idle: Duration) -> Remote {
+    let endpoint = Endpoint { base_url: base.to_owned(), key: KEY.into(), headers: vec![] };
+    Remote::new(endpoint, gemini(), Arc::new(Http::with_idle(idle)))
+}
+
+async fn ask(model: &Remote, got: &mut Got) -> Result<(), Failure> {
     let res = timeout(GUARD, model.generate(request("gemini-2.5-pro", "user text hi"), got)).await.expect("it hangs");
     if let Err(failure) = &res {
         assert!(!failure.message.contains(KEY), "{failure:?}");
@@ -113,7 +114,7 @@ async fn ask(model: &Gemini, got: &mut Got) -> Result<(), Failure> {
 }
 
 /// Asks a server that sends `pieces`, each once the one before is on its way, and closes.
-async fn answer_in(model: &Gemini, server: &Server, pieces: &[&[u8]]) -> (Result<(), Failure>, Got) {
+async fn answer_in(model: &Remote, server: &Server, pieces: &[&[u8]]) -> (Result<(), Failure>, Got) {
     let mut got = Got::default();
     let serve = async {
         let (mut it, _) = server.accept().await;
@@ -166,8 +167,8 @@ async fn the_request_and_the_answer() {
 async fn bearer_and_headers() {
     let server = Server::new().await;
     let mut model = server.model();
-    model.config.bearer = true;
-    model.config.headers = vec![("X-Team".to_owned(), "ducks".into()), ("user-agent".to_owned(), "duck/1".into())];
+    model.dialect = Box::new(Gemini { bearer: true, ..gemini() });
+    model.endpoint.headers = vec![("X-Team".to_owned(), "ducks".into()), ("user-agent".to_owned(), "duck/1".into())];
     let mut got = Got::default();
     let serve = async {
         let (mut it, request) = server.accept().await;
@@ -414,9 +415,9 @@ async fn nobody_there_and_bad_settings() {
         assert_eq!(failure.kind, FailureKind::Auth, "{base}: {failure:?}");
     }
     let mut broken = model(&base, Http::IDLE);
-    broken.config.key = format!("{KEY}\n").into();
+    broken.endpoint.key = format!("{KEY}\n").into();
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
     let mut broken = model(&base, Http::IDLE);
-    broken.config.headers = vec![("a b".to_owned(), KEY.into())];
+    broken.endpoint.headers = vec![("a b".to_owned(), KEY.into())];
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
 }

@@ -1,0 +1,190 @@
+//! Models over HTTP: one streaming request per answer, in the dialect of its provider.
+
+mod answer;
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use reqwest::{
+    Response, Url,
+    header::{self, HeaderMap, HeaderName, HeaderValue},
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{Generator, Sink, fault};
+use crate::{
+    base::{
+        fs::BoxFuture,
+        model::{Chunk, Failure, FailureKind, ModelRequest},
+        text,
+    },
+    world::http::{self, Http},
+};
+use answer::{Answer, no_stream};
+
+/// Of an error's body, or of an answer that is none, no more is read, in bytes.
+const MAX_ERROR_BODY: usize = 64 << 10;
+/// Longest message of a failure, in bytes.
+const MAX_MESSAGE: usize = 2_000;
+/// Shorter header values are no secrets, and hiding them everywhere would garble messages.
+const MIN_SECRET: usize = 6;
+
+/// How to reach a service.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Scheme, host and port, with or without a path.
+    pub base_url: String,
+    /// Empty: no key is sent.
+    pub key: SecretString,
+    /// Sent with each request; they replace ours of the same name.
+    pub headers: Vec<(String, SecretString)>,
+}
+
+/// What one provider's API is like: where requests go, what is in them, and how answers are read.
+pub trait Dialect: fmt::Debug + Send + Sync {
+    /// `base` is http(s) with a host. `None`: nothing can be appended to it.
+    fn url(&self, base: Url, model: &str) -> Option<Url>;
+
+    /// The header that carries the key.
+    fn key(&self, key: &str) -> (HeaderName, String);
+
+    /// Headers of every request.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The whole body of a request.
+    fn body(&self, request: &ModelRequest) -> Vec<u8>;
+
+    fn decoder(&self) -> Box<dyn Decode>;
+
+    /// The failure for an answer with an error status. `retry_after_ms` is what its headers say.
+    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure;
+}
+
+/// Reads the events of one answer.
+pub trait Decode: Send {
+    /// Whether the answer is complete. More may still come.
+    fn finished(&self) -> bool;
+
+    /// Appends the chunks of one event. `name` is its `event:` field.
+    ///
+    /// # Errors
+    /// `Garbage` when it is no answer; what the server says went wrong where it says so.
+    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure>;
+
+    /// Appends what is held back, once nothing more will come.
+    fn end(&mut self, out: &mut Vec<Chunk>);
+}
+
+/// A model behind an endpoint.
+#[derive(Debug)]
+pub struct Remote {
+    pub(super) endpoint: Endpoint,
+    pub(super) dialect: Box<dyn Dialect>,
+    http: Arc<Http>,
+}
+
+impl Remote {
+    /// Opens nothing yet. A configuration that cannot work fails with `Auth` when it is first used.
+    pub fn new(endpoint: Endpoint, dialect: impl Dialect + 'static, http: Arc<Http>) -> Self {
+        Self { endpoint, dialect: Box::new(dialect), http }
+    }
+
+    async fn answer(&self, request: ModelRequest, sink: &mut dyn Sink) -> Result<(), Failure> {
+        let mut response = self.send(&request).await?;
+        drop(request);
+        let status = response.status();
+        if !status.is_success() {
+            let retry_after = retry_after(response.headers());
+            let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
+            return Err(self.dialect.failure(status.as_u16(), &String::from_utf8_lossy(&body), retry_after));
+        }
+        if !is_stream(response.headers()) {
+            let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
+            return Err(no_stream(&body));
+        }
+        Answer::new(response, &self.http, self.dialect.decoder()).deliver(sink).await
+    }
+
+    async fn send(&self, request: &ModelRequest) -> Result<Response, Failure> {
+        let url = self.url(&request.model)?;
+        let body = self.dialect.body(request);
+        let post = self.http.client()?.post(url.clone()).headers(self.headers()?).body(body);
+        self.http.send(post, &url).await
+    }
+
+    fn url(&self, model: &str) -> Result<Url, Failure> {
+        let base = Url::parse(&self.endpoint.base_url).ok();
+        let base = base.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
+        base.and_then(|it| self.dialect.url(it, model)).ok_or_else(|| {
+            Failure::new(FailureKind::Auth, "The model's base URL is invalid: it must be http(s)://host.")
+        })
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Failure> {
+        let key = self.endpoint.key.expose_secret();
+        let mut res = HeaderMap::new();
+        res.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Compression would hold events back.
+        res.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        for (name, value) in self.dialect.headers() {
+            res.insert(*name, HeaderValue::from_static(value));
+        }
+        if !key.is_empty() {
+            let (name, value) = self.dialect.key(key);
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_| Failure::new(FailureKind::Auth, "The API key has characters that cannot be sent."))?;
+            value.set_sensitive(true);
+            res.insert(name, value);
+        }
+        for (name, value) in &self.endpoint.headers {
+            let pair =
+                HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value.expose_secret()).ok());
+            let (name, mut value) = pair.ok_or_else(|| {
+                Failure::new(FailureKind::Auth, format!("The custom header {name:?} or its value cannot be sent."))
+            })?;
+            value.set_sensitive(true);
+            res.insert(name, value);
+        }
+        Ok(res)
+    }
+
+    /// Makes a failure fit to be shown: one line, of bounded length, without what servers like to repeat of us.
+    fn shown(&self, failure: Failure) -> Failure {
+        let mut message = failure.message;
+        let values = self.endpoint.headers.iter().map(|(_, value)| value.expose_secret());
+        for secret in values.chain([self.endpoint.key.expose_secret()]) {
+            if secret.len() >= MIN_SECRET {
+                message = message.replace(secret, "[hidden]");
+            }
+        }
+        let line = message.split(|it: char| it.is_whitespace() || it.is_control()).filter(|it| !it.is_empty());
+        let line = line.collect::<Vec<_>>().join(" ");
+        Failure { message: text::head(&line, MAX_MESSAGE).to_owned(), ..failure }
+    }
+}
+
+impl Generator for Remote {
+    fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move { self.answer(request, sink).await.map_err(|it| self.shown(it)) })
+    }
+}
+
+fn is_stream(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
+    kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream")
+}
+
+/// What the headers ask for; the one in milliseconds is the more exact one.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    if let Some(ms) = text("retry-after-ms").and_then(fault::millis_text) {
+        return Some(ms);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    fault::retry_after_ms(text("retry-after")?, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+}
