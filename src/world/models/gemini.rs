@@ -1,6 +1,5 @@
 //! Gemini's `streamGenerateContent`.
 
-mod error;
 mod request;
 mod response;
 #[cfg(test)]
@@ -17,7 +16,10 @@ pub use response::{Decoder, decode, finish_word};
 #[cfg(test)]
 pub use tests::turns as conversation;
 
-use super::remote::{Decode, Dialect};
+use super::{
+    fault,
+    remote::{Decode, Dialect},
+};
 use crate::base::model::{Failure, ModelRequest};
 
 /// The API of Google AI Studio, and of gateways to it.
@@ -55,11 +57,11 @@ impl Dialect for Gemini {
         request::body(request)
     }
 
-    fn decoder(&self) -> Box<dyn Decode> {
+    fn decoder(&self, _: &ModelRequest) -> Box<dyn Decode> {
         Box::new(Decoder::default())
     }
 
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        error::from_answer(status, body, retry_after_ms)
+        fault::from_answer(status, body, retry_after_ms)
     }
 }

@@ -1,8 +1,14 @@
 //! Models behind one trait: a request goes in, chunks stream out.
 
+pub mod anthropic;
+pub mod chat;
 pub mod demo;
 mod fault;
 pub mod gemini;
+mod json;
+mod legal;
+mod lenient;
+mod pieces;
 pub mod recording;
 pub mod refused;
 pub mod remote;

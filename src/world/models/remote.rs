@@ -59,7 +59,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The whole body of a request.
     fn body(&self, request: &ModelRequest) -> Vec<u8>;
 
-    fn decoder(&self) -> Box<dyn Decode>;
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode>;
 
     /// The failure for an answer with an error status. `retry_after_ms` is what its headers say.
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure;
@@ -96,6 +96,7 @@ impl Remote {
 
     async fn answer(&self, request: ModelRequest, sink: &mut dyn Sink) -> Result<(), Failure> {
         let mut response = self.send(&request).await?;
+        let decoder = self.dialect.decoder(&request);
         drop(request);
         let status = response.status();
         if !status.is_success() {
@@ -107,7 +108,7 @@ impl Remote {
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
             return Err(no_stream(&body));
         }
-        Answer::new(response, &self.http, self.dialect.decoder()).deliver(sink).await
+        Answer::new(response, &self.http, decoder).deliver(sink).await
     }
 
     async fn send(&self, request: &ModelRequest) -> Result<Response, Failure> {

@@ -4,11 +4,17 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::base::{
-    content::Part,
-    history::{Role, Turn, TurnPart},
-    model::{ModelRequest, Params, Thinking},
-    tool::{CallResult, ToolCall, ToolSpec},
+use crate::{
+    base::{
+        history::{Role, Turn, TurnPart},
+        model::{ModelRequest, Params, Thinking},
+        tool::{CallResult, ToolCall, ToolSpec},
+    },
+    world::models::{
+        json::{item, put},
+        legal,
+        pieces::{Blob, Piece, blob, output, pieces},
+    },
 };
 
 /// Tells the service not to look for a signature on a call that another model made.
@@ -111,52 +117,26 @@ fn has_media_result(part: &TurnPart) -> bool {
 fn parts(turn: &Turn, model: &str) -> Bytes {
     let mut out = Vec::new();
     let mut first_call = true;
-    let mut referenced = Vec::new();
-    for part in turn.parts() {
-        match part {
-            TurnPart::Content(it) => content(&mut out, it, &mut referenced),
-            TurnPart::Call { call, signature } => {
+    for piece in pieces(turn) {
+        match piece {
+            Piece::Text { text, signature } => {
+                let thought_signature = signature.filter(|it| legal::is_ours(it, None));
+                item(&mut out, &Text { text: &text, thought_signature });
+            }
+            // Thoughts are not sent back; what must be kept of them is in the signatures of the other parts.
+            Piece::Thought { .. } => (),
+            Piece::Blob(it) => item(&mut out, &InlineData::from(it)),
+            Piece::Call { call, signature } => {
                 // Only the first call of a turn is ever signed. The placeholder is not needed in turns before the last
                 // prompt, but harms nothing there, and so bytes once made stay valid.
-                let signature = signature.as_deref().or(first_call.then_some(UNSIGNED));
+                let signature = signature.filter(|it| legal::is_ours(it, None)).or(first_call.then_some(UNSIGNED));
                 function_call(&mut out, call, signature);
                 first_call = false;
             }
-            TurnPart::Result(it) => function_response(&mut out, it, nests_media(model)),
+            Piece::Result(it) => function_response(&mut out, it, nests_media(model)),
         }
-    }
-    if !referenced.is_empty() {
-        text(&mut out, "\n--- Content from referenced context ---");
-        referenced.into_iter().for_each(|it| referenced_content(&mut out, it));
     }
     out.into()
-}
-
-fn content<'a>(out: &mut Vec<u8>, part: &'a Part, referenced: &mut Vec<&'a Part>) {
-    match part {
-        Part::Text { text, signature: None } if text.is_empty() => (),
-        Part::Text { text, signature } => {
-            item(out, &Text { text, thought_signature: signature.as_deref() });
-        }
-        // Thoughts are not sent back; what must be kept of them is in the signatures of the other parts.
-        Part::Thought { .. } => (),
-        Part::Media { .. } => item(out, &InlineData::from(blob(part))),
-        Part::Reference { uri, text: content, data, .. } => {
-            text(out, &format!("@{}", shown_uri(uri)));
-            if content.is_some() || data.is_some() {
-                referenced.push(part);
-            }
-        }
-    }
-}
-
-fn referenced_content(out: &mut Vec<u8>, part: &Part) {
-    let Part::Reference { uri, text: content, .. } = part else { return };
-    text(out, &format!("\nContent from @{}:\n", shown_uri(uri)));
-    match content {
-        Some(it) => text(out, it),
-        None => item(out, &InlineData::from(blob(part))),
-    }
 }
 
 fn function_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
@@ -169,12 +149,8 @@ fn function_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
 }
 
 fn function_response(out: &mut Vec<u8>, result: &CallResult, nested: bool) {
-    let blobs: Vec<InlineData<'_>> =
-        result.content.iter().filter(|it| blob(it).is_some()).map(|it| blob(it).into()).collect();
-    let mut output = output_text(&result.content);
-    if output.is_empty() && !blobs.is_empty() {
-        output = format!("Binary content provided ({} item(s)).", blobs.len());
-    }
+    let (blobs, output) = output(&result.content);
+    let blobs: Vec<InlineData<'_>> = blobs.into_iter().map(InlineData::from).collect();
     let response = match result.is_error {
         true => Outcome { output: None, error: Some(&output) },
         false => Outcome { output: Some(&output), error: None },
@@ -185,53 +161,10 @@ fn function_response(out: &mut Vec<u8>, result: &CallResult, nested: bool) {
     beside.iter().for_each(|it| item(out, it));
 }
 
-/// Texts of a result, a line break between them.
-fn output_text(content: &[Part]) -> String {
-    let texts = content.iter().filter_map(|it| match it {
-        Part::Text { text, .. } => Some(text.clone()),
-        Part::Reference { uri, text: Some(text), .. } => Some(format!("Content from @{}:\n{text}", shown_uri(uri))),
-        Part::Reference { uri, .. } => Some(format!("@{}", shown_uri(uri))),
-        Part::Thought { .. } | Part::Media { .. } => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-/// Media type and base64 data of a part that has bytes and no text.
-fn blob(part: &Part) -> Option<(&str, &str)> {
-    match part {
-        Part::Media { mime, data, .. } => Some((mime, data)),
-        Part::Reference { text: None, data: Some(data), mime, .. } => {
-            Some((mime.as_deref().unwrap_or("application/octet-stream"), data))
-        }
-        _ => None,
-    }
-}
-
-fn shown_uri(uri: &str) -> &str {
-    uri.strip_prefix("file://").unwrap_or(uri)
-}
-
 /// The id without the `<name>__` that marks it as this tool's; `None` where there is none.
 fn bare_id<'a>(id: &'a str, name: &str) -> Option<&'a str> {
     let bare = id.strip_prefix(name).and_then(|it| it.strip_prefix("__")).unwrap_or(id);
     (!bare.is_empty()).then_some(bare)
-}
-
-fn text(out: &mut Vec<u8>, text: &str) {
-    item(out, &Text { text, thought_signature: None });
-}
-
-/// Appends one element of a list.
-fn item(out: &mut Vec<u8>, value: &impl Serialize) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    put(out, value);
-}
-
-fn put(out: &mut Vec<u8>, value: &impl Serialize) {
-    // Writing to memory cannot fail, and all our maps have text keys.
-    let _ = serde_json::to_writer(out, value);
 }
 
 #[derive(Serialize)]
@@ -285,20 +218,19 @@ struct Outcome<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct InlineData<'a> {
-    inline_data: Blob<'a>,
+    inline_data: Data<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob<'a> {
+struct Data<'a> {
     mime_type: &'a str,
     data: &'a str,
 }
 
-impl<'a> From<Option<(&'a str, &'a str)>> for InlineData<'a> {
-    fn from(it: Option<(&'a str, &'a str)>) -> Self {
-        let (mime_type, data) = it.unwrap_or_default();
-        Self { inline_data: Blob { mime_type, data } }
+impl<'a> From<Blob<'a>> for InlineData<'a> {
+    fn from(Blob { mime, data }: Blob<'a>) -> Self {
+        Self { inline_data: Data { mime_type: mime, data } }
     }
 }
 

@@ -1,20 +1,17 @@
 //! Gemini's answers: one event's JSON to chunks. The hot path: texts are borrowed until they become a chunk.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::sync::Arc;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, Visitor},
-};
+use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::error;
 use crate::{
-    base::{
-        model::{Chunk, Failure, FailureKind, Finish, Usage},
-        text,
+    base::model::{Chunk, Failure, Finish, Usage},
+    world::models::{
+        fault,
+        lenient::{Count, Str},
+        remote::Decode,
     },
-    world::models::remote::Decode,
 };
 
 /// Decodes the events of one answer. Usage comes with most events and counts up; it is passed on once, at the end.
@@ -34,9 +31,9 @@ impl Decode for Decoder {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
         }
-        let event = parse(data)?;
+        let event = fault::parse::<Event<'_>>(data)?;
         if let Some(error) = event.error {
-            return Err(error::from_stream(error.get()));
+            return Err(fault::from_stream(error.get()));
         }
         let candidate = event.candidates.and_then(|it| it.into_iter().next());
         let (content, finish) = candidate.map_or((None, None), |it| (it.content, it.finish_reason));
@@ -91,19 +88,6 @@ fn finish_from(word: &str) -> Finish {
         _ if SAFETY.contains(&word.strip_prefix("IMAGE_").unwrap_or(word)) => Finish::Safety(word.to_owned()),
         _ => Finish::Other(word.to_owned()),
     }
-}
-
-fn parse(data: &[u8]) -> Result<Event<'_>, Failure> {
-    let beginning = || text::head(&String::from_utf8_lossy(data.get(..400).unwrap_or(data)), 200).to_owned();
-    // Derived structs also read JSON arrays, field by field.
-    if data.first() != Some(&b'{') {
-        let message = format!("The model's answer is not what was expected; it begins with: {}", beginning());
-        return Err(Failure::new(FailureKind::Garbage, message));
-    }
-    serde_json::from_slice(data).map_err(|it| {
-        let message = format!("The model's answer could not be read ({it}); it begins with: {}", beginning());
-        Failure::new(FailureKind::Garbage, message)
-    })
 }
 
 fn push_part(part: Part<'_>, out: &mut Vec<Chunk>) {
@@ -219,64 +203,5 @@ impl From<UsageMetadata> for Usage {
             thought: it.thoughts_token_count.0,
             total: it.total_token_count.0,
         }
-    }
-}
-
-/// A text borrowed from the input where it has no escapes. serde borrows a bare `Cow`, but not one in an `Option`.
-struct Str<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Texts;
-        impl<'de> Visitor<'de> for Texts {
-            type Value = Str<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, it: &'de str) -> Result<Str<'de>, E> {
-                Ok(Str(Cow::Borrowed(it)))
-            }
-
-            fn visit_str<E: de::Error>(self, it: &str) -> Result<Str<'de>, E> {
-                Ok(Str(Cow::Owned(it.to_owned())))
-            }
-        }
-        from.deserialize_str(Texts)
-    }
-}
-
-/// A count that a gateway may also send as null or as a float: no reason to lose an answer.
-#[derive(Default)]
-struct Count(u64);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Counts;
-        impl Visitor<'_> for Counts {
-            type Value = Count;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a count")
-            }
-
-            fn visit_u64<E: de::Error>(self, it: u64) -> Result<Count, E> {
-                Ok(Count(it))
-            }
-
-            fn visit_i64<E: de::Error>(self, it: i64) -> Result<Count, E> {
-                Ok(Count(it.max(0).unsigned_abs()))
-            }
-
-            fn visit_f64<E: de::Error>(self, it: f64) -> Result<Count, E> {
-                Ok(Count(it as u64))
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Count, E> {
-                Ok(Count(0))
-            }
-        }
-        from.deserialize_any(Counts)
     }
 }

@@ -1,0 +1,52 @@
+//! Anthropic's Messages API.
+
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use reqwest::{Url, header::HeaderName};
+
+use super::{
+    fault,
+    remote::{Decode, Dialect},
+};
+use crate::base::model::{Failure, ModelRequest};
+
+/// Whose signatures are sent back to it.
+const SIGNER: &str = "anthropic";
+/// The same, for thoughts that came encrypted.
+const HIDDEN_SIGNER: &str = "anthropic-hidden";
+
+#[derive(Clone, Debug)]
+pub struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn url(&self, mut base: Url, _: &str) -> Option<Url> {
+        // People give the address with and without the version.
+        let versioned = base.path().trim_end_matches('/').ends_with("/v1");
+        let version = (!versioned).then_some("v1");
+        base.path_segments_mut().ok()?.pop_if_empty().extend(version.into_iter().chain(["messages"]));
+        Some(base)
+    }
+
+    fn key(&self, key: &str) -> (HeaderName, String) {
+        (HeaderName::from_static("x-api-key"), key.to_owned())
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn body(&self, request: &ModelRequest) -> Vec<u8> {
+        request::body(request)
+    }
+
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
+        Box::new(response::Decoder::new(&request.tools))
+    }
+
+    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
+        fault::from_answer(status, body, retry_after_ms)
+    }
+}

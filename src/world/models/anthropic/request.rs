@@ -1,0 +1,201 @@
+//! Requests of the Messages API: messages come last, so that the next request begins as this one did.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{HIDDEN_SIGNER, SIGNER};
+use crate::{
+    base::{
+        history::{Role, Turn},
+        model::{ModelRequest, Params, Thinking},
+        tool::{CallResult, ToolSpec},
+    },
+    world::models::{
+        json::{item, member},
+        legal,
+        pieces::{Blob, Piece, output, pieces},
+    },
+};
+
+/// Tokens of an answer where nobody set a limit: the API wants one.
+const MAX_TOKENS: u32 = 32_000;
+/// The same, for models that give less.
+const SMALL_MAX_TOKENS: &[(&str, u32)] = &[("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096)];
+/// The least that the API takes as a budget for thoughts, in tokens.
+const MIN_BUDGET: u32 = 1_024;
+/// Words for how much to think, with their budget in tokens for models that know no words.
+const LEVELS: &[(&str, u32)] =
+    &[("minimal", 1_024), ("low", 4_096), ("medium", 10_240), ("high", 24_576), ("max", 28_672)];
+
+/// The whole body of a request.
+pub fn body(request: &ModelRequest) -> Vec<u8> {
+    let turns: Vec<(&'static str, Bytes)> = request
+        .contents
+        .iter()
+        .map(|it| (role(it.role()), it.encoded("anthropic", blocks)))
+        .filter(|(_, blocks)| !blocks.is_empty())
+        .collect();
+    let mut out = head(request);
+    out.reserve(turns.iter().map(|(_, it)| it.len() + 40).sum::<usize>());
+    out.extend_from_slice(br#","messages":["#);
+    let mut open = None;
+    for (role, blocks) in &turns {
+        // Turns of one role in a row become one message.
+        let between = match open {
+            Some(it) if it == role => ",".to_owned(),
+            Some(_) => format!(r#"]}},{{"role":"{role}","content":["#),
+            None => format!(r#"{{"role":"{role}","content":["#),
+        };
+        out.extend_from_slice(between.as_bytes());
+        out.extend_from_slice(blocks);
+        open = Some(role);
+    }
+    out.extend_from_slice(if open.is_some() { b"]}]}" } else { b"]}" });
+    out
+}
+
+/// What comes before the messages; nothing here changes from turn to turn.
+fn head(request: &ModelRequest) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    let params = &request.params;
+    let max_tokens = params.max_output_tokens.unwrap_or_else(|| max_tokens(&request.model));
+    member(&mut out, "model", &&*request.model);
+    member(&mut out, "max_tokens", &max_tokens);
+    member(&mut out, "stream", &true);
+    // The last block that can be kept is: of the history, too.
+    member(&mut out, "cache_control", &json!({ "type": "ephemeral" }));
+    let thinking = thinking(params, &request.model, max_tokens);
+    // The API takes no temperature beside thoughts.
+    let temperature = params.temperature.filter(|_| thinking.is_none());
+    let top_p = params.top_p.filter(|_| thinking.is_none() && temperature.is_none());
+    let fields = [
+        ("temperature", temperature.map(Value::from)),
+        ("top_p", top_p.map(Value::from)),
+        ("output_config", effort(params, &request.model)),
+        ("thinking", thinking),
+    ];
+    for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
+        member(&mut out, name, value);
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        member(&mut out, "tools", &tools);
+    }
+    if !request.system.is_empty() {
+        let kept = json!({ "type": "ephemeral" });
+        member(&mut out, "system", &[json!({ "type": "text", "text": &*request.system, "cache_control": kept })]);
+    }
+    out
+}
+
+fn max_tokens(model: &str) -> u32 {
+    let found = SMALL_MAX_TOKENS.iter().find(|(name, _)| model.contains(name));
+    found.map_or(MAX_TOKENS, |(_, it)| *it)
+}
+
+/// Whether the model decides by itself how long to think, as all do since 4.6; older ones want a budget.
+fn is_adaptive(model: &str) -> bool {
+    const OLDER: &[&str] = &["claude-2", "claude-3", "-4-0", "-4-1", "-4-2", "-4-5", "-4.1", "-4.5"];
+    model.contains("claude") && !OLDER.iter().any(|it| model.contains(it)) && !model.ends_with("-4")
+}
+
+fn thinking(params: &Params, model: &str, max_tokens: u32) -> Option<Value> {
+    let budget = match params.thinking.as_ref()? {
+        Thinking::Budget(0) => return None,
+        Thinking::Budget(it) => u32::try_from(*it).ok(),
+        Thinking::Level(word) => level(word).map(|(_, it)| it),
+    };
+    if is_adaptive(model) {
+        let display = if params.include_thoughts { "summarized" } else { "omitted" };
+        return Some(json!({ "type": "adaptive", "display": display }));
+    }
+    // Thoughts and answer share the limit.
+    let most = max_tokens.saturating_sub(MIN_BUDGET);
+    let budget = budget.unwrap_or(most / 2).min(most);
+    (budget >= MIN_BUDGET).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
+}
+
+fn effort(params: &Params, model: &str) -> Option<Value> {
+    let Some(Thinking::Level(word)) = &params.thinking else { return None };
+    let (word, _) = level(word).filter(|_| is_adaptive(model))?;
+    let word = if word == "minimal" { "low" } else { word };
+    Some(json!({ "effort": word }))
+}
+
+fn level(word: &str) -> Option<(&'static str, u32)> {
+    LEVELS.iter().find(|(it, _)| it.eq_ignore_ascii_case(word)).copied()
+}
+
+fn tool(it: &ToolSpec) -> Value {
+    let (name, schema) = (legal::name(&it.name), legal::schema(&it.parameters));
+    json!({ "name": name, "description": it.description, "input_schema": schema })
+}
+
+/// Results are the user's here.
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::User | Role::Tool => "user",
+        Role::Model => "assistant",
+    }
+}
+
+/// The blocks of a turn, with commas between; empty where nothing of it goes to the model.
+fn blocks(turn: &Turn) -> Bytes {
+    let mut out = Vec::new();
+    // Thoughts come in pieces; the signature at their end makes them one block.
+    let mut thought = String::new();
+    for piece in pieces(turn) {
+        match piece {
+            Piece::Text { text, .. } if text.trim().is_empty() => (),
+            Piece::Text { text, .. } => item(&mut out, &json!({ "type": "text", "text": text })),
+            Piece::Thought { text, signature } => {
+                thought.push_str(text);
+                if let Some(signature) = signature {
+                    thinking_block(&mut out, &std::mem::take(&mut thought), signature);
+                }
+            }
+            Piece::Blob(it) => item(&mut out, &media(it)),
+            Piece::Call { call, .. } => item(
+                &mut out,
+                &json!({
+                    "type": "tool_use",
+                    "id": legal::id(call.id.as_str()),
+                    "name": legal::name(&call.name),
+                    "input": legal::arguments(&call.args),
+                }),
+            ),
+            Piece::Result(it) => item(&mut out, &result(it)),
+        }
+    }
+    out.into()
+}
+
+/// Thoughts without a signature of this provider's would be refused, and are left out.
+fn thinking_block(out: &mut Vec<u8>, thought: &str, signature: &str) {
+    if let Some(signature) = legal::unsign(SIGNER, signature) {
+        item(out, &json!({ "type": "thinking", "thinking": thought, "signature": signature }));
+    } else if let Some(data) = legal::unsign(HIDDEN_SIGNER, signature) {
+        item(out, &json!({ "type": "redacted_thinking", "data": data }));
+    }
+}
+
+fn media(it: Blob<'_>) -> Value {
+    let source = json!({ "type": "base64", "media_type": it.mime, "data": it.data });
+    match it.mime {
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => json!({ "type": "image", "source": source }),
+        "application/pdf" => json!({ "type": "document", "source": source }),
+        other => json!({ "type": "text", "text": format!("[{other}: this model cannot take it]") }),
+    }
+}
+
+fn result(it: &CallResult) -> Value {
+    let (blobs, text) = output(&it.content);
+    let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
+    let content: Vec<Value> = text.into_iter().chain(blobs.into_iter().map(media)).collect();
+    json!({
+        "type": "tool_result",
+        "tool_use_id": legal::id(it.id.as_str()),
+        "content": content,
+        "is_error": it.is_error,
+    })
+}

@@ -1,0 +1,213 @@
+//! Answers of the Messages API: one event's JSON to chunks.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{HIDDEN_SIGNER, SIGNER};
+use crate::{
+    base::{
+        model::{Chunk, Failure, Finish, Usage},
+        tool::ToolSpec,
+    },
+    world::models::{
+        fault,
+        legal::{self, Names},
+        lenient::{Count, Str},
+        remote::Decode,
+    },
+};
+
+#[derive(Default)]
+pub struct Decoder {
+    names: Names,
+    /// The call under way: id, name and arguments as far as they came.
+    call: Option<(String, String, String)>,
+    usage: Option<Usage>,
+    finished: bool,
+}
+
+impl Decoder {
+    pub fn new(tools: &[ToolSpec]) -> Self {
+        Self { names: Names::of(tools), ..Self::default() }
+    }
+
+    fn begin(&mut self, block: Block<'_>, out: &mut Vec<Chunk>) {
+        match &*block.kind.0 {
+            "text" => out.extend(block.text.and_then(|it| said(it.0.into_owned()))),
+            "thinking" => out.extend(block.thinking.and_then(|it| thought(it.0.into_owned()))),
+            "redacted_thinking" => {
+                let data = block.data.map(|it| legal::sign(HIDDEN_SIGNER, &it.0).into());
+                out.push(Chunk::Thought { text: String::new(), signature: data });
+            }
+            "tool_use" => {
+                // Some servers send the arguments at once.
+                let whole = block.input.map(RawValue::get).filter(|it| *it != "{}").unwrap_or_default();
+                let text = |it: Option<Str<'_>>| it.map(|it| it.0.into_owned()).unwrap_or_default();
+                self.call = Some((text(block.id), text(block.name), whole.to_owned()));
+            }
+            _ => (),
+        }
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Chunk>) {
+        match delta {
+            Delta { text: Some(it), .. } => out.extend(said(it.0.into_owned())),
+            Delta { thinking: Some(it), .. } => out.extend(thought(it.0.into_owned())),
+            Delta { signature: Some(it), .. } => {
+                let signature = Some(legal::sign(SIGNER, &it.0).into());
+                out.push(Chunk::Thought { text: String::new(), signature });
+            }
+            Delta { partial_json: Some(it), .. } => {
+                if let Some((.., arguments)) = &mut self.call {
+                    arguments.push_str(&it.0);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn pass_call(&mut self, out: &mut Vec<Chunk>) {
+        let Some((id, name, arguments)) = self.call.take() else { return };
+        out.push(Chunk::Call {
+            id: Some(id).filter(|it| !it.is_empty()),
+            name: self.names.restore(name),
+            args: legal::read_arguments(&arguments),
+            signature: None,
+        });
+    }
+
+    fn count(&mut self, tokens: &Tokens) {
+        let usage = self.usage.get_or_insert_default();
+        let written = tokens.cache_creation_input_tokens.0;
+        let cached = tokens.cache_read_input_tokens.0;
+        // The end repeats some counts and leaves others out.
+        usage.cached = usage.cached.max(cached);
+        usage.input = usage.input.max(tokens.input_tokens.0.saturating_add(written).saturating_add(cached));
+        usage.output = usage.output.max(tokens.output_tokens.0);
+        usage.total = usage.input.saturating_add(usage.output);
+    }
+}
+
+impl Decode for Decoder {
+    fn finished(&self) -> bool {
+        self.finished
+    }
+
+    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
+        let data = data.trim_ascii();
+        if data.is_empty() {
+            return Ok(());
+        }
+        let event: Event<'_> = fault::parse(data)?;
+        if let Some(error) = event.error {
+            return Err(fault::from_stream(error.get()));
+        }
+        for it in [event.usage, event.message.and_then(|it| it.usage)].into_iter().flatten() {
+            self.count(&it);
+        }
+        match event.kind.as_ref().map(|it| &*it.0).unwrap_or_default() {
+            "content_block_start" => {
+                if let Some(it) = event.content_block {
+                    self.begin(it, out);
+                }
+            }
+            "content_block_delta" => {
+                if let Some(it) = event.delta {
+                    self.delta(it, out);
+                }
+            }
+            "content_block_stop" => self.pass_call(out),
+            "message_delta" => {
+                if let Some(it) = event.delta.and_then(|it| it.stop_reason) {
+                    self.finished = true;
+                    self.end(out);
+                    out.push(Chunk::Finish(finish(&it.0)));
+                }
+            }
+            "message_stop" => self.finished = true,
+            _ => (),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<Chunk>) {
+        out.extend(self.usage.take().map(Chunk::Usage));
+    }
+}
+
+fn finish(word: &str) -> Finish {
+    match word {
+        "end_turn" | "stop_sequence" | "tool_use" | "pause_turn" => Finish::Stop,
+        "max_tokens" | "model_context_window_exceeded" => Finish::MaxTokens,
+        "refusal" => Finish::Safety(word.to_owned()),
+        _ => Finish::Other(word.to_owned()),
+    }
+}
+
+fn said(text: String) -> Option<Chunk> {
+    (!text.is_empty()).then_some(Chunk::Text { text, signature: None })
+}
+
+fn thought(text: String) -> Option<Chunk> {
+    (!text.is_empty()).then_some(Chunk::Thought { text, signature: None })
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<Str<'a>>,
+    message: Option<Message>,
+    #[serde(borrow)]
+    content_block: Option<Block<'a>>,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    usage: Option<Tokens>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Str<'a>,
+    #[serde(borrow)]
+    text: Option<Str<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Str<'a>>,
+    #[serde(borrow)]
+    data: Option<Str<'a>>,
+    #[serde(borrow)]
+    id: Option<Str<'a>>,
+    #[serde(borrow)]
+    name: Option<Str<'a>>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    text: Option<Str<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Str<'a>>,
+    #[serde(borrow)]
+    signature: Option<Str<'a>>,
+    #[serde(borrow)]
+    partial_json: Option<Str<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Str<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Tokens {
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_creation_input_tokens: Count,
+    cache_read_input_tokens: Count,
+}

@@ -1,0 +1,46 @@
+//! OpenAI's chat completions, as a dozen servers speak them: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter.
+
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use reqwest::{
+    Url,
+    header::{self, HeaderName},
+};
+
+use super::{
+    fault,
+    remote::{Decode, Dialect},
+};
+use crate::base::model::{Failure, ModelRequest};
+
+#[derive(Clone, Debug, Default)]
+pub struct Chat {
+    /// The limit of an answer is called `max_completion_tokens`, as OpenAI's own models want it.
+    pub newest: bool,
+}
+
+impl Dialect for Chat {
+    fn url(&self, mut base: Url, _: &str) -> Option<Url> {
+        base.path_segments_mut().ok()?.pop_if_empty().extend(["chat", "completions"]);
+        Some(base)
+    }
+
+    fn key(&self, key: &str) -> (HeaderName, String) {
+        (header::AUTHORIZATION, format!("Bearer {key}"))
+    }
+
+    fn body(&self, request: &ModelRequest) -> Vec<u8> {
+        request::body(request, self.newest)
+    }
+
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
+        Box::new(response::Decoder::new(&request.tools))
+    }
+
+    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
+        fault::from_answer(status, body, retry_after_ms)
+    }
+}

@@ -1,0 +1,170 @@
+//! Requests of chat completions: messages come last, so that the next request begins as this one did.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::{
+    base::{
+        history::{Role, Turn},
+        model::{ModelRequest, Thinking},
+        tool::{CallResult, ToolCall, ToolSpec},
+    },
+    world::models::{
+        json::{item, member},
+        legal,
+        pieces::{Blob, Piece, output, pieces},
+    },
+};
+
+/// The whole body of a request.
+pub fn body(request: &ModelRequest, newest: bool) -> Vec<u8> {
+    let messages: Vec<Bytes> = request.contents.iter().map(|it| it.encoded("chat", messages)).collect();
+    let mut out = head(request, newest);
+    out.reserve(messages.iter().map(|it| it.len() + 1).sum::<usize>() + request.system.len() + 64);
+    out.extend_from_slice(br#","messages":["#);
+    let system = (!request.system.is_empty()).then(|| {
+        let mut out = Vec::new();
+        item(&mut out, &json!({ "role": "system", "content": &*request.system }));
+        Bytes::from(out)
+    });
+    let mut first = true;
+    for it in system.iter().chain(&messages).filter(|it| !it.is_empty()) {
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        out.extend_from_slice(it);
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+/// What comes before the messages; nothing here changes from turn to turn.
+fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    let params = &request.params;
+    member(&mut out, "model", &&*request.model);
+    member(&mut out, "stream", &true);
+    member(&mut out, "stream_options", &json!({ "include_usage": true }));
+    let limit = if newest { "max_completion_tokens" } else { "max_tokens" };
+    let effort = params.thinking.as_ref().and_then(|it| match it {
+        Thinking::Level(level) => Some(level.to_lowercase()),
+        // Servers of this kind know no budgets; leaving it out is their own choice.
+        Thinking::Budget(_) => None,
+    });
+    let fields = [
+        ("temperature", params.temperature.map(Value::from)),
+        ("top_p", params.top_p.map(Value::from)),
+        (limit, params.max_output_tokens.map(Value::from)),
+        ("reasoning_effort", effort.map(Value::from)),
+    ];
+    for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
+        member(&mut out, name, value);
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        member(&mut out, "tools", &tools);
+    }
+    out
+}
+
+fn tool(it: &ToolSpec) -> Value {
+    let (name, parameters) = (legal::name(&it.name), legal::schema(&it.parameters));
+    json!({
+        "type": "function",
+        "function": { "name": name, "description": it.description, "parameters": parameters },
+    })
+}
+
+/// The messages of one turn, with commas between; empty where nothing of it goes to the model.
+fn messages(turn: &Turn) -> Bytes {
+    let mut out = Vec::new();
+    match turn.role() {
+        Role::User => user(&mut out, turn),
+        Role::Model => assistant(&mut out, turn),
+        Role::Tool => results(&mut out, turn),
+    }
+    out.into()
+}
+
+fn user(out: &mut Vec<u8>, turn: &Turn) {
+    let mut content = Vec::new();
+    for piece in pieces(turn) {
+        match piece {
+            Piece::Text { text, .. } if !text.is_empty() => content.push(json!({ "type": "text", "text": text })),
+            Piece::Blob(it) => content.push(media(it)),
+            _ => (),
+        }
+    }
+    let only = match &*content {
+        [] => return,
+        [one] => one.get("text").cloned(),
+        _ => None,
+    };
+    // Small servers read a plain text only.
+    item(out, &json!({ "role": "user", "content": only.unwrap_or(Value::Array(content)) }));
+}
+
+fn media(it: Blob<'_>) -> Value {
+    let format = match it.mime {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    };
+    match format {
+        Some(format) => json!({ "type": "input_audio", "input_audio": { "data": it.data, "format": format } }),
+        None if it.mime.starts_with("image/") => {
+            json!({ "type": "image_url", "image_url": { "url": it.data_url() } })
+        }
+        None => json!({ "type": "file", "file": { "filename": "file", "file_data": it.data_url() } }),
+    }
+}
+
+fn assistant(out: &mut Vec<u8>, turn: &Turn) {
+    let mut content = String::new();
+    let mut calls = Vec::new();
+    for piece in pieces(turn) {
+        match piece {
+            Piece::Text { text, .. } => content.push_str(&text),
+            Piece::Call { call, .. } => calls.push(tool_call(call)),
+            // Thoughts of one request are of no use to the next, and some servers refuse them.
+            _ => (),
+        }
+    }
+    let said = (!content.is_empty()).then_some(content);
+    match (said, calls.is_empty()) {
+        (None, true) => (),
+        (said, true) => item(out, &json!({ "role": "assistant", "content": said })),
+        (said, false) => item(out, &json!({ "role": "assistant", "content": said, "tool_calls": calls })),
+    }
+}
+
+fn tool_call(call: &ToolCall) -> Value {
+    let arguments = legal::arguments(&call.args).to_string();
+    json!({
+        "id": legal::id(call.id.as_str()),
+        "type": "function",
+        "function": { "name": legal::name(&call.name), "arguments": arguments },
+    })
+}
+
+/// One message for each result; what of them is no text comes in a message of the user behind all of them.
+fn results(out: &mut Vec<u8>, turn: &Turn) {
+    let mut seen: Vec<Value> = Vec::new();
+    for piece in pieces(turn) {
+        let Piece::Result(it) = piece else { continue };
+        let (blobs, text) = output(&it.content);
+        item(out, &result(it, &text));
+        if !blobs.is_empty() {
+            seen.push(json!({ "type": "text", "text": format!("What {} gave:", it.name) }));
+            seen.extend(blobs.into_iter().map(media));
+        }
+    }
+    if !seen.is_empty() {
+        item(out, &json!({ "role": "user", "content": seen }));
+    }
+}
+
+fn result(it: &CallResult, text: &str) -> Value {
+    let content = if it.is_error { format!("Error: {text}") } else { text.to_owned() };
+    json!({ "role": "tool", "tool_call_id": legal::id(it.id.as_str()), "content": content })
+}

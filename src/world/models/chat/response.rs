@@ -1,0 +1,272 @@
+//! Answers of chat completions: one event's JSON to chunks. Calls come in fragments and are passed on whole.
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    base::{
+        model::{Chunk, Failure, Finish, Usage},
+        tool::ToolSpec,
+    },
+    world::models::{
+        fault,
+        legal::{self, Names},
+        lenient::{Count, Str},
+        remote::Decode,
+    },
+};
+
+/// Calls of one answer, at most: a server that counts wildly must not fill the memory.
+const MAX_CALLS: usize = 256;
+
+#[derive(Default)]
+pub struct Decoder {
+    names: Names,
+    calls: Vec<Fragments>,
+    usage: Option<Usage>,
+    finished: bool,
+}
+
+/// A call as far as it came.
+#[derive(Default)]
+struct Fragments {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Decoder {
+    pub fn new(tools: &[ToolSpec]) -> Self {
+        Self { names: Names::of(tools), ..Self::default() }
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Chunk>) {
+        for it in [delta.reasoning_content, delta.reasoning, delta.reasoning_text].into_iter().flatten().take(1) {
+            thought(it.0.into_owned(), out);
+        }
+        match delta.content {
+            None => (),
+            Some(Content::Text(it)) => said(it.0.into_owned(), out),
+            Some(Content::Parts(parts)) => parts.iter().for_each(|it| part(it, out)),
+        }
+        if let Some(it) = delta.refusal {
+            said(it.0.into_owned(), out);
+        }
+        for it in delta.tool_calls.into_iter().flatten() {
+            self.fragment(it);
+        }
+    }
+
+    /// Most servers number their calls; some number all of them 0, some none.
+    fn fragment(&mut self, it: CallDelta) {
+        let id = it.id.unwrap_or_default();
+        let function = it.function.unwrap_or_default();
+        let Some(call) = self.call(it.index, &id, function.name.as_deref().unwrap_or_default()) else { return };
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        if call.name.is_empty() {
+            call.name = function.name.unwrap_or_default();
+        }
+        match function.arguments {
+            None | Some(Value::Null) => (),
+            Some(Value::String(more)) => call.arguments.push_str(&more),
+            // Sent as what it is, not as text.
+            Some(whole) => call.arguments = whole.to_string(),
+        }
+    }
+
+    /// The call that a fragment belongs to, begun if it is new; `None` if there are too many.
+    fn call(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<&mut Fragments> {
+        let open = self.calls.iter().rposition(|it| {
+            let same_index = index.is_none() || it.index.is_none() || it.index == index;
+            let same_id = id.is_empty() || it.id.is_empty() || it.id == id;
+            // Without index and id, a second name begins a second call.
+            let is_second = id.is_empty() && index.is_none() && !name.is_empty() && !it.name.is_empty();
+            same_index && same_id && !is_second
+        });
+        let at = match open {
+            Some(it) => it,
+            None if self.calls.len() >= MAX_CALLS => return None,
+            None => {
+                self.calls.push(Fragments { index, ..Fragments::default() });
+                self.calls.len() - 1
+            }
+        };
+        self.calls.get_mut(at)
+    }
+
+    fn pass_calls(&mut self, out: &mut Vec<Chunk>) {
+        for it in std::mem::take(&mut self.calls) {
+            out.push(Chunk::Call {
+                id: Some(it.id).filter(|it| !it.is_empty()),
+                name: self.names.restore(it.name),
+                args: legal::read_arguments(&it.arguments),
+                signature: None,
+            });
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn finished(&self) -> bool {
+        self.finished
+    }
+
+    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
+        let data = data.trim_ascii();
+        if data.is_empty() {
+            return Ok(());
+        }
+        if data == b"[DONE]" {
+            self.finished = true;
+            return Ok(());
+        }
+        let event: Event<'_> = fault::parse(data)?;
+        if let Some(error) = event.error.filter(|it| it.get() != "null") {
+            return Err(fault::from_stream(error.get()));
+        }
+        if let Some(it) = event.usage {
+            self.usage = Some(it.into());
+        }
+        let Some(choice) = event.choices.into_iter().flatten().next() else { return Ok(()) };
+        if let Some(delta) = choice.delta {
+            self.delta(delta, out);
+        }
+        if let Some(it) = choice.finish_reason.filter(|it| !it.0.is_empty()) {
+            self.finished = true;
+            self.pass_calls(out);
+            out.push(Chunk::Finish(finish(&it.0)));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<Chunk>) {
+        // Half a call of an answer that broke off must not run.
+        if self.finished {
+            self.pass_calls(out);
+        }
+        out.extend(self.usage.take().map(Chunk::Usage));
+    }
+}
+
+fn finish(word: &str) -> Finish {
+    match word {
+        "stop" | "tool_calls" | "function_call" | "eos" | "end_turn" => Finish::Stop,
+        "length" | "max_tokens" => Finish::MaxTokens,
+        "content_filter" => Finish::Safety(word.to_owned()),
+        _ => Finish::Other(word.to_owned()),
+    }
+}
+
+fn said(text: String, out: &mut Vec<Chunk>) {
+    if !text.is_empty() {
+        out.push(Chunk::Text { text, signature: None });
+    }
+}
+
+fn thought(text: String, out: &mut Vec<Chunk>) {
+    if !text.is_empty() {
+        out.push(Chunk::Thought { text, signature: None });
+    }
+}
+
+/// `{"type":"text","text":…}`, or `{"type":"thinking","thinking":[…]}`.
+fn part(part: &Value, out: &mut Vec<Chunk>) {
+    let text = |it: &Value| it.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match part.get("thinking") {
+        Some(Value::Array(parts)) => parts.iter().for_each(|it| thought(text(it), out)),
+        Some(Value::String(it)) => thought(it.clone(), out),
+        _ => said(text(part), out),
+    }
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
+    usage: Option<Tokens>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Str<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    reasoning_content: Option<Str<'a>>,
+    #[serde(borrow)]
+    reasoning: Option<Str<'a>>,
+    #[serde(borrow)]
+    reasoning_text: Option<Str<'a>>,
+    #[serde(borrow)]
+    refusal: Option<Str<'a>>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    #[serde(borrow)]
+    Text(Str<'a>),
+    Parts(Vec<Value>),
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Tokens {
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    total_tokens: Count,
+    prompt_tokens_details: Option<Details>,
+    completion_tokens_details: Option<Details>,
+    /// DeepSeek's word.
+    prompt_cache_hit_tokens: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Count,
+    reasoning_tokens: Count,
+}
+
+impl From<Tokens> for Usage {
+    fn from(it: Tokens) -> Self {
+        let cached = it.prompt_tokens_details.unwrap_or_default().cached_tokens.0;
+        let thought = it.completion_tokens_details.unwrap_or_default().reasoning_tokens.0;
+        let (input, all) = (it.prompt_tokens.0, it.completion_tokens.0);
+        Self {
+            input,
+            // Theirs counts the thoughts as well.
+            output: all.saturating_sub(thought),
+            cached: cached.max(it.prompt_cache_hit_tokens.0),
+            thought,
+            total: it.total_tokens.0.max(input.saturating_add(all)),
+        }
+    }
+}

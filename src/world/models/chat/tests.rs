@@ -1,0 +1,211 @@
+//! Chat completions: requests as JSON, answers event by event.
+
+use serde_json::{Value, json};
+
+use super::{request::body, response::Decoder};
+use crate::{
+    base::{
+        model::{Chunk, FailureKind, Finish, ModelRequest, Params, Thinking, Usage},
+        tool::{ToolKind, ToolSpec},
+    },
+    world::models::{gemini::conversation, remote::Decode},
+};
+
+fn request(conversation_text: &str) -> ModelRequest {
+    ModelRequest {
+        model: "m".into(),
+        system: "Be kind.".into(),
+        contents: conversation(conversation_text),
+        tools: std::sync::Arc::from([]),
+        params: Params::default(),
+    }
+}
+
+fn messages(conversation_text: &str) -> Value {
+    let body: Value = serde_json::from_slice(&body(&request(conversation_text), false)).unwrap();
+    body["messages"].clone()
+}
+
+#[test]
+fn bodies() {
+    let tool = ToolSpec {
+        name: "mcp.one".into(),
+        title: "".into(),
+        description: "does".into(),
+        kind: ToolKind::Other,
+        parameters: json!({ "type": "object" }),
+    };
+    let params = Params {
+        temperature: Some(0.5),
+        max_output_tokens: Some(7),
+        thinking: Some(Thinking::Level("HIGH".to_owned())),
+        ..Params::default()
+    };
+    let request = ModelRequest { tools: [tool].into(), params, ..request("user text hi") };
+    let got: Value = serde_json::from_slice(&body(&request, false)).unwrap();
+    let name = got["tools"][0]["function"]["name"].as_str().unwrap().to_owned();
+    assert!(name.starts_with("mcp_one_"), "{name}");
+    assert_eq!(
+        got,
+        json!({
+            "model": "m", "stream": true, "stream_options": { "include_usage": true },
+            "temperature": 0.5, "max_tokens": 7, "reasoning_effort": "high",
+            "tools": [{ "type": "function", "function": {
+                "name": name, "description": "does", "parameters": { "type": "object", "properties": {} } } }],
+            "messages": [{ "role": "system", "content": "Be kind." }, { "role": "user", "content": "hi" }],
+        })
+    );
+    let newest: Value = serde_json::from_slice(&body(&request, true)).unwrap();
+    assert_eq!(newest["max_completion_tokens"], 7);
+}
+
+#[test]
+fn every_kind_of_message() {
+    let got = messages(
+        "user text look\nuser media\nuser embed file:///a.txt words\nmodel thought hm ^sig\nmodel text I will.\n\
+         model call c1 read {\"a\":1}\nmodel call c2 odd [1]\ntool result c1 read one|two\ntool error c2 odd bad\n\
+         user text more\nmodel thought only",
+    );
+    let expected = json!([
+        { "role": "system", "content": "Be kind." },
+        { "role": "user", "content": [
+            { "type": "text", "text": "look" },
+            { "type": "image_url", "image_url": { "url": "data:image/png;base64,QUJD" } },
+            { "type": "text", "text": "@/a.txt" },
+            { "type": "text", "text": "\n--- Content from referenced context ---" },
+            { "type": "text", "text": "\nContent from @/a.txt:\n" },
+            { "type": "text", "text": "words" } ] },
+        { "role": "assistant", "content": "I will.", "tool_calls": [
+            { "id": "c1", "type": "function", "function": { "name": "read", "arguments": "{\"a\":1}" } },
+            { "id": "c2", "type": "function", "function": { "name": "odd", "arguments": "{}" } } ] },
+        { "role": "tool", "tool_call_id": "c1", "content": "one\ntwo" },
+        { "role": "tool", "tool_call_id": "c2", "content": "Error: bad" },
+        { "role": "user", "content": "more" },
+    ]);
+    assert_eq!(got, expected);
+    let got = messages("model call c1 look {}\ntool result c1 look [image]");
+    assert_eq!(got[2]["content"], "Binary content provided (1 item(s)).");
+    assert_eq!(got[3]["content"][1]["type"], "image_url");
+}
+
+#[test]
+fn the_next_request_begins_as_this_one() {
+    let first = body(&request("user text a"), false);
+    let second = body(&request("user text a\nmodel text b\nuser text c"), false);
+    let kept = first.strip_suffix(b"]}").unwrap();
+    assert!(second.starts_with(kept));
+}
+
+fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
+    let mut decoder = Decoder::default();
+    let mut out = Vec::new();
+    for it in events {
+        decoder.event(b"", it.as_bytes(), &mut out).unwrap();
+    }
+    decoder.end(&mut out);
+    (out, decoder.finished())
+}
+
+fn text(text: &str) -> Chunk {
+    Chunk::Text { text: text.to_owned(), signature: None }
+}
+
+fn thought(text: &str) -> Chunk {
+    Chunk::Thought { text: text.to_owned(), signature: None }
+}
+
+fn call(id: &str, name: &str, args: Value) -> Chunk {
+    Chunk::Call { id: (!id.is_empty()).then(|| id.to_owned()), name: name.to_owned(), args, signature: None }
+}
+
+#[test]
+fn texts_thoughts_and_usage() {
+    let (got, finished) = decode(&[
+        r#"{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}"#,
+        r#"{"choices":[{"delta":{"reasoning_content":"hm"}}]}"#,
+        r#"{"choices":[{"delta":{"reasoning":"so"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"a\nb"}}]}"#,
+        r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"text":"x"}]},{"type":"text","text":"y"}]}}]}"#,
+        r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}"#,
+        "[DONE]",
+    ]);
+    let usage = Usage { input: 10, output: 3, cached: 4, thought: 2, total: 15 };
+    let expected = vec![
+        thought("hm"),
+        thought("so"),
+        text("a\nb"),
+        thought("x"),
+        text("y"),
+        Chunk::Finish(Finish::Stop),
+        Chunk::Usage(usage),
+    ];
+    assert_eq!(got, expected);
+    assert!(finished);
+}
+
+#[test]
+fn calls_in_fragments() {
+    let calls = |deltas: &[&str]| {
+        let mut events: Vec<String> =
+            deltas.iter().map(|it| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{it}]}}}}]}}"#)).collect();
+        events.push(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#.to_owned());
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        let (mut got, _) = decode(&events);
+        assert_eq!(got.pop(), Some(Chunk::Finish(Finish::Stop)));
+        got
+    };
+    // As OpenAI sends them, two at once.
+    let got = calls(&[
+        r#"{"index":0,"id":"a","function":{"name":"read","arguments":""}}"#,
+        r#"{"index":0,"function":{"arguments":"{\"p\":"}}"#,
+        r#"{"index":1,"id":"b","function":{"name":"list","arguments":"{}"}}"#,
+        r#"{"index":0,"function":{"arguments":"1}"}}"#,
+    ]);
+    assert_eq!(got, [call("a", "read", json!({ "p": 1 })), call("b", "list", json!({}))]);
+    // All with index 0, whole.
+    let got = calls(&[
+        r#"{"index":0,"id":"a","function":{"name":"read","arguments":"{}"}}"#,
+        r#"{"index":0,"id":"b","function":{"name":"read","arguments":{"x":2}}}"#,
+    ]);
+    assert_eq!(got, [call("a", "read", json!({})), call("b", "read", json!({ "x": 2 }))]);
+    // Without index and id.
+    let got = calls(&[
+        r#"{"function":{"name":"read","arguments":"{\"a\":"}}"#,
+        r#"{"function":{"arguments":"1}"}}"#,
+        r#"{"function":{"name":"list","arguments":""}}"#,
+    ]);
+    assert_eq!(got, [call("", "read", json!({ "a": 1 })), call("", "list", json!({}))]);
+    // Arguments that are no JSON are reported back, not lost.
+    let got = calls(&[r#"{"index":0,"id":"a","function":{"name":"read","arguments":"{\"a\": oops"}}"#]);
+    assert_eq!(got, [call("a", "read", json!("{\"a\": oops"))]);
+}
+
+#[test]
+fn half_a_call_of_a_broken_answer_does_not_run() {
+    let (got, finished) = decode(&[
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"rm","arguments":"{}"}}]}}]}"#,
+    ]);
+    assert_eq!((got, finished), (vec![], false));
+}
+
+#[test]
+fn ends_and_errors() {
+    for (word, finish) in [
+        ("length", Finish::MaxTokens),
+        ("content_filter", Finish::Safety("content_filter".to_owned())),
+        ("odd", Finish::Other("odd".to_owned())),
+    ] {
+        let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{word}"}}]}}"#);
+        assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
+    }
+    let fails = |event: &str| Decoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let failure = fails(r#"{"error":{"message":"overloaded","code":503}}"#);
+    assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(503), "overloaded"));
+    let failure =
+        fails(r#"{"error":{"message":"no such model","type":"invalid_request_error","code":"model_not_found"}}"#);
+    assert_eq!(failure.message, "no such model");
+    assert_eq!(fails("[1]").kind, FailureKind::Garbage);
+    assert_eq!(fails("{").kind, FailureKind::Garbage);
+    assert_eq!(decode(&[r#"{"choices":[],"error":null}"#, r#"{"id":"x"}"#, ""]).0, []);
+}
