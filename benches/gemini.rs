@@ -21,7 +21,8 @@ use castor::{
         http::Http,
         models::{
             Generator, Sink,
-            gemini::{Config, Decoder, Gemini},
+            gemini::{Decoder, Gemini},
+            remote::{Decode, Endpoint, Remote},
         },
     },
 };
@@ -38,14 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for (name, answer) in [("plain", plain()), ("chunked", chunked())] {
         let base_url = serve(answer)?;
-        let config = Config {
-            base_url,
-            api_version: "v1beta".to_owned(),
-            key: "key".into(),
-            bearer: false,
-            headers: Vec::new(),
-        };
-        let model = Arc::new(Gemini::new(config, Arc::new(Http::with_idle(Http::IDLE))));
+        let endpoint = Endpoint { base_url, key: "key".into(), headers: Vec::new() };
+        let dialect = Gemini { api_version: "v1beta".to_owned(), bearer: false };
+        let model = Arc::new(Remote::new(endpoint, dialect, Arc::new(Http::with_idle(Http::IDLE))));
         let mut n_sends = 0;
         let streaming = median_ns(|| {
             // A task of the runtime, as in the program: the main thread is none of its workers.
@@ -73,7 +69,7 @@ fn median_ns(run: impl FnMut()) -> usize {
 fn decode() -> usize {
     let (mut decoder, mut out) = (Decoder::default(), Vec::with_capacity(N_EVENTS));
     for _ in 0..N_EVENTS {
-        decoder.event(EVENT.as_bytes(), &mut out).unwrap_or_else(|it| panic!("{it:?}"));
+        decoder.event(b"", EVENT.as_bytes(), &mut out).unwrap_or_else(|it| panic!("{it:?}"));
     }
     out.len()
 }

@@ -12,6 +12,7 @@ mod pieces;
 pub mod recording;
 pub mod refused;
 pub mod remote;
+pub mod responses;
 pub mod script;
 
 use crate::base::{

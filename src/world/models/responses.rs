@@ -1,0 +1,46 @@
+//! OpenAI's Responses API. Nothing is kept on the server: each request has the whole conversation.
+
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use reqwest::{
+    Url,
+    header::{self, HeaderName},
+};
+
+use super::{
+    fault,
+    remote::{Decode, Dialect},
+};
+use crate::base::model::{Failure, ModelRequest};
+
+/// Whose signatures are sent back to it: reasoning, encrypted.
+const SIGNER: &str = "openai";
+
+#[derive(Clone, Debug)]
+pub struct Responses;
+
+impl Dialect for Responses {
+    fn url(&self, mut base: Url, _: &str) -> Option<Url> {
+        base.path_segments_mut().ok()?.pop_if_empty().push("responses");
+        Some(base)
+    }
+
+    fn key(&self, key: &str) -> (HeaderName, String) {
+        (header::AUTHORIZATION, format!("Bearer {key}"))
+    }
+
+    fn body(&self, request: &ModelRequest) -> Vec<u8> {
+        request::body(request)
+    }
+
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
+        Box::new(response::Decoder::new(&request.tools))
+    }
+
+    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
+        fault::from_answer(status, body, retry_after_ms)
+    }
+}
