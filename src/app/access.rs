@@ -15,7 +15,7 @@ use url::{Host, Url};
 pub use given::{Gateway, Given};
 
 use crate::{
-    app::settings::Settings,
+    app::{providers, settings::Settings},
     world::{
         secrets::{Env, credentials},
         workspace,
@@ -161,7 +161,8 @@ pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<Mod
 
 /// Whether something is configured. What cannot work counts as well: its error says more than a demo would.
 pub fn is_configured(env: &Env, settings: &Settings) -> bool {
-    model_access(env, settings, &Given::default()).map_or(true, |it| it.kind != AccessKind::None)
+    let by_provider = settings.model_name.as_deref().is_some_and(|it| providers::of(settings, it).is_some());
+    by_provider || model_access(env, settings, &Given::default()).map_or(true, |it| it.kind != AccessKind::None)
 }
 
 fn env_url(env: &Env) -> Result<Option<String>, AccessError> {
@@ -211,7 +212,7 @@ fn check_version(version: &str) -> Result<String, AccessError> {
 
 /// Keys travel over this connection: plain http is for this machine only. The text is not repeated in messages where
 /// it may hold a password.
-fn check_url(text: &str) -> Result<String, String> {
+pub fn check_url(text: &str) -> Result<String, String> {
     let text = text.trim();
     let url = Url::parse(text).map_err(|it| format!("invalid custom base URL: {it}; write https://host/path"))?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -265,7 +266,7 @@ fn custom_headers(text: &str) -> Vec<(String, SecretString)> {
 }
 
 /// Whether HTTP can carry this.
-fn is_header(name: &str, value: &str) -> bool {
+pub fn is_header(name: &str, value: &str) -> bool {
     let good_name = !name.is_empty() && name.bytes().all(is_token);
     good_name && value.bytes().all(|it| it == b'\t' || it == b' ' || it.is_ascii_graphic())
 }

@@ -84,8 +84,11 @@ fn act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
             if let Some(live) = state.sessions.get_mut(id) {
                 live.view.show(&entry.fact, lines);
             }
-            if let Fact::Event { event } = &entry.fact {
-                heard(state, id, event, lines);
+            match &entry.fact {
+                Fact::Event { event } => heard(state, id, event, lines),
+                // It may be another provider's.
+                Fact::Model { .. } => sessions::refit(state, id),
+                _ => (),
             }
         }
         Act::Do(effect_id, effect) => effect_of(state, id, effect_id, effect, lines),

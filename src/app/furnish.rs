@@ -50,7 +50,8 @@ pub fn furnish(
         .saving(found.saves),
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
-        models: models_on_offer(&state.options, model),
+        patience: settings.patience,
+        models: models_on_offer(&state.options, settings, model),
         modes: allowed_modes(&ground.trust, settings),
     };
     let desk = Desk {

@@ -135,6 +135,9 @@ impl Machine {
         flush::answer_all(&mut self.state);
         self.state.world.abort_all();
         self.state.world.mcp.stop_all();
+        // Who waits for the editor waits in vain from now on.
+        let asked: Vec<i64> = self.state.asked.iter().map(|(id, _)| id).collect();
+        asked.into_iter().for_each(|id| _ = self.state.asked.cancel(id));
         lines.extend(self.flush());
         lines
     }

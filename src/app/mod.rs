@@ -22,6 +22,7 @@ mod mcp;
 mod models;
 mod options;
 mod policies;
+mod providers;
 mod questions;
 mod reply;
 mod requests;

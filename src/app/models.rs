@@ -7,6 +7,7 @@ use crate::{
         access::{self, AccessKind, Given, ModelAccess},
         errors::auth_required,
         options::{DEMO, Options},
+        providers,
         settings::Settings,
     },
     base::path::AbsPath,
@@ -58,6 +59,10 @@ impl Models {
         }
         if model == DEMO {
             return recorded(options, Arc::new(Demo));
+        }
+        if let Some(it) = providers::of(settings, model) {
+            let remote = providers::generator(it, env, self.http.clone()).map_err(|it| auth_required(&it))?;
+            return recorded(options, Arc::new(remote));
         }
         let access = access::model_access(env, settings, &self.given).map_err(|it| auth_required(&it.to_string()))?;
         if access.kind == AccessKind::None {

@@ -12,6 +12,7 @@ use crate::{
         furnish::{furnish, wish},
         mcp::{self, servers::Wish},
         options::Options,
+        providers,
         settings::{Flag, Settings, Sources},
         state::{Live, State},
         trust::{self, Pending},
@@ -162,7 +163,7 @@ fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
     let client = state.client.clone().unwrap_or_default();
     let record = session.record();
     let chosen = Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning };
-    let models = models_on_offer(&state.options, &record.model);
+    let models = session.models().to_vec();
     let offer = Offer { models, thinking: !state.options.needs_no_access(), booleans: client.booleans };
     let manner = Manner { offer, notices: client.notices };
     let view = View::new(id.clone(), manner.clone(), chosen);
@@ -287,11 +288,11 @@ fn say_warnings(site: &Site) {
 }
 
 /// Ids and names: what is known, and the one in use. A script or the demo answers as itself only.
-pub fn models_on_offer(options: &Options, current: &str) -> Vec<(String, String)> {
+pub fn models_on_offer(options: &Options, settings: &Settings, current: &str) -> Vec<(String, String)> {
     let owned = |(id, name): &(&str, &str)| ((*id).to_owned(), (*name).to_owned());
     let mut res: Vec<(String, String)> = match options.needs_no_access() {
         true => Vec::new(),
-        false => KNOWN.iter().map(owned).collect(),
+        false => KNOWN.iter().map(owned).chain(providers::models(settings).map(|it| (it.clone(), it))).collect(),
     };
     if !res.iter().any(|(id, _)| id == current) {
         res.insert(0, (current.to_owned(), current.to_owned()));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     app::{
         mcp, sessions,
+        settings::Settings,
         state::{Live, State},
     },
     base::{
@@ -63,7 +64,7 @@ fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustC
     let (mode, model) = (live.session.record().mode, live.session.record().model.clone());
     let (old, new) = (sessions::model_of(&state.options, &before), sessions::model_of(&state.options, &after.settings));
     if model == old && old != new {
-        offer(state, id, &new);
+        offer(state, id, &after.settings, &new);
         state.step(id, Input::Choose(Choice::Model(new)));
     }
     let wanted = if mode == before.approval_mode { after.settings.approval_mode } else { mode };
@@ -75,8 +76,8 @@ fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustC
     Ok(())
 }
 
-fn offer(state: &mut State, id: &SessionId, model: &str) {
-    let models = sessions::models_on_offer(&state.options, model);
+fn offer(state: &mut State, id: &SessionId, settings: &Settings, model: &str) {
+    let models = sessions::models_on_offer(&state.options, settings, model);
     if let Some(Live { manner, view, .. }) = state.sessions.get_mut(id) {
         manner.offer.models = models;
         view.offer(manner.offer.clone());

@@ -56,7 +56,7 @@ impl Sandbox {
         path
     }
 
-    fn stderr(&self) -> PathBuf {
+    pub fn stderr(&self) -> PathBuf {
         self.dir.path().join("stderr")
     }
 

@@ -21,6 +21,7 @@ mod mcp;
 mod mcp_server;
 mod mcp_web;
 mod model_server;
+mod providers;
 mod run;
 mod schema;
 mod schemas;

@@ -197,5 +197,6 @@ fn wait_for_go() {
 fn note(text: &str) {
     let Ok(path) = std::env::var("MCP_LOG") else { return };
     let mut file = File::options().create(true).append(true).open(path).unwrap();
-    let _ = writeln!(file, "{text}");
+    // In one piece: several servers write at once.
+    let _ = file.write_all(format!("{text}\n").as_bytes());
 }

@@ -75,6 +75,11 @@ fn parts(parts: &Value) -> String {
     http("200 OK", "text/event-stream", &format!("data: {chunk}\r\n\r\n"))
 }
 
+/// A complete answer of any provider, as its events.
+pub fn stream(events: &str) -> String {
+    http("200 OK", "text/event-stream", events)
+}
+
 /// What a collector of spans answers.
 pub fn accepts() -> String {
     http("200 OK", "application/json", "{}")

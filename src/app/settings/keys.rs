@@ -269,6 +269,7 @@ pub const KEYS: &[Key] = {
         key("mcp.excluded", Texts, "[]", "MCP servers of the settings that may not start.").merge(Union),
         key("mcp.startBudgetMs", Int(0), "10000", "How long a first prompt waits for MCP servers that start, in milliseconds."),
         key("mcp.serverCommand", Text, "", "The command of one MCP server.").guard(Closed).usage(Accepted),
+        key("providers", Object, "{}", "Providers of models by name, for models named NAME/MODEL: baseUrl, type (openai, responses, anthropic), apiKeyEnv, headers, models.").merge(Shallow).guard(Closed),
         key("mcpServers", Object, "{}", "MCP servers by name; those of a workspace start only where it is trusted.").merge(Shallow),
         key("hooks", Object, "{}", "Commands to run at points of a turn.").merge(ConcatMembers).usage(NOT_YET),
         key("hooksConfig.enabled", Bool, "true", "Whether hooks run.").usage(Accepted),

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::{
     base::{log::Mode, sandbox::Level},
+    engine::routing::failure::Patience,
     world::{
         secrets::Env,
         tools::ToolSettings,
@@ -16,6 +17,7 @@ mod explain;
 mod keys;
 mod lists;
 mod mcp;
+mod providers;
 mod resolve;
 mod retention;
 mod schema;
@@ -25,6 +27,7 @@ pub use explain::explain;
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
 pub use lists::{lists, may_save};
 pub use mcp::McpSettings;
+pub use providers::{Provider, Speech};
 pub use schema::schema;
 
 /// Where values come from, weakest first.
@@ -70,11 +73,12 @@ pub struct Settings {
     pub max_session_turns: i64,
     /// Characters of a tool's output above which it is cut.
     pub truncate_threshold: usize,
-    pub max_attempts: u32,
-    pub retry_fetch_errors: bool,
+    pub patience: Patience,
     pub tools: ToolSettings,
     pub children: Children,
     pub mcp: McpSettings,
+    /// Of models, beside Gemini.
+    pub providers: Vec<Provider>,
     pub disable_yolo: bool,
     pub disable_always_allow: bool,
     /// The way to authenticate that the user chose, in Gemini CLI's words.
@@ -126,6 +130,7 @@ impl Settings {
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: (*why).to_owned() });
         }
         let mcp = McpSettings::read(&get, sources, &mut warnings);
+        let providers = providers::read(&get, &mut warnings);
         let (ignore_files, strange): (Vec<String>, Vec<String>) = get
             .texts("context.fileFiltering.customIgnoreFilePaths")
             .into_iter()
@@ -140,8 +145,10 @@ impl Settings {
             approval_mode: approval_mode.unwrap_or_default(),
             max_session_turns: get.int("model.maxSessionTurns"),
             truncate_threshold: get.size("tools.truncateToolOutputThreshold"),
-            max_attempts: get.size("general.maxAttempts"),
-            retry_fetch_errors: get.flag("general.retryFetchErrors"),
+            patience: Patience {
+                max_attempts: get.size("general.maxAttempts"),
+                retry_broken: get.flag("general.retryFetchErrors"),
+            },
             tools: ToolSettings {
                 respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),
                 respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
@@ -155,6 +162,7 @@ impl Settings {
                 blocked: get.texts("security.environmentVariableRedaction.blocked"),
             },
             mcp,
+            providers,
             disable_yolo,
             disable_always_allow: get.flag("security.disableAlwaysAllow"),
             auth_type: get.text("security.auth.selectedType"),

@@ -6,8 +6,21 @@ use crate::base::{
     text::sentence,
 };
 
-/// Attempts in all, the first included.
-const MAX_ATTEMPTS: u32 = 10;
+/// How long to go on, by the user's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Attempts in all, the first included.
+    pub max_attempts: u32,
+    /// Whether to try again when the network is the trouble.
+    pub retry_broken: bool,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { max_attempts: 10, retry_broken: true }
+    }
+}
+
 /// Where nobody answers, people should be told soon.
 const MAX_CONNECT_ATTEMPTS: u32 = 4;
 const FIRST_DELAY_MS: u64 = 5_000;
@@ -32,7 +45,7 @@ pub enum OnFailure {
 }
 
 /// `attempt` is the number of the failed attempt, from 1. `shown`: some of its answer was shown already.
-pub fn on_failure(failure: &Failure, attempt: u32, shown: bool, now: Now) -> OnFailure {
+pub fn on_failure(failure: &Failure, attempt: u32, shown: bool, now: Now, patience: Patience) -> OnFailure {
     if let Some(why) = hopeless(failure) {
         return OnFailure::GiveUp { why };
     }
@@ -41,7 +54,12 @@ pub fn on_failure(failure: &Failure, attempt: u32, shown: bool, now: Now) -> OnF
         return OnFailure::GiveUp { why: format!("{message} Part of the answer had arrived; prompt again to go on.") };
     }
     let connect = failure.kind == FailureKind::Connect;
-    let most = if connect { MAX_CONNECT_ATTEMPTS } else { MAX_ATTEMPTS };
+    let broken = connect || failure.kind == FailureKind::Stream;
+    let most = match (broken && !patience.retry_broken, connect) {
+        (true, _) => 1,
+        (false, true) => patience.max_attempts.min(MAX_CONNECT_ATTEMPTS),
+        (false, false) => patience.max_attempts,
+    };
     if attempt >= most {
         let message = sentence(&failure.message);
         return OnFailure::GiveUp { why: format!("{message} Gave up after {attempt} attempts; try again later.") };
@@ -135,7 +153,7 @@ fn seconds(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{OnFailure, on_failure};
+    use super::{OnFailure, Patience, on_failure};
     use crate::base::{
         model::{Failure, FailureKind},
         now::Now,
@@ -149,7 +167,7 @@ mod tests {
 
     /// The wait in milliseconds; `None`: given up.
     fn wait(failure: &Failure, attempt: u32, shown: bool, seed: u64) -> Option<u64> {
-        match on_failure(failure, attempt, shown, Now { seed, ..NOW }) {
+        match on_failure(failure, attempt, shown, Now { seed, ..NOW }, Patience::default()) {
             OnFailure::RetryAt { at_ms, .. } => Some(at_ms - NOW.unix_ms),
             OnFailure::GiveUp { .. } => None,
         }
@@ -226,10 +244,23 @@ mod tests {
     }
 
     #[test]
-    fn words() {
-        let text = |failure: &Failure, attempt, shown| match on_failure(failure, attempt, shown, NOW) {
-            OnFailure::RetryAt { why, .. } | OnFailure::GiveUp { why } => why,
+    fn settings_say_how_long_to_go_on() {
+        let goes_on = |failure: &Failure, attempt, max_attempts, retry_broken| {
+            let patience = Patience { max_attempts, retry_broken };
+            matches!(on_failure(failure, attempt, false, NOW, patience), OnFailure::RetryAt { .. })
         };
+        let (connect, busy) = (Failure::new(FailureKind::Connect, "refused"), status(503, "busy", None));
+        assert!(goes_on(&busy, 1, 2, true) && !goes_on(&busy, 2, 2, true) && goes_on(&busy, 1, 2, false));
+        assert!(!goes_on(&busy, 1, 1, true));
+        assert!(goes_on(&connect, 1, 2, true) && !goes_on(&connect, 2, 2, true) && !goes_on(&connect, 1, 9, false));
+    }
+
+    #[test]
+    fn words() {
+        let text =
+            |failure: &Failure, attempt, shown| match on_failure(failure, attempt, shown, NOW, Patience::default()) {
+                OnFailure::RetryAt { why, .. } | OnFailure::GiveUp { why } => why,
+            };
         let table = [
             (
                 text(&status(429, "Resource exhausted", Some(1_000)), 1, false),

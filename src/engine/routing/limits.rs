@@ -4,7 +4,13 @@ use crate::base::{log::ThoughtLevel, model::Thinking};
 
 /// The context window of `model` in tokens. Unknown names get the common size: a provider that has less says so.
 pub fn window(model: &str) -> u64 {
-    match model.trim_start_matches("models/").starts_with("gemma-4-") {
+    // Of other providers, by what stands in the name; the first that fits.
+    const OTHERS: &[(&str, u64)] = &[("claude", 200_000), ("gpt-5", 400_000), ("gpt-4.1", 1_047_576), ("", 128_000)];
+    let name = model.trim_start_matches("models/");
+    if let Some((_, name)) = name.split_once('/') {
+        return OTHERS.iter().find(|(it, _)| name.contains(it)).map_or(128_000, |(_, size)| *size);
+    }
+    match name.starts_with("gemma-4-") {
         true => 256_000,
         false => 1_048_576,
     }
@@ -13,13 +19,22 @@ pub fn window(model: &str) -> u64 {
 /// Whether `model` thinks before it answers; others refuse to be asked for thoughts.
 pub fn thinks(model: &str) -> bool {
     let name = model.trim_start_matches("models/");
-    name.starts_with("gemini-2.5") || name.starts_with("gemini-3")
+    // Other providers are asked only where a level was chosen.
+    name.contains('/') || name.starts_with("gemini-2.5") || name.starts_with("gemini-3")
 }
 
 /// A level in the model's own terms: tokens for the 2.5 family, a word for later ones. `None`: the model's choice.
 pub fn thinking(model: &str, level: ThoughtLevel) -> Option<Thinking> {
     if !thinks(model) || level == ThoughtLevel::Auto {
         return None;
+    }
+    if model.trim_start_matches("models/").contains('/') {
+        let word = match level {
+            ThoughtLevel::Low => "low",
+            ThoughtLevel::Medium => "medium",
+            ThoughtLevel::Auto | ThoughtLevel::High => "high",
+        };
+        return Some(Thinking::Level(word.to_owned()));
     }
     if model.trim_start_matches("models/").starts_with("gemini-3") {
         // The 3 family has two levels.
@@ -53,6 +68,8 @@ mod tests {
         assert_eq!(thinking("gemini-2.5-pro", ThoughtLevel::Low), Some(Thinking::Budget(1_024)));
         assert_eq!(thinking("models/gemini-3-pro-preview", ThoughtLevel::Medium), Some(Thinking::Level("low".into())));
         assert_eq!(thinking("gemma-4-31b-it", ThoughtLevel::High), None);
+        assert_eq!(thinking("anthropic/claude-opus-5", ThoughtLevel::Medium), Some(Thinking::Level("medium".into())));
+        assert_eq!(thinking("ollama/qwen3", ThoughtLevel::Auto), None);
     }
 
     #[test]
@@ -62,5 +79,8 @@ mod tests {
         assert_eq!(window("gemma-3"), 1_048_576);
         assert_eq!(window("gemini-3-pro-preview"), 1_048_576);
         assert_eq!(window(""), 1_048_576);
+        assert_eq!(window("anthropic/claude-opus-5"), 200_000);
+        assert_eq!(window("openai/gpt-5.2"), 400_000);
+        assert_eq!(window("ollama/qwen3"), 128_000);
     }
 }

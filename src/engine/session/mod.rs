@@ -69,6 +69,11 @@ impl Session {
         self.spec = spec;
     }
 
+    /// Ids and names of the models on offer.
+    pub fn models(&self) -> &[(String, String)] {
+        &self.spec.models
+    }
+
     pub fn record(&self) -> &Record {
         &self.record
     }

@@ -26,6 +26,7 @@ use crate::{
         context::{Instructions, Surroundings},
         policy::Rules,
         record::{Origin, Record},
+        routing::failure::Patience,
         scheduler::Toolbox,
         step::{Act, Choice, Doubted, Effect, Input, Out},
         turn::Spec,
@@ -347,6 +348,7 @@ fn spec(seed: u64) -> Spec {
         toolbox: Toolbox::new(tools, Rules::shipped(), interactive),
         instructions: Instructions::new(&around),
         max_samples: 6,
+        patience: Patience::default(),
         models: vec![("a".to_owned(), "A".to_owned())],
         modes: Mode::OFFERED.to_vec(),
     }

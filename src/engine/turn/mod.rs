@@ -43,6 +43,8 @@ pub struct Spec {
     pub instructions: Instructions,
     /// Model calls of one prompt, at most; capped by [`MAX_SAMPLES`].
     pub max_samples: u32,
+    /// With models that fail.
+    pub patience: routing::failure::Patience,
     /// Ids and names of the models on offer.
     pub models: Vec<(String, String)>,
     /// Modes that trust and settings allow here.
@@ -233,7 +235,7 @@ impl Turn {
         response.close(step);
         if let Err(failure) = result {
             let shown = response.has_shown();
-            return self.failed(step, failure, attempt, shown);
+            return self.failed(step, spec, failure, attempt, shown);
         }
         if !self.scheduler.is_empty() {
             self.phase = Phase::Calling;
@@ -244,9 +246,9 @@ impl Turn {
         self.finish(step, &cause);
     }
 
-    fn failed(&mut self, step: &mut Step<'_>, failure: Failure, attempt: u32, shown: bool) {
+    fn failed(&mut self, step: &mut Step<'_>, spec: &Spec, failure: Failure, attempt: u32, shown: bool) {
         let status = endings::status_of(&failure);
-        match routing::failure::on_failure(&failure, attempt, shown, step.now) {
+        match routing::failure::on_failure(&failure, attempt, shown, step.now, spec.patience) {
             routing::failure::OnFailure::RetryAt { at_ms, why } => {
                 self.scheduler.cancel(step, "the model's answer broke off");
                 self.scheduler = Scheduler::default();

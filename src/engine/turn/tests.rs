@@ -27,6 +27,7 @@ use crate::{
         context::{Instructions, Surroundings},
         policy::Rules,
         record::Origin,
+        routing::failure::Patience,
         scheduler::Toolbox,
         session::Session,
         step::{About, Act, Effect, Input, Kit, Out, Outside, Server, Standing},
@@ -97,7 +98,14 @@ fn spec() -> Spec {
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let toolbox = Toolbox::new(tools, Rules::shipped(), true);
-    Spec { toolbox, instructions: Instructions::new(&around), max_samples: 3, models: Vec::new(), modes: Vec::new() }
+    Spec {
+        toolbox,
+        instructions: Instructions::new(&around),
+        max_samples: 3,
+        patience: Patience::default(),
+        models: Vec::new(),
+        modes: Vec::new(),
+    }
 }
 
 fn input(line: &str) -> Input {

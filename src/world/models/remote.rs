@@ -86,15 +86,25 @@ pub struct Remote {
     pub(super) endpoint: Endpoint,
     pub(super) dialect: Box<dyn Dialect>,
     http: Arc<Http>,
+    /// What stands before the names of its models, `/` included.
+    prefix: String,
 }
 
 impl Remote {
     /// Opens nothing yet. A configuration that cannot work fails with `Auth` when it is first used.
     pub fn new(endpoint: Endpoint, dialect: impl Dialect + 'static, http: Arc<Http>) -> Self {
-        Self { endpoint, dialect: Box::new(dialect), http }
+        Self { endpoint, dialect: Box::new(dialect), http, prefix: String::new() }
     }
 
-    async fn answer(&self, request: ModelRequest, sink: &mut dyn Sink) -> Result<(), Failure> {
+    /// Models are asked for as `NAME/MODEL`, which the service knows as `MODEL`.
+    pub fn serving(self, name: &str) -> Self {
+        Self { prefix: format!("{name}/"), ..self }
+    }
+
+    async fn answer(&self, mut request: ModelRequest, sink: &mut dyn Sink) -> Result<(), Failure> {
+        if let Some(bare) = request.model.strip_prefix(&*self.prefix).filter(|_| !self.prefix.is_empty()) {
+            request.model = bare.into();
+        }
         let mut response = self.send(&request).await?;
         let decoder = self.dialect.decoder(&request);
         drop(request);

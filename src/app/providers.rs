@@ -1,0 +1,64 @@
+//! Models of providers beside Gemini: from a name such as `ollama/qwen3` to a generator.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use crate::{
+    app::{
+        access,
+        settings::{Provider, Settings, Speech},
+    },
+    world::{
+        http::Http,
+        models::{
+            anthropic::Anthropic,
+            chat::Chat,
+            remote::{Endpoint, Remote},
+            responses::Responses,
+        },
+        secrets::Env,
+    },
+};
+
+/// The provider of `model`; `None`: it is one of Gemini's.
+pub fn of<'a>(settings: &'a Settings, model: &str) -> Option<&'a Provider> {
+    let (name, _) = model.split_once('/')?;
+    settings.providers.iter().find(|it| it.name == name)
+}
+
+/// Its models as they are chosen: `NAME/MODEL`.
+pub fn models(settings: &Settings) -> impl Iterator<Item = String> {
+    settings.providers.iter().flat_map(|it| it.models.iter().map(move |model| format!("{}/{model}", it.name)))
+}
+
+/// Opens nothing yet.
+///
+/// # Errors
+/// In words: an address or a key that cannot work, a key that is not there.
+pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
+    let place = format!("providers.{}", provider.name);
+    let base_url = access::check_url(&provider.base_url).map_err(|it| format!("{place}.baseUrl: {it}"))?;
+    let endpoint = Endpoint { key: key(provider, env)?, headers: headers(provider)?, base_url };
+    let newest = endpoint.base_url.contains("://api.openai.com");
+    let remote = match provider.speech {
+        Speech::Chat => Remote::new(endpoint, Chat { newest }, http),
+        Speech::Responses => Remote::new(endpoint, Responses, http),
+        Speech::Anthropic => Remote::new(endpoint, Anthropic, http),
+    };
+    Ok(remote.serving(&provider.name))
+}
+
+fn key(provider: &Provider, env: &Env) -> Result<SecretString, String> {
+    let Some(name) = &provider.key_env else { return Ok(SecretString::default()) };
+    let key = env.get(name).map(access::check_key).transpose().map_err(|it| format!("{name}: {it}"))?.flatten();
+    key.ok_or_else(|| format!("No API key for {}: set {name} where castor is started.", provider.name))
+}
+
+fn headers(provider: &Provider) -> Result<Vec<(String, SecretString)>, String> {
+    let checked = provider.headers.iter().map(|(name, value)| match access::is_header(name, value) {
+        true => Ok((name.clone(), SecretString::from(value.as_str()))),
+        false => Err(format!("providers.{}.headers: {name:?} or its value cannot be sent", provider.name)),
+    });
+    checked.collect()
+}

@@ -1,0 +1,149 @@
+//! Providers of models beside Gemini: some are known by name, settings add others or change these.
+
+use serde_json::{Map, Value};
+
+use super::Getter;
+use crate::world::workspace::Warning;
+
+/// Which API a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's Responses API.
+    Responses,
+    /// Anthropic's Messages API.
+    Anthropic,
+}
+
+/// Models are named `NAME/MODEL`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provider {
+    pub name: String,
+    pub speech: Speech,
+    /// As it was written; checked when it is used.
+    pub base_url: String,
+    /// The variable that holds the key.
+    pub key_env: Option<String>,
+    /// Values may be secrets.
+    pub headers: Vec<(String, String)>,
+    /// What the list of models shows of it.
+    pub models: Vec<String>,
+}
+
+/// Name, API, address, variable of the key.
+const KNOWN: &[(&str, Speech, &str, Option<&str>)] = &[
+    ("openai", Speech::Responses, "https://api.openai.com/v1", Some("OPENAI_API_KEY")),
+    ("anthropic", Speech::Anthropic, "https://api.anthropic.com", Some("ANTHROPIC_API_KEY")),
+    ("openrouter", Speech::Chat, "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY")),
+    ("ollama", Speech::Chat, "http://localhost:11434/v1", None),
+    ("llamacpp", Speech::Chat, "http://localhost:8080/v1", None),
+    ("lmstudio", Speech::Chat, "http://localhost:1234/v1", None),
+    ("vllm", Speech::Chat, "http://localhost:8000/v1", None),
+];
+
+/// All that are known and those of the settings, by name.
+pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<Provider> {
+    let mut res: Vec<Provider> = KNOWN.iter().map(known).collect();
+    for (name, it) in get.value("providers").as_object().into_iter().flatten() {
+        match provider(name, it, &res) {
+            Ok(it) => {
+                res.retain(|other| other.name != it.name);
+                res.push(it);
+            }
+            Err(why) => {
+                let key = Some(format!("providers.{name}"));
+                warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: why.to_owned() });
+            }
+        }
+    }
+    res
+}
+
+fn known(&(name, speech, base_url, key_env): &(&str, Speech, &str, Option<&str>)) -> Provider {
+    Provider {
+        name: name.to_owned(),
+        speech,
+        base_url: base_url.to_owned(),
+        key_env: key_env.map(str::to_owned),
+        headers: Vec::new(),
+        models: Vec::new(),
+    }
+}
+
+fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, &'static str> {
+    let it = it.as_object().ok_or("should be an object {…}; ignored")?;
+    if name.is_empty() || name.contains('/') || matches!(name, "models" | "tunedModels") {
+        return Err("is no usable name: it is what stands before the / of a model; ignored");
+    }
+    let base = known.iter().find(|it| it.name == name).cloned();
+    let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
+    let speech = match (text("type"), &base) {
+        (Some("openai" | "chat"), _) => Speech::Chat,
+        (Some("responses"), _) => Speech::Responses,
+        (Some("anthropic"), _) => Speech::Anthropic,
+        (Some(_), _) => return Err("`type` should be openai, responses or anthropic; ignored"),
+        (None, Some(it)) => it.speech,
+        (None, None) => Speech::Chat,
+    };
+    let base_url = text("baseUrl").map(str::to_owned).or(base.as_ref().map(|it| it.base_url.clone()));
+    Ok(Provider {
+        name: name.to_owned(),
+        speech,
+        // A key goes to the address that it is for: another address names its own variable.
+        key_env: text("apiKeyEnv").map(str::to_owned).or_else(|| base.filter(|_| text("baseUrl").is_none())?.key_env),
+        base_url: base_url.ok_or("names no `baseUrl`; ignored")?,
+        headers: pairs(it, "headers"),
+        models: texts(it, "models"),
+    })
+}
+
+fn texts(it: &Map<String, Value>, key: &str) -> Vec<String> {
+    let all = it.get(key).and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)> {
+    let all = it.get(key).and_then(Value::as_object);
+    all.into_iter().flatten().filter_map(|(name, it)| Some((name.clone(), it.as_str()?.to_owned()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{KNOWN, known, provider};
+
+    fn check(name: &str, it: Value, expected: &str) {
+        let all: Vec<_> = KNOWN.iter().map(known).collect();
+        let actual = match provider(name, &it, &all) {
+            Ok(it) => format!("{:?} {} {:?} {:?} {:?}", it.speech, it.base_url, it.key_env, it.headers, it.models),
+            Err(why) => why.to_owned(),
+        };
+        assert_eq!(actual, expected, "{name} {it}");
+    }
+
+    #[test]
+    fn three_lines_add_one() {
+        check("local", json!({"baseUrl": "http://localhost:9/v1"}), "Chat http://localhost:9/v1 None [] []");
+        check(
+            "x",
+            json!({"type": "anthropic", "baseUrl": "https://x", "apiKeyEnv": "X", "headers": {"A": "b"}, "models": ["m"]}),
+            r#"Anthropic https://x Some("X") [("A", "b")] ["m"]"#,
+        );
+        check(
+            "openai",
+            json!({"models": ["gpt"]}),
+            r#"Responses https://api.openai.com/v1 Some("OPENAI_API_KEY") [] ["gpt"]"#,
+        );
+        check("x", json!({}), "names no `baseUrl`; ignored");
+        check("x", json!({"type": "odd", "baseUrl": "u"}), "`type` should be openai, responses or anthropic; ignored");
+        check("a/b", json!({}), "is no usable name: it is what stands before the / of a model; ignored");
+        check("x", json!([]), "should be an object {…}; ignored");
+    }
+
+    #[test]
+    fn a_key_does_not_go_to_another_address() {
+        check("openai", json!({"baseUrl": "https://other"}), "Responses https://other None [] []");
+    }
+}

@@ -1,0 +1,193 @@
+//! Providers beside Gemini, from the editor's side: three lines of settings, a turn with a tool, keys only where they
+//! belong, and models changed in the middle of a session.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox},
+    model_server::{ModelServer, refuses, stream},
+};
+
+/// The answers of one provider: a call of a tool, then a text.
+struct Dialect {
+    name: &'static str,
+    settings: fn(&str) -> Value,
+    call: &'static str,
+    text: &'static str,
+    path: &'static str,
+    /// Header and value that carry the key.
+    key: (&'static str, &'static str),
+}
+
+const DIALECTS: &[Dialect] = &[
+    Dialect {
+        name: "chat",
+        settings: |url| json!({ "baseUrl": format!("{url}/v1"), "apiKeyEnv": "LOCAL_KEY" }),
+        call: r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"read_file","arguments":"{\"file_path\":"}}]}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"a.txt\"}"}}]},"finish_reason":"tool_calls"}]}
+
+data: [DONE]
+
+"#,
+        text: r#"data: {"choices":[{"delta":{"content":"Read it."},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}}
+
+data: [DONE]
+
+"#,
+        path: "POST /v1/chat/completions ",
+        key: ("authorization", "Bearer CANARY-local-key"),
+    },
+    Dialect {
+        name: "responses",
+        settings: |url| json!({ "type": "responses", "baseUrl": format!("{url}/v1"), "apiKeyEnv": "LOCAL_KEY" }),
+        call: r#"data: {"type":"response.output_item.done","item":{"type":"function_call","call_id":"c1","name":"read_file","arguments":"{\"file_path\":\"a.txt\"}"}}
+
+data: {"type":"response.completed","response":{"usage":{"input_tokens":3,"output_tokens":1}}}
+
+"#,
+        text: r#"data: {"type":"response.output_text.delta","delta":"Read it."}
+
+data: {"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":2,"total_tokens":9}}}
+
+"#,
+        path: "POST /v1/responses ",
+        key: ("authorization", "Bearer CANARY-local-key"),
+    },
+    Dialect {
+        name: "anthropic",
+        settings: |url| json!({ "type": "anthropic", "baseUrl": url, "apiKeyEnv": "LOCAL_KEY" }),
+        call: r#"event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c1","name":"read_file","input":{}}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"file_path\":\"a.txt\"}"}}
+
+data: {"type":"content_block_stop","index":0}
+
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
+
+data: {"type":"message_stop"}
+
+"#,
+        text: r#"data: {"type":"message_start","message":{"usage":{"input_tokens":7,"output_tokens":1}}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Read it."}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}
+
+data: {"type":"message_stop"}
+
+"#,
+        path: "POST /v1/messages ",
+        key: ("x-api-key", "CANARY-local-key"),
+    },
+];
+
+#[test]
+fn a_turn_with_a_tool() {
+    for it in DIALECTS {
+        let server = ModelServer::start(vec![stream(it.call), stream(it.text)]);
+        let (sandbox, mut client) = agent(&json!({ "local": (it.settings)(&server.url) }), "local/m1");
+        sandbox.write("ws/a.txt", "what is in it");
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        let (answer, updates) = prompt(&mut client, &session);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{}: {answer}", it.name);
+        let said: String = updates.iter().map(Value::to_string).collect();
+        assert!(said.contains("Read it.") && said.contains("\"used\":9"), "{}: {said}", it.name);
+        let asked = server.asked();
+        assert_eq!(asked.len(), 2, "{}", it.name);
+        for request in &asked {
+            assert!(request.head.starts_with(it.path), "{}: {}", it.name, request.head);
+            assert_eq!(request.header(it.key.0), Some(it.key.1), "{}", it.name);
+            let body: Value = serde_json::from_str(&request.body).unwrap();
+            assert_eq!(body["model"], "m1");
+        }
+        assert!(asked[1].body.contains("what is in it"), "{}: the result goes back", it.name);
+        // Prompt caches want it so: all of the first request but its end begins the second.
+        let begins = asked[0].body.trim_end_matches(['}', ']']);
+        assert!(asked[1].body.starts_with(begins), "{}: {} {}", it.name, asked[0].body, asked[1].body);
+    }
+}
+
+#[test]
+fn arguments_that_are_no_json_go_back_to_the_model() {
+    let broken = DIALECTS[0].call.replace("\\\"a.txt\\\"}", "oops");
+    let server = ModelServer::start(vec![stream(&broken), stream(DIALECTS[0].text)]);
+    let (sandbox, mut client) = agent(&json!({ "local": (DIALECTS[0].settings)(&server.url) }), "local/m1");
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (answer, _) = prompt(&mut client, &session);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let body: Value = serde_json::from_str(&server.asked()[1].body).unwrap();
+    let result = body["messages"].as_array().unwrap().iter().find(|it| it["role"] == "tool").unwrap();
+    assert!(result["content"].as_str().unwrap().starts_with("Error:"), "{result}");
+}
+
+#[test]
+fn what_is_missing_is_said_and_errors_name_no_key() {
+    let server = ModelServer::start(vec![refuses("CANARY-local-key")]);
+    let providers = json!({
+        "local": (DIALECTS[0].settings)(&server.url),
+        "keyless": { "baseUrl": "https://example.invalid/v1", "apiKeyEnv": "NOT_SET" },
+        "plain": { "baseUrl": "http://example.invalid/v1" },
+    });
+    let (sandbox, mut client) = agent(&providers, "local/m1");
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (answer, _) = prompt(&mut client, &session);
+    let text = answer.to_string();
+    assert!(answer["error"]["code"].is_i64() && !text.contains("CANARY"), "{text}");
+    for (model, words) in [("keyless/m", "set NOT_SET"), ("plain/m", "http is allowed for this machine only")] {
+        let (sandbox, mut client) = agent(&providers, model);
+        let (answer, _) = client.call("session/new", json!({"cwd": sandbox.workspace(), "mcpServers": []})).unwrap();
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{answer}");
+    }
+}
+
+#[test]
+fn a_session_changes_from_one_provider_to_another() {
+    let first = ModelServer::start(vec![stream(DIALECTS[0].text)]);
+    let second = ModelServer::start(vec![stream(DIALECTS[2].text)]);
+    let mut other = (DIALECTS[2].settings)(&second.url);
+    other["models"] = json!(["claude"]);
+    let providers = json!({ "one": (DIALECTS[0].settings)(&first.url), "two": other });
+    let (sandbox, mut client) = agent(&providers, "one/m1");
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    prompt(&mut client, &session);
+    let params = json!({ "sessionId": session, "configId": "model", "value": "two/claude" });
+    client.result("session/set_config_option", params).unwrap();
+    let (answer, _) = prompt(&mut client, &session);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let body: Value = serde_json::from_str(&second.asked()[0].body).unwrap();
+    assert_eq!((&body["model"], body["messages"].as_array().unwrap().len()), (&json!("claude"), 3), "{body}");
+}
+
+/// A repository must not send keys and prompts elsewhere.
+#[test]
+fn a_workspace_names_no_provider() {
+    let server = ModelServer::start(vec![stream(DIALECTS[0].text)]);
+    let mut sandbox = Sandbox::new();
+    let providers = json!({ "providers": { "openai": { "baseUrl": server.url } }, "model": { "name": "openai/gpt" } });
+    sandbox.write("ws/.castor/settings.json", &providers.to_string());
+    sandbox.env.push(("OPENAI_API_KEY".into(), "CANARY-local-key".into()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    client.new_session(&sandbox.workspace()).unwrap();
+    assert_eq!(server.asked().len(), 0);
+    let warned = std::fs::read_to_string(sandbox.stderr()).unwrap();
+    assert!(warned.contains("providers") && warned.contains("a workspace may not set this"), "{warned}");
+}
+
+fn agent(providers: &Value, model: &str) -> (Sandbox, Client) {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/settings.json", &json!({ "providers": providers }).to_string());
+    sandbox.env.push(("LOCAL_KEY".into(), "CANARY-local-key".into()));
+    sandbox.args.extend(["--model", model].map(Into::into));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    (sandbox, client)
+}
+
+fn prompt(client: &mut Client, session: &str) -> (Value, Vec<Value>) {
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.call("session/prompt", params).unwrap()
+}
