@@ -2,11 +2,15 @@
 
 use crate::{
     app::settings::{self, Sources},
+    base::path::AbsPath,
     engine::policy::{Rule, Rules, Tier},
-    world::workspace::{
-        ground::Ground,
-        policies::{self, Author},
-        saved,
+    world::{
+        secrets::Env,
+        workspace::{
+            ground::Ground,
+            policies::{self, Author, Named},
+            saved,
+        },
     },
 };
 
@@ -24,8 +28,13 @@ pub fn rules(ground: &Ground) -> Found {
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let mut rules = Rules::shipped().with(Rules::of_settings(&settings::lists(sources)));
-    let (found, warnings) = ground.policies(&layers);
+    let (named, odd) = named(&ground.env, settings::policy_paths(sources));
+    let (found, warnings) = ground.policies(&layers, &named);
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    for (tier, path) in odd {
+        warnings.push(format!("{path} is no absolute path and not below ~/; what it may have denied is asked about"));
+        rules = rules.with(vec![Rule::unread(tier, &path)]);
+    }
     // What was allowed for ever is switched off with the answers that do so.
     let no_saved = settings::Settings::merge(sources).0.disable_always_allow;
     for it in found {
@@ -37,6 +46,23 @@ pub fn rules(ground: &Ground) -> Found {
         warnings.extend(wrong);
     }
     Found { rules, warnings, saves: settings::may_save(sources) }
+}
+
+/// What settings name, and what cannot be meant.
+fn named(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (Named, Vec<(Tier, String)>) {
+    let home = env.get("HOME").and_then(AbsPath::new);
+    let place = |it: &String| match it.strip_prefix("~/") {
+        Some(rest) => home.as_ref().map(|it| it.join(rest)),
+        None => AbsPath::new(it),
+    };
+    let mut odd = Vec::new();
+    let mut places = |tier, all: Vec<String>| -> Vec<AbsPath> {
+        let (known, strange): (Vec<String>, Vec<String>) = all.into_iter().partition(|it| place(it).is_some());
+        odd.extend(strange.into_iter().map(|it| (tier, it)));
+        known.iter().filter_map(place).collect()
+    };
+    let res = Named { user: places(Tier::User, user), admin: places(Tier::Admin, admin) };
+    (res, odd)
 }
 
 fn read(it: &policies::PolicyFile) -> (Vec<Rule>, Vec<String>) {
@@ -84,6 +110,38 @@ mod tests {
     fn lasting(tool: &str, args: Value, grant: &Grant, mode: Mode) -> Option<Lasting> {
         let call = ToolCall { id: CallId::from("c"), name: tool.to_owned(), args };
         policy::lasting(&call, grant, None, mode)
+    }
+
+    /// The user's settings name policies; a workspace's cannot, and a place that cannot be meant closes.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn settings_name_policies() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        let pairs = [("HOME", root.to_string()), ("CASTOR_TRUST_WORKSPACE", "true".to_owned())];
+        let env = Env::from_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())));
+        let ws = root.join("ws");
+        for dir in ["ws/.castor", ".castor"] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        let rule =
+            |decision: &str| format!("[[rule]]\ntoolName = 'web_fetch'\ndecision = '{decision}'\npriority = 1\n");
+        std::fs::write(root.join("more.toml"), rule("allow")).unwrap();
+        std::fs::write(root.join("admin.toml"), rule("deny")).unwrap();
+        let set = |file: &str, text: &str| std::fs::write(root.join(file), text).unwrap();
+        let fetch = || {
+            let found = rules(&ground::look(&env, &ws));
+            (ask(&found.rules, "web_fetch", ToolKind::Fetch, &json!({}), Mode::Default), found.warnings.len())
+        };
+        set("ws/.castor/settings.json", r#"{"policyPaths": ["~/more.toml"]}"#);
+        assert_eq!(fetch().0, Decision::Ask);
+        set(".castor/settings.json", r#"{"policyPaths": ["~/more.toml"]}"#);
+        assert_eq!(fetch(), (Decision::Allow, 0));
+        set(".castor/settings.json", r#"{"policyPaths": ["~/more.toml", "more.toml"]}"#);
+        assert_eq!(fetch(), (Decision::Ask, 1));
+        let admin = r#"{"policyPaths": ["~/more.toml"], "adminPolicyPaths": ["~/admin.toml"]}"#;
+        set(".castor/settings.json", admin);
+        assert_eq!(fetch(), (Decision::Deny, 0));
     }
 
     /// What is allowed for ever is allowed in the next session, and nothing more.

@@ -249,8 +249,8 @@ pub const KEYS: &[Key] = {
         key("tools.callCommand", Text, "", "The command that runs a discovered tool.").guard(Closed).usage(NOT_YET),
         key("tools.useRipgrep", Bool, "true", "castor's search needs no ripgrep.").usage(Accepted),
         key("tools.disableLLMCorrection", Bool, "true", "castor repairs edits without a model.").usage(Accepted),
-        key("policyPaths", Texts, "[]", "More files with policy rules.").merge(Union).guard(Closed).usage(NOT_YET),
-        key("adminPolicyPaths", Texts, "[]", "Files with an administrator's policy rules.").merge(Union).guard(Closed).usage(NOT_YET),
+        key("policyPaths", Texts, "[]", "Files (.toml) or folders with policy rules, in place of ~/.gemini/policies; absolute or below ~/.").merge(Union).guard(Closed),
+        key("adminPolicyPaths", Texts, "[]", "The same with an administrator's rules, where the system's folder has none.").merge(Union).guard(Closed),
 
         key("general", Object, "{}", "Gemini CLI's general settings.").merge(Shallow).usage(Accepted),
         key("model.compressionThreshold", Fraction, "0.5", "The part of the window above which history is compressed.").usage(Accepted),

@@ -24,6 +24,11 @@ pub fn lists(sources: Sources<'_>) -> Lists {
     }
 }
 
+/// More policies, as written: the user's, an administrator's. A workspace has no say in them.
+pub fn policy_paths(sources: Sources<'_>) -> (Vec<String>, Vec<String>) {
+    (Named::of("policyPaths", sources).all, Named::of("adminPolicyPaths", sources).all)
+}
+
 /// Whether an answer may hold for ever.
 pub fn may_save(sources: Sources<'_>) -> bool {
     let get =

@@ -25,7 +25,7 @@ mod schema;
 pub use check::check;
 pub use explain::explain;
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
-pub use lists::{lists, may_save};
+pub use lists::{lists, may_save, policy_paths};
 pub use mcp::McpSettings;
 pub use providers::{Provider, Speech};
 pub use schema::schema;

@@ -185,7 +185,6 @@ fn warns_of_what_does_not_count() {
             r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}, "x": 1}}"#,
             "experimental.adk: is accepted without effect: castor has one runtime for all sessions",
         ),
-        (r#"{"policyPaths": ["x"]}"#, "policyPaths: is accepted, but castor does not act on it yet"),
     ] {
         let (it, warnings) = files(&[("castor", text)]).merge();
         let want = Some(want).filter(|it| !it.is_empty()).map(|it| format!("/h/.castor/settings.json: {it}"));

@@ -11,7 +11,7 @@ use crate::{
         secrets::Env,
         workspace::{
             Reader, Warning, castor_home, dotenv, integrity,
-            policies::{self, PolicyFile},
+            policies::{self, Named, PolicyFile},
             project::Project,
             settings::{self, Layers, WorkspaceFiles},
             trust,
@@ -83,9 +83,9 @@ impl Ground {
     }
 
     /// The policies that count. An untrusted workspace is not even listed.
-    pub fn policies(&self, layers: &Layers) -> (Vec<PolicyFile>, Vec<Warning>) {
+    pub fn policies(&self, layers: &Layers, named: &Named) -> (Vec<PolicyFile>, Vec<Warning>) {
         let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
-        self.project.through(|reader, folders| policies::read(&self.env, workspace, reader, folders))
+        self.project.through(|reader, folders| policies::read(&self.env, workspace, named, reader, folders))
     }
 }
 

@@ -34,6 +34,21 @@ pub struct PolicyFile {
     pub text: Option<String>,
 }
 
+/// Files (`.toml`) and folders that settings name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// In place of Gemini CLI's folder of the user.
+    pub user: Vec<AbsPath>,
+    /// Beside the system's folders, as long as those hold nothing.
+    pub admin: Vec<AbsPath>,
+}
+
+struct Place {
+    author: Author,
+    at: AbsPath,
+    named: bool,
+}
+
 type ListFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<String>> + 'a;
 type FirmFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
 
@@ -59,21 +74,35 @@ impl Folders<'static> {
 pub fn read(
     env: &Env,
     workspace: Option<&AbsPath>,
+    named: &Named,
     reader: Reader<'_>,
     folders: Folders<'_>,
 ) -> (Vec<PolicyFile>, Vec<Warning>) {
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
-    for (author, folder) in places(env, workspace) {
+    let mut has_system = false;
+    for Place { author, at: folder, named } in places(env, workspace, named) {
+        has_system |= !named && files.iter().any(|it: &PolicyFile| it.author == Author::System);
+        if named && author == Author::System && has_system {
+            warnings.push(warn(&folder, "is not read: the system has policies of its own".to_owned()));
+            continue;
+        }
+        if named && folder.as_path().extension().is_some_and(|it| it == "toml") {
+            let text = read_file(&folder, reader).map_err(|it| warnings.push(it)).ok();
+            files.push(PolicyFile { author, file: folder, text });
+            continue;
+        }
         let names = match (folders.list)(&folder) {
             Ok(it) => it,
-            Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
+            Err(it) if !named && matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                continue;
+            }
             Err(it) => {
                 warnings.push(warn(&folder, format!("cannot be read: {it}; everything is asked about")));
                 files.push(PolicyFile { author, file: folder, text: None });
                 continue;
             }
         };
-        if author == Author::System && !(folders.firm)(&folder) {
+        if author == Author::System && !named && !(folders.firm)(&folder) {
             warnings.push(warn(&folder, "is skipped: others than root can write to it".to_owned()));
             continue;
         }
@@ -86,7 +115,7 @@ pub fn read(
         }
         for name in names {
             let file = folder.join(&name);
-            if author == Author::System && !(folders.firm)(&file) {
+            if author == Author::System && !named && !(folders.firm)(&file) {
                 warnings.push(warn(&file, "is skipped: others than root can write to it".to_owned()));
                 continue;
             }
@@ -110,18 +139,25 @@ fn read_file(file: &AbsPath, reader: Reader<'_>) -> Result<String, Warning> {
     String::from_utf8(bytes).map_err(|_| warn(file, format!("is not UTF-8: {closed}")))
 }
 
-/// Folders in order: of one author Gemini CLI's, then castor's.
-fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Author, AbsPath)> {
+/// In order: of one author Gemini CLI's or what settings name, then castor's.
+fn places(env: &Env, workspace: Option<&AbsPath>, named: &Named) -> Vec<Place> {
+    let place = |author, at| Place { author, at, named: false };
+    let by_name = |author, all: &[AbsPath]| -> Vec<Place> {
+        all.iter().map(|it| Place { author, at: it.clone(), named: true }).collect()
+    };
     let mut res = Vec::new();
     let system = ["/etc/gemini-cli/policies", "/etc/castor/policies"];
-    res.extend(system.into_iter().filter_map(AbsPath::new).map(|it| (Author::System, it)));
-    let homes = [gemini_home(env), castor_home(env)];
-    res.extend(homes.into_iter().flatten().map(|it| (Author::User, it.join("policies"))));
+    res.extend(system.into_iter().filter_map(AbsPath::new).map(|it| place(Author::System, it)));
+    let gemini = gemini_home(env).filter(|_| named.user.is_empty());
+    res.extend(gemini.map(|it| place(Author::User, it.join("policies"))));
+    res.extend(by_name(Author::User, &named.user));
+    res.extend(castor_home(env).map(|it| place(Author::User, it.join("policies"))));
+    res.extend(by_name(Author::System, &named.admin));
     for name in [".gemini", ".castor"] {
         let folder = workspace.map(|it| it.join(name).join("policies"));
         // CASTOR_HOME may point into the workspace: a folder counts once, as the user's.
-        let fresh = folder.filter(|folder| res.iter().all(|(_, it)| it != folder));
-        res.extend(fresh.map(|it| (Author::Workspace, it)));
+        let fresh = folder.filter(|folder| res.iter().all(|it| it.at != *folder));
+        res.extend(fresh.map(|it| place(Author::Workspace, it)));
     }
     res
 }
@@ -130,7 +166,7 @@ fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Author, AbsPath)> {
 mod tests {
     use std::{collections::BTreeMap, io};
 
-    use super::{Author, Folders, read};
+    use super::{Author, Folders, Named, read};
     use crate::{
         base::path::AbsPath,
         world::{secrets::Env, workspace::Reader},
@@ -138,6 +174,15 @@ mod tests {
 
     /// `author file` of what was read, and the warnings. A text `denied` cannot be read; `loose` paths are writable.
     fn look(files: &[(&str, &str)], loose: &[&str], workspace: Option<&str>) -> (Vec<String>, Vec<String>) {
+        look_with(files, loose, workspace, &Named::default())
+    }
+
+    fn look_with(
+        files: &[(&str, &str)],
+        loose: &[&str],
+        workspace: Option<&str>,
+        named: &Named,
+    ) -> (Vec<String>, Vec<String>) {
         let files: BTreeMap<String, &str> = files.iter().map(|(name, text)| ((*name).to_owned(), *text)).collect();
         let reader = Reader {
             read: &|it| match files.get(&it.to_string()).copied() {
@@ -154,7 +199,7 @@ mod tests {
         let folders = Folders { list: &list, firm: &|it| !loose.contains(&it.to_string().as_str()) };
         let env = Env::from_pairs([("HOME", "/h")]);
         let workspace = workspace.and_then(AbsPath::new);
-        let (read, warnings) = read(&env, workspace.as_ref(), reader, folders);
+        let (read, warnings) = read(&env, workspace.as_ref(), named, reader, folders);
         let shown = |it: &super::PolicyFile| {
             format!("{:?} {}{}", it.author, it.file, if it.text.is_some() { "" } else { " unread" })
         };
@@ -188,6 +233,32 @@ mod tests {
         assert!(warnings.is_empty());
         let (files, _) = look(FILES, &[], None);
         assert!(files.iter().all(|it| !it.contains("/w")), "{files:?}");
+    }
+
+    #[test]
+    fn settings_name_more() {
+        let all = |it: &[&str]| it.iter().filter_map(AbsPath::new).collect();
+        let files = [FILES, &[("/x/one.toml", ""), ("/x/two.toml", ""), ("/adm/a.toml", "")]].concat();
+        let named = Named { user: all(&["/x/two.toml", "/gone", "/gone.toml"]), admin: all(&["/adm"]) };
+        let (read, warnings) = look_with(&files, &[], None, &named);
+        assert_eq!(
+            read,
+            [
+                "System /etc/gemini-cli/policies/b.toml",
+                "System /etc/castor/policies/a.toml",
+                "User /x/two.toml",
+                "User /gone unread",
+                "User /gone.toml unread",
+                "User /h/.castor/policies/auto-saved.toml",
+                "User /h/.castor/policies/z.toml",
+            ]
+        );
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(warnings[2].contains("/adm: is not read: the system has policies of its own"), "{warnings:?}");
+        let named = Named { admin: all(&["/adm", "/x/one.toml"]), ..Named::default() };
+        let (read, warnings) = look_with(&files[2..], &["/adm"], None, &named);
+        assert_eq!(read[read.len() - 2..], ["System /adm/a.toml", "System /x/one.toml"]);
+        assert!(warnings.is_empty() && read[0] == "User /h/.gemini/policies/u.toml", "{read:?} {warnings:?}");
     }
 
     #[test]
