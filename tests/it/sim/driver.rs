@@ -157,6 +157,8 @@ impl Driver {
 
     /// Brings all to an end that was begun, then looks at what is left.
     fn rest(&mut self) {
+        // More was to come with the last move, and does not: its turn ends.
+        self.play(Move::Clock(0));
         for _ in 0..MAX_REST {
             match self.restful() {
                 Some(what) => self.play(what),

@@ -270,8 +270,6 @@ impl Life {
     /// Holds when every effect was answered or cancelled, every question answered and every timer due: nothing is kept
     /// but the open sessions.
     pub fn check_quiet(&mut self) {
-        // More was to come with the last move, and did not.
-        self.end_turn();
         let used = self.world.n_servers();
         let quiet = Held { sessions: self.watch.sessions.len(), servers: used, ..Held::default() };
         let held = self.machine.held();
