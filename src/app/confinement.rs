@@ -17,11 +17,11 @@ use crate::{
 pub fn of(
     state: &State,
     session: &SessionId,
-    trusted: bool,
+    harmless: bool,
     roots: &[AbsPath],
     settings: &Settings,
 ) -> Option<Confinement> {
-    let level = level(&settings.children.sandbox, trusted, sandbox::is_available());
+    let level = level(&settings.children.sandbox, harmless, sandbox::is_available());
     let read_only = match level {
         Level::Off => return None,
         Level::WorkspaceWrite => false,
@@ -43,11 +43,11 @@ pub fn of(
     })
 }
 
-/// A folder that is not trusted is not written to by commands, whatever the settings say. What was asked for by name
+/// A folder that may do harm is not written to by commands, whatever the settings say. What was asked for by name
 /// stays also where the system cannot: then commands fail, with the reason.
-fn level(settings: &SandboxSettings, trusted: bool, available: bool) -> Level {
+fn level(settings: &SandboxSettings, harmless: bool, available: bool) -> Level {
     match settings.level {
-        _ if !trusted && available => Level::ReadOnly,
+        _ if !harmless && available => Level::ReadOnly,
         Some(it) => it,
         None if available => Level::WorkspaceWrite,
         None => Level::Off,

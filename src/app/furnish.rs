@@ -64,7 +64,7 @@ pub fn furnish(
         mcp: Arc::default(),
         children: Children {
             env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
-            confined: confinement::of(state, id, ground.trust.is_trusted(), roots, settings).map(Arc::new),
+            confined: confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new),
         },
         truncate_at: settings.truncate_threshold,
         editor: Editor { reads: client.reads_files, writes: client.writes_files },
@@ -98,6 +98,11 @@ fn session_rules(ground: &Ground) -> policies::Found {
         tracing::warn!("{it}");
     }
     found
+}
+
+/// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
+fn is_harmless(ground: &Ground) -> bool {
+    ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
 }
 
 /// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.

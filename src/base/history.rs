@@ -9,6 +9,9 @@ use crate::base::{
     tool::{CallResult, ToolCall},
 };
 
+/// How a notice of castor begins that stands beside a prompt: nobody asked for what it says.
+pub const NOTICE: &str = "[Notice]";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     User,

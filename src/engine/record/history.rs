@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::base::{
     content::{Part, joined_text},
-    history::{Role, Turn, TurnPart},
+    history::{NOTICE, Role, Turn, TurnPart},
     ids::CallId,
     text::untrusted,
     tool::{CallResult, ToolCall},
@@ -53,7 +53,7 @@ impl History {
 
     /// A notice of castor, behind the prompt it came with. It may repeat what servers said.
     pub fn push_note(&mut self, content: &[Part]) {
-        let notice = untrusted(&joined_text(content)).map(|it| Part::text(format!("[Notice]\n{it}")));
+        let notice = untrusted(&joined_text(content)).map(|it| Part::text(format!("{NOTICE}\n{it}")));
         self.change_turn(Role::User, false, |parts| parts.extend(notice.map(TurnPart::Content)));
     }
 

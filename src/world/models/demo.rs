@@ -9,7 +9,7 @@ use super::{Generator, Sink};
 use crate::base::{
     content::{Part, joined_text},
     fs::BoxFuture,
-    history::{Role, Turn, TurnPart},
+    history::{NOTICE, Role, Turn, TurnPart},
     model::{Chunk, Failure, Finish, ModelRequest, Usage},
     tool::CallResult,
 };
@@ -159,9 +159,10 @@ fn last_prompt(contents: &[std::sync::Arc<Turn>]) -> (String, Vec<&CallResult>) 
     (prompt, results.collect())
 }
 
+/// What the user wrote: castor's own notices stand beside it, and ask for nothing.
 fn text_of(part: &TurnPart) -> Option<&str> {
     match part {
-        TurnPart::Content(it) => it.as_text(),
+        TurnPart::Content(it) => it.as_text().filter(|it| !it.starts_with(NOTICE)),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Step, answer, next_step, pieces, report::Entries};
 use crate::base::{
     content::Part,
-    history::{Role, Turn, TurnPart},
+    history::{NOTICE, Role, Turn, TurnPart},
     model::{Chunk, Finish, ModelRequest, Params},
     tool::{CallResult, ToolCall, ToolKind, ToolSpec},
 };
@@ -138,4 +138,16 @@ fn pieces_and_listings() {
     assert_eq!(pieces("").count(), 0);
     let entries = Entries::parse("Directory listing for /w:\n[DIR] a b\nx (1) (20 bytes)\ny (old)\n(3 ignored)");
     assert_eq!(entries, Entries { folders: vec!["a b"], files: vec!["x (1)", "y (old)"] });
+}
+
+#[test]
+fn a_notice_beside_the_prompt_asks_for_nothing() {
+    let asked = request("What is in this folder?");
+    let mut noted = asked.clone();
+    let mut turn = Turn::clone(&noted.contents[0]);
+    let notice = format!("{NOTICE}\nThis folder is not trusted. Run `castor trust` in it.");
+    turn.parts_mut().push(TurnPart::Content(Part::text(notice)));
+    noted.contents = vec![Arc::new(turn)];
+    // All but the count of tokens.
+    assert_eq!(answer(&noted)[..2], answer(&asked)[..2]);
 }
