@@ -93,13 +93,13 @@ fn link(it: &Map<String, Value>) -> Result<McpLink, String> {
     }
 }
 
-fn texts(it: &Map<String, Value>, key: &str) -> Vec<String> {
+pub(super) fn texts(it: &Map<String, Value>, key: &str) -> Vec<String> {
     let all = it.get(key).and_then(Value::as_array);
     all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Numbers and such are written without quotes by many.
-fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)> {
+pub(super) fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)> {
     let text = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
     let all = it.get(key).and_then(Value::as_object);
     all.into_iter().flatten().map(|(name, it)| (name.clone(), text(it))).collect()

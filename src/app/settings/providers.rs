@@ -1,8 +1,11 @@
 //! Providers of models beside Gemini: some are known by name, settings add others or change these.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::Getter;
+use super::{
+    Getter,
+    mcp::{pairs, texts},
+};
 use crate::world::workspace::Warning;
 
 /// Which API a provider speaks.
@@ -96,16 +99,6 @@ fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, &'st
         headers: pairs(it, "headers"),
         models: texts(it, "models"),
     })
-}
-
-fn texts(it: &Map<String, Value>, key: &str) -> Vec<String> {
-    let all = it.get(key).and_then(Value::as_array);
-    all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)> {
-    let all = it.get(key).and_then(Value::as_object);
-    all.into_iter().flatten().filter_map(|(name, it)| Some((name.clone(), it.as_str()?.to_owned()))).collect()
 }
 
 #[cfg(test)]

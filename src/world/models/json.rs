@@ -1,5 +1,6 @@
 //! JSON that is written piece by piece, since whole requests are too large to be built as values.
 
+use bytes::Bytes;
 use serde::Serialize;
 
 /// Appends one element of a list.
@@ -18,6 +19,16 @@ pub fn member(out: &mut Vec<u8>, name: &str, value: &impl Serialize) {
     put(out, &name);
     out.push(b':');
     put(out, value);
+}
+
+/// Appends elements that are written already, with commas between; empty ones are none.
+pub fn list<'a>(out: &mut Vec<u8>, written: impl Iterator<Item = &'a Bytes>) {
+    for (at, it) in written.filter(|it| !it.is_empty()).enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(it);
+    }
 }
 
 pub fn put(out: &mut Vec<u8>, value: &impl Serialize) {

@@ -10,7 +10,7 @@ use crate::{
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{item, member},
+        json::{item, list, member},
         legal,
         pieces::{Blob, Piece, output, pieces},
     },
@@ -27,13 +27,7 @@ pub fn body(request: &ModelRequest, newest: bool) -> Vec<u8> {
         item(&mut out, &json!({ "role": "system", "content": &*request.system }));
         Bytes::from(out)
     });
-    let mut first = true;
-    for it in system.iter().chain(&messages).filter(|it| !it.is_empty()) {
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-        out.extend_from_slice(it);
-    }
+    list(&mut out, system.iter().chain(&messages));
     out.extend_from_slice(b"]}");
     out
 }

@@ -11,7 +11,7 @@ use crate::{
         tool::{CallResult, ToolSpec},
     },
     world::models::{
-        json::{item, member},
+        json::{item, list, member},
         legal,
         pieces::{Blob, Piece, output, pieces},
     },
@@ -23,13 +23,7 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
     let mut out = head(request);
     out.reserve(items.iter().map(|it| it.len() + 1).sum::<usize>() + 16);
     out.extend_from_slice(br#","input":["#);
-    let mut first = true;
-    for it in items.iter().filter(|it| !it.is_empty()) {
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-        out.extend_from_slice(it);
-    }
+    list(&mut out, items.iter());
     out.extend_from_slice(b"]}");
     out
 }
