@@ -64,13 +64,17 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     response
 }
 
-/// As load, for a client that remembers the conversation: nothing of it is said again.
+/// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
 pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
-    sessions::load(state, &id, &place)?;
+    let entries = sessions::load(state, &id, &place)?;
     commands::offer(state, &id);
     let live = live(state, &id)?;
-    done(&session::resume_response(&live.manner.offer, &live.chosen()))
+    let response = done(&session::resume_response(&live.manner.offer, &live.chosen()));
+    let mut lines = Vec::new();
+    View::new(id.clone(), live.manner.clone(), live.chosen()).replay_usage(&entries, &mut lines);
+    state.outbox.afterwards.extend(lines);
+    response
 }
 
 /// Ends what runs as session/cancel does, then lets the session go.

@@ -27,6 +27,7 @@ mod schema;
 mod schemas;
 mod signals;
 mod sim;
+mod start;
 mod stderr;
 mod telemetry;
 mod unread;

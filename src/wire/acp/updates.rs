@@ -121,7 +121,11 @@ impl View {
             self.project(&entry.fact, Way::Replay, lines);
         }
         self.interrupt(INTERRUPTED, lines);
-        // What all the calls cost so far is in the last one's figures.
+        self.replay_usage(entries, lines);
+    }
+
+    /// Appends how full the context is: what all the calls cost so far is in the last one's figures.
+    pub fn replay_usage(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
         let usage = entries.iter().rev().find_map(|it| match &it.fact {
             Fact::Event { event } => match event.kind {
                 EventKind::Usage { usage, size, .. } => Some((usage, size)),

@@ -162,12 +162,20 @@ impl Builtin for Shell {
         Box::pin(async { Ok(Params::read(args, ctx)?.targets(&ctx.roots)) })
     }
 
-    /// Where the client's terminal runs it, no sandbox of ours holds it, and the user is told.
+    /// What the command alone does not say: where it would run, if not in the session's folder; and that no sandbox of
+    /// ours holds it, if the client's terminal runs it.
     fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Preview> {
         Box::pin(async {
-            let ours = Params::read(args, ctx)?.background || ctx.terminals.client.is_none();
-            let open = (!ours && ctx.confined.is_some()).then(|| Display::Text { text: OUTSIDE.to_owned() });
-            Ok(Preview { display: open, base: None })
+            let params = Params::read(args, ctx)?;
+            let ours = params.background || ctx.terminals.client.is_none();
+            let elsewhere = ctx.roots.first() != Some(&params.real_dir);
+            let notes = [
+                elsewhere.then(|| format!("It would run in {}.", params.real_dir)),
+                (!ours && ctx.confined.is_some()).then(|| OUTSIDE.to_owned()),
+            ];
+            let notes: Vec<String> = notes.into_iter().flatten().collect();
+            let display = (!notes.is_empty()).then(|| Display::Text { text: notes.join("\n") });
+            Ok(Preview { display, base: None })
         })
     }
 
