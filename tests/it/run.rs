@@ -31,3 +31,18 @@ fn a_script_that_is_not_there_is_bad_configuration() {
     assert_eq!(output.status.code(), Some(52), "{error}");
     assert!(error.contains("--fake-responses"), "{error}");
 }
+
+/// Nobody can be asked, so it is said what is not used, and how it would be.
+#[test]
+fn a_folder_that_is_not_trusted_is_told_of() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("ws");
+    fs::create_dir_all(folder.join(".castor")).unwrap();
+    fs::write(folder.join(".castor/settings.json"), r#"{"model": {"name": "x"}}"#).unwrap();
+    let mut castor = Command::new(env!("CARGO_BIN_EXE_castor"));
+    castor.args(["run", "--model", "demo", "hi"]).current_dir(&folder).env("HOME", home.path());
+    let output = castor.env_remove("CASTOR_TRUST_WORKSPACE").stdin(Stdio::null()).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(error.contains("This folder is not trusted") && error.contains("castor trust"), "{error}");
+}

@@ -151,15 +151,18 @@ pub enum OutputFormat {
 
 /// The command line, or the exit code once help, version or the usage error was printed.
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
+    let argv: Vec<OsString> = argv.into_iter().collect();
+    let is_agent = argv.get(1).is_some_and(|it| it == "acp");
     Cli::try_parse_from(argv).map_err(|error| {
         // A closed stdout is no reason to complain about a help text.
         _ = error.print();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-            _ => {
+            _ if is_agent => {
                 eprintln!("{}", last_words(&error.to_string()));
                 ExitCode::from(EXIT_INPUT)
             }
+            _ => ExitCode::from(EXIT_INPUT),
         }
     })
 }

@@ -63,6 +63,9 @@ pub enum SessionsVerb {
         /// Where to [default: stdout]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Replace the file if it is there
+        #[arg(long, requires = "output")]
+        force: bool,
     },
     /// Takes in a transcript of Gemini CLI, or an export of castor's own
     Import {
@@ -152,7 +155,10 @@ pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
             let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
             Ok(desk.out.write_all(print::outline(&story, desk.store).as_bytes())?)
         }
-        SessionsVerb::Export { id, format, output } => export(desk, id, *format, output.as_ref()),
+        SessionsVerb::Export { id, format, output, force } => {
+            let to = output.as_ref().map(|it| target(desk.cwd, it, *force)).transpose()?;
+            export(desk, id, *format, to.as_ref())
+        }
         SessionsVerb::Import { file, cwd } => import(desk, file, cwd.as_ref()),
         SessionsVerb::Repair { id } => repair(desk, id),
         SessionsVerb::Delete { ids, yes } => delete(desk, ids, *yes),
@@ -197,11 +203,24 @@ fn find(desk: &Desk<'_>, word: &str) -> Result<SessionId, Trouble> {
     }
 }
 
-fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&PathBuf>) -> Result<(), Trouble> {
+/// Where an export goes: into a folder that is there, and over a file only if that is wanted.
+fn target(cwd: &AbsPath, file: &PathBuf, force: bool) -> Result<AbsPath, Trouble> {
+    let path = cwd.join(file);
+    let folder = path.parent().unwrap_or_else(|| cwd.clone());
+    match (disk::metadata(&folder), disk::metadata(&path)) {
+        (Ok(it), _) if !it.is_dir => Err(Trouble::input(format!("{folder} is not a folder"))),
+        (Err(it), _) => Err(Trouble::input(format!("{folder}: {it}"))),
+        (_, Ok(it)) if it.is_dir => Err(Trouble::input(format!("{path} is a folder; name a file in it"))),
+        (_, Ok(_)) if !force => Err(Trouble::input(format!("{path} is there already; --force replaces it"))),
+        _ => Ok(path),
+    }
+}
+
+fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&AbsPath>) -> Result<(), Trouble> {
     let id = find(desk, id)?;
     let entries = desk.store.read(&id)?;
     let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
-    let named = to.and_then(|it| it.extension()?.to_str()).and_then(|it| Format::from_str(it, true).ok());
+    let named = to.and_then(|it| it.as_path().extension()?.to_str()).and_then(|it| Format::from_str(it, true).ok());
     let text = match format.or(named).unwrap_or(Format::Md) {
         Format::Md => export::markdown(&story),
         Format::Html => export::html(&story),
@@ -210,8 +229,7 @@ fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&Pat
     match to {
         None => desk.out.write_all(text.as_bytes())?,
         Some(path) => {
-            let path = desk.cwd.join(path);
-            disk::write_atomic(&path, text.as_bytes()).map_err(|it| Trouble::new(format!("{path}: {it}")))?;
+            disk::write_atomic(path, text.as_bytes()).map_err(|it| Trouble::new(format!("{path}: {it}")))?;
             writeln!(desk.out, "Wrote {path}")?;
         }
     }

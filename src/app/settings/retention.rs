@@ -11,6 +11,11 @@ impl Retention {
     /// `None`: nothing is removed. Switched off, or not understood: what was removed by mistake does not come back.
     pub fn from_settings(sources: Sources<'_>) -> Option<Self> {
         let get = Getter(sources);
+        // What is wrong with a file is said for its session already.
+        if !sources.layers.warnings.is_empty() {
+            tracing::debug!("settings cannot be read; no session is removed");
+            return None;
+        }
         if let Some(what) = misunderstood(sources) {
             tracing::warn!("{what}; no session is removed");
             return None;
@@ -30,11 +35,8 @@ impl Retention {
     }
 }
 
-/// What the user may have said of it that does not count: a file that cannot be read, or a value that is none.
+/// What the user said of it that does not count: a value that is none.
 fn misunderstood(sources: Sources<'_>) -> Option<String> {
-    if let Some(it) = sources.layers.warnings.first() {
-        return Some(it.to_string());
-    }
     let rows = KEYS.iter().filter(|it| it.path.starts_with("general.sessionRetention."));
     let all = rows.flat_map(|key| resolve(key, sources).candidates.into_iter().map(|it| (key.path, it)));
     all.into_iter().find_map(|(path, it)| match (it.origin, it.fate) {

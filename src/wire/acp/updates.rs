@@ -219,9 +219,8 @@ impl View {
         for part in parts {
             match (role, part) {
                 (Speaker::Agent, Part::Text { text, .. }) => self.chunks(0, id, text, cuts, lines),
-                // A notice: live only, and as a thought, which no client takes for the answer.
                 (Speaker::Developer, _) if way == Way::Replay => (),
-                (Speaker::Developer, Part::Text { text, .. }) => self.chunks(1, id, text, cuts, lines),
+                (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, lines),
                 (Speaker::Agent, Part::Thought { thought, .. }) => self.chunks(1, id, thought, cuts, lines),
                 (Speaker::User, it) => {
                     let chunk = ContentChunk::new(content::block(it)).message_id(id.as_str());

@@ -37,11 +37,11 @@ impl Calls {
         let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or(id), MAX_TITLE);
         if is_over(call) && !was_over {
             let failed = call.get("status").and_then(Value::as_str) == Some("failed");
-            let why = if failed { reason(call) } else { String::new() };
+            let why = if failed { reason(call) } else { exit_code(call) };
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
-            return Some(if failed { Mark::Failed(title + &why) } else { Mark::Completed(title) });
+            return Some(if why.is_empty() && !failed { Mark::Completed(title) } else { Mark::Failed(title + &why) });
         }
         is_new.then_some(Mark::Started(title))
     }
@@ -67,6 +67,13 @@ fn reason(call: &Map<String, Value>) -> String {
     text.map(|it| format!(": {}", clean_line(it, MAX_REASON))).unwrap_or_default()
 }
 
+/// How a command ended that ran, and did not do what it was to do: the call itself is well.
+fn exit_code(call: &Map<String, Value>) -> String {
+    let output = call.get("rawOutput");
+    let code = output.and_then(|it| it.get("exitCode").or_else(|| it.get("exit_code"))).and_then(Value::as_i64);
+    code.filter(|it| *it != 0).map(|it| format!(": exit code {it}")).unwrap_or_default()
+}
+
 fn is_over(call: &Map<String, Value>) -> bool {
     matches!(call.get("status").and_then(Value::as_str), Some("completed" | "failed"))
 }
@@ -90,8 +97,10 @@ mod tests {
         assert_eq!(update(refused), Some(Mark::Failed("rm: not allowed".into())));
         let at_once = json!({"toolCallId": "b", "title": "x", "status": "completed"});
         assert_eq!(update(at_once), Some(Mark::Completed("x".into())));
+        let command = json!({"toolCallId": "d", "title": "make", "status": "completed", "rawOutput": {"exitCode": 2}});
+        assert_eq!(update(command), Some(Mark::Failed("make: exit code 2".into())));
         assert_eq!(update(json!({"title": "no id"})), None);
-        assert_eq!(calls.stats(), json!({"total": 3, "completed": 1, "failed": 2}));
+        assert_eq!(calls.stats(), json!({"total": 4, "completed": 2, "failed": 2}));
     }
 
     #[test]

@@ -102,6 +102,16 @@ fn shows_and_exports_what_is_meant() {
     assert!(said.starts_with("Wrote "), "{said}");
     let json: Value = serde_json::from_slice(&fs::read(bed.cwd().join("out.json")).unwrap()).unwrap();
     assert_eq!(json["format"], "castor-session");
+    for (words, part) in [
+        (&["-o", "out.json"][..], "--force"),
+        (&["-o", "."], "is a folder"),
+        (&["-o", "no/out.md"], "no: "),
+        (&["-o", "out.json/a"], "is not a folder"),
+    ] {
+        let (why, code) = bed.castor(&[&["export", "session-a"], words].concat()).unwrap_err();
+        assert!(why.contains(part) && code == 42, "{why}");
+    }
+    assert!(bed.castor(&["export", "session-a", "-o", "out.json", "--force"]).unwrap().starts_with("Wrote "));
 
     let there = bed.castor(&["import", "out.json"]).unwrap();
     assert!(there.contains("was imported before"), "{there}");
