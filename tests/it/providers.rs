@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
-    model_server::{ModelServer, refuses, stream},
+    model_server::{ModelServer, calls, refuses, says, stream},
 };
 
 /// The answers of one provider: a call of a tool, then a text.
@@ -107,6 +107,34 @@ fn a_turn_with_a_tool() {
         let begins = asked[0].body.trim_end_matches(['}', ']']);
         assert!(asked[1].body.starts_with(begins), "{}: {} {}", it.name, asked[0].body, asked[1].body);
     }
+}
+
+/// Over several turns, and with what the service signed.
+#[test]
+fn gemini_is_asked_with_what_it_has_kept() {
+    let signed = r#"data: {"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"functionCall":{"name":"read_file","args":{"file_path":"a.txt"}},"thoughtSignature":"c2ln"}]},"finishReason":"STOP"}]}
+
+"#;
+    let look = calls("list_directory", &json!({ "dir_path": "." }));
+    let server = ModelServer::start(vec![stream(signed), look.clone(), says("One."), look, says("Two.")]);
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "what is in it");
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    for _ in 0..2 {
+        let (answer, _) = prompt(&mut client, &session);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
+    let asked = server.asked();
+    assert_eq!(asked.len(), 5);
+    assert!(asked[0].body.starts_with(r#"{"systemInstruction":{"#), "{}", asked[0].body);
+    for (it, next) in asked.iter().zip(asked.iter().skip(1)) {
+        let kept = it.body.strip_suffix("]}]}").unwrap();
+        assert!(next.body.starts_with(kept), "{}\n{}", it.body, next.body);
+    }
+    assert!(asked.iter().skip(1).all(|it| it.body.contains(r#""thoughtSignature":"c2ln""#)));
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub mod refused;
 pub mod remote;
 pub mod responses;
 pub mod script;
+#[cfg(test)]
+mod tests_caching;
 
 use crate::base::{
     fs::BoxFuture,

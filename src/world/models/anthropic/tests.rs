@@ -105,13 +105,6 @@ fn every_kind_of_block() {
     assert_eq!(got["messages"], expected);
 }
 
-#[test]
-fn the_next_request_begins_as_this_one() {
-    let first = body(&request("claude-opus-4-6", "user text a\nmodel text b\nuser text c"));
-    let second = body(&request("claude-opus-4-6", "user text a\nmodel text b\nuser text c\nmodel text d\nuser text e"));
-    assert!(second.starts_with(first.strip_suffix(b"]}]}").unwrap()));
-}
-
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
     let mut decoder = Decoder::default();
     let mut out = Vec::new();

@@ -88,14 +88,6 @@ fn every_kind_of_message() {
     assert_eq!(got[3]["content"][1]["type"], "image_url");
 }
 
-#[test]
-fn the_next_request_begins_as_this_one() {
-    let first = body(&request("user text a"), false);
-    let second = body(&request("user text a\nmodel text b\nuser text c"), false);
-    let kept = first.strip_suffix(b"]}").unwrap();
-    assert!(second.starts_with(kept));
-}
-
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
     let mut decoder = Decoder::default();
     let mut out = Vec::new();

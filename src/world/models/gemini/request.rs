@@ -11,7 +11,7 @@ use crate::{
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{item, put},
+        json::{item, member},
         legal,
         pieces::{Blob, Piece, blob, output, pieces},
     },
@@ -20,7 +20,8 @@ use crate::{
 /// Tells the service not to look for a signature on a call that another model made.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The whole body of a request.
+/// The whole body of a request. The contents come last: the next request begins as this one did, and what the service
+/// keeps of it can be used again.
 pub fn body(request: &ModelRequest) -> Vec<u8> {
     let turns: Vec<(&'static str, Bytes)> = request
         .contents
@@ -28,10 +29,11 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
         .map(|it| (role(it.role()), it.encoded(dialect(it, &request.model), |it| parts(it, &request.model))))
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
-    let head = head(request);
+    let mut out = head(request);
     // 40 bytes hold what surrounds the parts of a content.
-    let mut out = Vec::with_capacity(head.len() + 64 + turns.iter().map(|(_, it)| it.len() + 40).sum::<usize>());
-    out.extend_from_slice(br#"{"contents":["#);
+    out.reserve(64 + turns.iter().map(|(_, it)| it.len() + 40).sum::<usize>());
+    let contents = if out.len() > 1 { &br#","contents":["#[..] } else { br#""contents":["# };
+    out.extend_from_slice(contents);
     let mut open = None;
     for (role, parts) in &turns {
         let between = match open {
@@ -43,29 +45,24 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
         out.extend_from_slice(parts);
         open = Some(role);
     }
-    out.extend_from_slice(if open.is_some() { b"]}]" } else { b"]" });
-    out.extend_from_slice(&head);
-    out.push(b'}');
+    out.extend_from_slice(if open.is_some() { b"]}]}" } else { b"]}" });
     out
 }
 
-/// What follows the contents: system instruction, tools, parameters; each only where there is one.
+/// What comes before the contents: system instruction, tools, parameters; each only where there is one. Nothing here
+/// changes from turn to turn.
 fn head(request: &ModelRequest) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = vec![b'{'];
     if !request.system.is_empty() {
-        out.extend_from_slice(br#","systemInstruction":{"role":"user","parts":["#);
-        put(&mut out, &Text { text: &request.system, thought_signature: None });
-        out.extend_from_slice(b"]}");
+        let parts = [Text { text: &request.system, thought_signature: None }];
+        member(&mut out, "systemInstruction", &Content { role: "user", parts: &parts });
     }
     if !request.tools.is_empty() {
-        out.extend_from_slice(br#","tools":[{"functionDeclarations":"#);
-        let declarations: Vec<Declaration<'_>> = request.tools.iter().map(Declaration::from).collect();
-        put(&mut out, &declarations);
-        out.extend_from_slice(b"}]");
+        let function_declarations: Vec<Declaration<'_>> = request.tools.iter().map(Declaration::from).collect();
+        member(&mut out, "tools", &[Declarations { function_declarations }]);
     }
     if request.params != Params::default() {
-        out.extend_from_slice(br#","generationConfig":"#);
-        put(&mut out, &config(&request.params));
+        member(&mut out, "generationConfig", &config(&request.params));
     }
     out
 }
@@ -165,6 +162,18 @@ fn function_response(out: &mut Vec<u8>, result: &CallResult, nested: bool) {
 fn bare_id<'a>(id: &'a str, name: &str) -> Option<&'a str> {
     let bare = id.strip_prefix(name).and_then(|it| it.strip_prefix("__")).unwrap_or(id);
     (!bare.is_empty()).then_some(bare)
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    role: &'static str,
+    parts: &'a [Text<'a>],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declarations<'a> {
+    function_declarations: Vec<Declaration<'a>>,
 }
 
 #[derive(Serialize)]

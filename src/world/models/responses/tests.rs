@@ -74,13 +74,6 @@ fn every_kind_of_item() {
     assert_eq!(got["input"], expected);
 }
 
-#[test]
-fn the_next_request_begins_as_this_one() {
-    let first = body(&request("user text a"));
-    let second = body(&request("user text a\nmodel text b\nuser text c"));
-    assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
-}
-
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
     let mut decoder = Decoder::default();
     let mut out = Vec::new();
