@@ -13,8 +13,8 @@ pub use remove::{Retention, Swept};
 pub use repair::{Dropped, Repair};
 
 use std::{
-    fs::File,
-    io::{self, Seek, SeekFrom, Write},
+    fs::{File, TryLockError},
+    io::{self, Read, Seek, SeekFrom, Write},
 };
 
 use crate::{
@@ -50,6 +50,7 @@ pub enum StoreError {
 /// An open log. Only its holder appends.
 #[derive(Debug)]
 pub struct Log {
+    path: AbsPath,
     file: File,
     /// Whole lines so far, in bytes; what lies beyond is a torn line, and is cut off before the next write.
     len: u64,
@@ -88,7 +89,7 @@ impl Store {
         // Here "not found" speaks of castor's own folder, not of the session.
         let file = disk::create_append_private(&path).map_err(|source| StoreError::Io { id: id.clone(), source })?;
         let note = self.hold(id, &file)?;
-        Ok(Log { file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note })
+        Ok(Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note })
     }
 
     /// The facts of a log, and the log itself, held by us. Writes nothing to it.
@@ -99,7 +100,7 @@ impl Store {
         let path = self.path(id)?;
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
         let note = self.hold(id, &file)?;
-        let mut log = Log { file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note };
+        let mut log = Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note };
         let read = read::all(&mut log.file).map_err(|it| io_error(id, it))?;
         if read.entries.is_empty() {
             return Err(StoreError::NotFound { id: id.clone() });
@@ -170,6 +171,9 @@ impl Log {
         if self.buffer.is_empty() {
             return Ok(());
         }
+        if !disk::has_name(&self.file) {
+            self.restore()?;
+        }
         if self.torn {
             self.file.set_len(self.len)?;
             self.torn = false;
@@ -180,6 +184,23 @@ impl Log {
             return Err(it);
         }
         self.len += self.buffer.len() as u64;
+        Ok(())
+    }
+
+    /// Somebody removed the file while we hold it: what was shown comes back under its name. castor's own delete asks
+    /// for the lock first.
+    fn restore(&mut self) -> io::Result<()> {
+        let mut file = disk::create_append_private(&self.path)?;
+        let copied = rewind(&mut self.file).and_then(|()| io::copy(&mut (&self.file).take(self.len), &mut file));
+        let locked = copied.and_then(|_| match file.try_lock() {
+            Err(TryLockError::Error(it)) if it.kind() != io::ErrorKind::Unsupported => Err(it),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(()),
+        });
+        // Half a log under this name would stand in the way of the next try.
+        locked.inspect_err(|_| _ = disk::remove_file(&self.path))?;
+        tracing::warn!("{} had been removed and was written again", self.path);
+        (self.file, self.torn) = (file, false);
         Ok(())
     }
 

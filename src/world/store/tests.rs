@@ -205,6 +205,27 @@ fn the_holder_is_named_with_its_client_and_a_stale_note_holds_nothing() {
 }
 
 #[test]
+fn a_log_that_was_removed_underneath_comes_back_whole() {
+    let bed = bed();
+    let id = SessionId::from("a");
+    let mut log = bed.store.create(&id).unwrap();
+    let entries = everything(&id);
+    let (first, rest) = entries.split_at(3);
+    log.append(first).unwrap();
+    fs::remove_dir_all(bed.home.join("sessions")).unwrap();
+    log.append(rest).unwrap();
+    assert_eq!(bed.store.read(&id).unwrap(), entries);
+    assert!(matches!(bed.store.open(&id), Err(StoreError::Locked { .. })), "it is held as before");
+    assert_eq!(fs::metadata(bed.file(&id)).unwrap().permissions().mode() & 0o777, 0o600);
+
+    fs::remove_file(bed.file(&id)).unwrap();
+    fs::write(bed.file(&id), "somebody else's").unwrap();
+    let error = log.append(first).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "what took its place is not written over");
+    assert_eq!(fs::read_to_string(bed.file(&id)).unwrap(), "somebody else's");
+}
+
+#[test]
 fn reading_takes_no_right_to_write() {
     let (bed, id) = (bed(), SessionId::from("a"));
     bed.store.create(&id).unwrap().append(&[created(&id, "/w")]).unwrap();
