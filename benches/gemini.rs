@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let base_url = serve(answer)?;
         let endpoint = Endpoint { base_url, key: "key".into(), headers: Vec::new() };
         let dialect = Gemini { api_version: "v1beta".to_owned(), bearer: false };
-        let model = Arc::new(Remote::new(endpoint, dialect, Arc::new(Http::with_idle(Http::IDLE))));
+        let model = Arc::new(Remote::new(endpoint, dialect, Arc::new(Http::default())));
         let mut n_sends = 0;
         let streaming = median_ns(|| {
             // A task of the runtime, as in the program: the main thread is none of its workers.

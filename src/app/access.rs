@@ -126,7 +126,7 @@ pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<Mod
     };
     let wants_key = match given.method {
         Some(it) => it == AccessKind::ApiKey,
-        None => matches!(settings.auth_type.as_deref(), Some("gemini-api-key" | "api-key")),
+        None => matches!(settings.reach.auth_type.as_deref(), Some("gemini-api-key" | "api-key")),
     };
     let given_key = match gateway {
         Some(it) => it.key.clone(),

@@ -36,6 +36,7 @@ pub fn furnish(
     model: &str,
 ) -> Result<(Arc<Spec>, Arc<Desk>), ErrorObjectOwned> {
     let Site { cwd, roots, ground, settings } = site;
+    state.models.connect_as(&settings.reach.connection);
     let generator = state.models.generator(&state.options, &ground.env, settings, model)?;
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;

@@ -6,6 +6,7 @@ pub mod cli;
 mod client;
 mod commands;
 mod confinement;
+mod connection;
 mod desk;
 mod dispatch;
 mod errors;

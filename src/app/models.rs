@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::{
     app::{
         access::{self, AccessKind, Given, ModelAccess},
+        connection::Outside,
         errors::auth_required,
         options::{DEMO, Options},
         providers,
-        settings::Settings,
+        settings::{Connection, Settings},
     },
     base::path::AbsPath,
     wire::jsonrpc::error,
@@ -32,6 +33,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 pub struct Models {
     /// Credentials of the client; they are gone with the process.
     pub given: Given,
+    outside: Outside,
     http: Arc<Http>,
     /// One script for all sessions: it is read in the order of requests.
     script: Option<Arc<dyn Generator>>,
@@ -40,6 +42,20 @@ pub struct Models {
 }
 
 impl Models {
+    /// Opens nothing yet. `env` is that of the process.
+    pub fn new(env: &Env) -> Self {
+        Self { outside: Outside::of(env), ..Self::default() }
+    }
+
+    /// Connections are made as these settings say from now on; those that are open stay.
+    pub fn connect_as(&mut self, settings: &Connection) {
+        let link = self.outside.link(settings);
+        if *self.http.link() != link {
+            self.http = Arc::new(Http::new(link));
+            self.real = None;
+        }
+    }
+
     /// The one HTTP client of the process.
     pub fn http(&self) -> Arc<Http> {
         self.http.clone()

@@ -24,12 +24,12 @@ use crate::{
 /// The provider of `model`; `None`: it is one of Gemini's.
 pub fn of<'a>(settings: &'a Settings, model: &str) -> Option<&'a Provider> {
     let (name, _) = model.split_once('/')?;
-    settings.providers.iter().find(|it| it.name == name)
+    settings.reach.providers.iter().find(|it| it.name == name)
 }
 
 /// Its models as they are chosen: `NAME/MODEL`.
 pub fn models(settings: &Settings) -> impl Iterator<Item = String> {
-    settings.providers.iter().flat_map(|it| it.models.iter().map(move |model| format!("{}/{model}", it.name)))
+    settings.reach.providers.iter().flat_map(|it| it.models.iter().map(move |model| format!("{}/{model}", it.name)))
 }
 
 /// Opens nothing yet.

@@ -166,8 +166,8 @@ impl State {
     pub fn new(options: Options, env: Env, world: World, seed: u64) -> Self {
         Self {
             options,
+            models: Models::new(&env),
             env,
-            models: Models::default(),
             client: None,
             sessions: BTreeMap::new(),
             requests: Incoming::default(),

@@ -1,60 +1,53 @@
 //! The network hand: the one HTTP client, and what its errors mean to people.
 #![allow(clippy::disallowed_methods)]
 
+mod link;
+
 use std::{error::Error, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
-use reqwest::{Client, RequestBuilder, Response, Url, redirect};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use tokio::time::timeout;
+
+pub use link::{Link, Proxies};
 
 use crate::base::model::{Failure, FailureKind};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reading the body of an error answer may take this long in all.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One client for everything: connections are shared. It is built on first use, for that takes milliseconds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Http {
-    idle: Duration,
+    link: Link,
     client: OnceLock<Result<Client, String>>,
 }
 
-impl Default for Http {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Http {
-    /// How long a server may be silent unless told otherwise.
-    pub const IDLE: Duration = Duration::from_secs(120);
-
     /// Builds nothing yet.
-    pub fn new() -> Self {
-        Self::with_idle(Self::IDLE)
+    pub fn new(link: Link) -> Self {
+        Self { link, client: OnceLock::new() }
     }
 
-    /// `idle` is the longest silence that is borne, before the answer and within it. There is no limit in all:
-    /// a long answer is no error.
-    pub fn with_idle(idle: Duration) -> Self {
-        Self { idle, client: OnceLock::new() }
+    /// How its connections are made.
+    pub fn link(&self) -> &Link {
+        &self.link
     }
 
     /// The client; fails, with the same words each time, where TLS or the proxy settings are unusable.
     pub fn client(&self) -> Result<&Client, Failure> {
         self.client
-            .get_or_init(build)
+            .get_or_init(|| self.link.client())
             .as_ref()
             .map_err(|it| Failure::new(FailureKind::Auth, format!("The HTTP client could not be set up: {it}")))
     }
 
     /// Sends a request for `url`; fails with `Connect` when no answer begins in time, in one line for people.
     pub async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Response, Failure> {
-        match timeout(self.idle, request.send()).await {
+        match timeout(self.link.idle, request.send()).await {
             Ok(sent) => sent.map_err(|it| no_answer(&it, url)),
             Err(_) => {
-                let (host, idle) = (shown_host(url), shown_duration(self.idle));
+                let (host, idle) = (shown_host(url), shown_duration(self.link.idle));
                 let text = format!("{host} took the request but sent nothing for {idle}.");
                 Err(Failure::new(FailureKind::Connect, text))
             }
@@ -62,31 +55,16 @@ impl Http {
     }
 
     /// The next piece of an answer's body, `None` at its end; fails with `Stream` when it breaks or is silent too long.
+    /// Any byte ends a silence, those of a comment too.
     pub async fn next_piece(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
-        match timeout(self.idle, response.chunk()).await {
+        match timeout(self.link.idle, response.chunk()).await {
             Ok(piece) => piece.map_err(|it| broken_answer(&it)),
             Err(_) => {
-                let text = format!("The answer stopped: nothing came for {}.", shown_duration(self.idle));
+                let text = format!("The answer stopped: nothing came for {}.", shown_duration(self.link.idle));
                 Err(Failure::new(FailureKind::Stream, text))
             }
         }
     }
-}
-
-fn build() -> Result<Client, String> {
-    // Without a provider the builder panics; a second installation is refused, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .user_agent(concat!("castor/", env!("CARGO_PKG_VERSION")))
-        // No read_timeout: its clock goes on while we do not read because the editor does not.
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true)
-        .tcp_keepalive(Duration::from_secs(30))
-        .pool_idle_timeout(Duration::from_secs(90))
-        // A redirect would carry the key in our own header to whatever host it names.
-        .redirect(redirect::Policy::none())
-        .build()
-        .map_err(|it| root_cause(&it))
 }
 
 /// Host and port of `url`: all that may be shown of it, since user, path and query can hold keys.
@@ -151,9 +129,12 @@ fn connect_hint(cause: &str) -> &'static str {
         ("refused", "Is the server running, and are address and port right?"),
         ("lookup", "Check the address and your network."),
         ("dns", "Check the address and your network."),
-        ("certificate", "A proxy may be in between, or the clock may be wrong."),
+        (
+            "certificate",
+            "A proxy may be in between (its authority goes into connection.caFile), or the clock may be wrong.",
+        ),
         ("corrupt message", "The server may speak http, not https."),
-        ("tunnel", "Check the proxy settings (HTTPS_PROXY, NO_PROXY)."),
+        ("tunnel", "Check the proxy settings (connection.proxy, HTTPS_PROXY, NO_PROXY)."),
         ("unreachable", "Check your network."),
     ];
     let found = HINTS.iter().find(|(word, _)| cause.contains(word));

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::{Arc, Mutex},
     thread,
 };
@@ -50,8 +50,9 @@ impl ModelServer {
     }
 }
 
-fn read(stream: &TcpStream) -> Asked {
-    let mut reader = BufReader::new(stream);
+/// One request.
+pub fn read(from: impl Read) -> Asked {
+    let mut reader = BufReader::new(from);
     let mut asked = Asked { head: String::new(), body: String::new() };
     while !asked.head.ends_with("\r\n\r\n") {
         assert!(reader.read_line(&mut asked.head).unwrap() > 0, "half a request");

@@ -16,7 +16,7 @@ fn check(pairs: &[(&str, &str)], auth: Option<&str>) -> String {
     let env = Env::from_pairs(pairs.iter().copied());
     let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
     let (mut settings, _) = Settings::merge(Sources { layers: &layers, env: &env, flags: &[] });
-    settings.auth_type = auth.map(str::to_owned);
+    settings.reach.auth_type = auth.map(str::to_owned);
     match model_access(&env, &settings, &Given::default()) {
         Ok(it) => {
             assert!(!format!("{it:?}").contains("canary"));
@@ -111,7 +111,7 @@ fn reads_custom_headers() {
 fn settings(env: &Env, auth: Option<&str>) -> Settings {
     let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
     let (mut settings, _) = Settings::merge(Sources { layers: &layers, env, flags: &[] });
-    settings.auth_type = auth.map(str::to_owned);
+    settings.reach.auth_type = auth.map(str::to_owned);
     settings
 }
 

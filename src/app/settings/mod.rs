@@ -77,12 +77,52 @@ pub struct Settings {
     pub tools: ToolSettings,
     pub children: Children,
     pub mcp: McpSettings,
-    /// Of models, beside Gemini.
-    pub providers: Vec<Provider>,
+    pub reach: Reach,
     pub disable_yolo: bool,
     pub disable_always_allow: bool,
+}
+
+/// How models are reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reach {
     /// The way to authenticate that the user chose, in Gemini CLI's words.
     pub auth_type: Option<String>,
+    /// Of models, beside Gemini.
+    pub providers: Vec<Provider>,
+    pub connection: Connection,
+}
+
+/// How connections are made; times in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// `none`: none at all. `None`: as the environment says.
+    pub proxy: Option<String>,
+    /// Certificates that are trusted beside the system's, as it was written.
+    pub ca_file: Option<String>,
+    pub connect_s: u64,
+    /// The longest silence of a server that is borne.
+    pub idle_s: u64,
+}
+
+impl Reach {
+    fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Self {
+        let connection = Connection {
+            proxy: get.text("connection.proxy"),
+            ca_file: get.text("connection.caFile"),
+            connect_s: get.size("connection.connectTimeout"),
+            idle_s: get.size("connection.idleTimeout"),
+        };
+        if let Some(it) = connection.ca_file.as_deref().filter(|it| !it.starts_with('/') && !it.starts_with("~/")) {
+            let key = Some("connection.caFile".to_owned());
+            let message = format!("{it}: should be absolute or below ~/; ignored");
+            warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message });
+        }
+        Self {
+            auth_type: get.text("security.auth.selectedType"),
+            providers: providers::read(get, warnings),
+            connection,
+        }
+    }
 }
 
 /// How commands are confined.
@@ -130,7 +170,7 @@ impl Settings {
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: (*why).to_owned() });
         }
         let mcp = McpSettings::read(&get, sources, &mut warnings);
-        let providers = providers::read(&get, &mut warnings);
+        let reach = Reach::read(&get, &mut warnings);
         let (ignore_files, strange): (Vec<String>, Vec<String>) = get
             .texts("context.fileFiltering.customIgnoreFilePaths")
             .into_iter()
@@ -162,10 +202,9 @@ impl Settings {
                 blocked: get.texts("security.environmentVariableRedaction.blocked"),
             },
             mcp,
-            providers,
+            reach,
             disable_yolo,
             disable_always_allow: get.flag("security.disableAlwaysAllow"),
-            auth_type: get.text("security.auth.selectedType"),
         };
         (res, warnings)
     }

@@ -70,7 +70,7 @@ fn defaults_are_quiet() {
     assert_eq!((it.model_name, it.approval_mode, it.max_session_turns), (None, Mode::Default, -1));
     assert_eq!((it.truncate_threshold, it.patience.max_attempts, it.patience.retry_broken), (40_000, 10, true));
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
-    assert_eq!((it.children.allowed, it.children.blocked, it.auth_type), (vec![], vec![], None));
+    assert_eq!((it.children.allowed, it.children.blocked, it.reach.auth_type), (vec![], vec![], None));
     assert!(!it.disable_yolo && !it.disable_always_allow);
 }
 
@@ -114,7 +114,10 @@ fn a_workspace_can_only_tighten() {
             (it.children.allowed, it.children.blocked),
             (vec!["A".to_owned()], vec!["X".to_owned(), "Y".to_owned()])
         );
-        assert_eq!((it.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow), (Some("gateway"), true, true));
+        assert_eq!(
+            (it.reach.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow),
+            (Some("gateway"), true, true)
+        );
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings.iter().all(|it| it.contains("a workspace may ") && it.starts_with("/w/.")), "{warnings:?}");
     }

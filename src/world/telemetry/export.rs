@@ -52,7 +52,7 @@ impl Exporter {
 pub fn start(settings: Settings) -> io::Result<(Exporter, Spans)> {
     let (queue, items) = sync_channel(QUEUE);
     let n_lost = Arc::new(AtomicU64::new(0));
-    let post = Post { http: Http::with_idle(settings.timeout), settings, n_lost: n_lost.clone(), has_failed: false };
+    let post = Post { http: Http::new(settings.link.clone()), settings, n_lost: n_lost.clone(), has_failed: false };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = move || run(&items, post, &runtime);
     std::thread::Builder::new().name("castor-spans".to_owned()).spawn(run)?;

@@ -5,7 +5,10 @@ use std::time::Duration;
 use reqwest::Url;
 use secrecy::SecretString;
 
-use crate::world::secrets::Env;
+use crate::world::{
+    http::{Link, Proxies},
+    secrets::Env,
+};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -14,7 +17,7 @@ pub struct Settings {
     pub headers: Vec<(String, SecretString)>,
     /// What the spans are of: `service.name` and more.
     pub resource: Vec<(String, String)>,
-    pub timeout: Duration,
+    pub link: Link,
 }
 
 /// Where the standard says a collector is.
@@ -52,7 +55,11 @@ pub fn read(env: &Env) -> Result<Option<Settings>, String> {
         url,
         headers: headers.into_iter().map(|(name, value)| (name, value.into())).collect(),
         resource: resource(env),
-        timeout: Duration::from_millis(timeout.min(MAX_TIMEOUT_MS)),
+        link: Link {
+            proxies: Proxies::of_env(|name| env.get(name)),
+            idle: Duration::from_millis(timeout.min(MAX_TIMEOUT_MS)),
+            ..Link::default()
+        },
     }))
 }
 
@@ -108,7 +115,7 @@ mod tests {
                 assert!(!format!("{it:?}").contains("canary"));
                 let headers = it.headers.iter().map(|(name, value)| format!(" {name}:{}", value.expose_secret()));
                 let name = it.resource.last().map(|(_, it)| it.clone()).unwrap_or_default();
-                format!("{} {name} {}ms{}", it.url, it.timeout.as_millis(), headers.collect::<String>())
+                format!("{} {name} {}ms{}", it.url, it.link.idle.as_millis(), headers.collect::<String>())
             }
             Err(it) => it,
         };

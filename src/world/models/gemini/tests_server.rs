@@ -15,7 +15,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish},
     },
     world::{
-        http::Http,
+        http::{Http, Link},
         models::{
             Generator, Sink,
             remote::{Endpoint, Remote},
@@ -70,7 +70,7 @@ impl Server {
     }
 
     fn model(&self) -> Remote {
-        model(&self.base(), Http::IDLE)
+        model(&self.base(), Link::IDLE)
     }
 
     /// A connection whose request was read, and the request.
@@ -100,7 +100,7 @@ fn gemini() -> Gemini {
 
 fn model(base: &str, idle: Duration) -> Remote {
     let endpoint = Endpoint { base_url: base.to_owned(), key: KEY.into(), headers: vec![] };
-    Remote::new(endpoint, gemini(), Arc::new(Http::with_idle(idle)))
+    Remote::new(endpoint, gemini(), Arc::new(Http::new(Link { idle, ..Link::default() })))
 }
 
 async fn ask(model: &Remote, got: &mut Got) -> Result<(), Failure> {
@@ -144,7 +144,7 @@ const STOP: &str = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n";
 #[tokio::test]
 async fn the_request_and_the_answer() {
     let server = Server::new().await;
-    let model = model(&format!("{}/sub/", server.base()), Http::IDLE);
+    let model = model(&format!("{}/sub/", server.base()), Link::IDLE);
     let mut got = Got::default();
     let serve = async {
         let (mut it, request) = server.accept().await;
@@ -301,7 +301,7 @@ async fn silence() {
         (STREAM, FailureKind::Stream),
         (&(STREAM.to_owned() + &event("a")), FailureKind::Stream),
     ] {
-        let model = model(&server.base(), Duration::from_millis(40));
+        let model = model(&server.base(), Duration::from_millis(400));
         let mut got = Got::default();
         let serve = async {
             let (mut it, _) = server.accept().await;
@@ -311,7 +311,7 @@ async fn silence() {
         let (res, _open) = tokio::join!(ask(&model, &mut got), serve);
         let failure = res.unwrap_err();
         assert_eq!(failure.kind, kind, "{failure:?}");
-        assert!(failure.message.contains("nothing") && failure.message.contains("40 ms"), "{failure:?}");
+        assert!(failure.message.contains("nothing") && failure.message.contains("400 ms"), "{failure:?}");
     }
 }
 
@@ -406,18 +406,18 @@ async fn nobody_there_and_bad_settings() {
     let base = server.base();
     drop(server);
     let secret = base.replace("http://", &format!("http://user:{KEY}@"));
-    let failure = ask(&model(&format!("{secret}/{KEY}?key={KEY}"), Http::IDLE), &mut Got::default()).await.unwrap_err();
+    let failure = ask(&model(&format!("{secret}/{KEY}?key={KEY}"), Link::IDLE), &mut Got::default()).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Connect);
     let host = base.trim_start_matches("http://");
     assert!(failure.message.starts_with(&format!("Could not connect to {host}: Connection refused")), "{failure:?}");
     for base in ["", "localhost:80", "ftp://x", "mailto:x"] {
-        let failure = ask(&model(base, Http::IDLE), &mut Got::default()).await.unwrap_err();
+        let failure = ask(&model(base, Link::IDLE), &mut Got::default()).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Auth, "{base}: {failure:?}");
     }
-    let mut broken = model(&base, Http::IDLE);
+    let mut broken = model(&base, Link::IDLE);
     broken.endpoint.key = format!("{KEY}\n").into();
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
-    let mut broken = model(&base, Http::IDLE);
+    let mut broken = model(&base, Link::IDLE);
     broken.endpoint.headers = vec![("a b".to_owned(), KEY.into())];
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
 }

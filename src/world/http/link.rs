@@ -1,0 +1,155 @@
+//! How connections are made: proxies, whom to trust beside the system's authorities, how long to wait.
+
+use std::{fmt, time::Duration};
+
+use reqwest::{Certificate, Client, NoProxy, Proxy, redirect};
+
+use super::root_cause;
+use crate::{base::path::AbsPath, world::disk};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Larger files hold no certificates.
+const MAX_CA_BYTES: u64 = 4 << 20;
+/// A proxy cannot reach this machine as it is seen from here.
+const LOCAL: &str = "localhost,.localhost,127.0.0.0/8,::1";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub proxies: Proxies,
+    /// Files of certificates that count beside the system's.
+    pub ca_files: Vec<AbsPath>,
+    pub connect: Duration,
+    /// The longest silence that is borne, before an answer and within it. There is no limit in all: a long answer is no
+    /// error.
+    pub idle: Duration,
+}
+
+/// Addresses of proxies, by what is asked through them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Proxies {
+    pub http: Option<String>,
+    pub https: Option<String>,
+    /// Hosts that are asked without one, as in NO_PROXY.
+    pub none_for: Option<String>,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self { proxies: Proxies::default(), ca_files: Vec::new(), connect: CONNECT_TIMEOUT, idle: Self::IDLE }
+    }
+}
+
+impl Link {
+    /// How long a server may be silent unless told otherwise.
+    pub const IDLE: Duration = Duration::from_secs(120);
+
+    /// Fails with what in the settings cannot be used; never with a part of an address, which may hold a password.
+    pub(super) fn client(&self) -> Result<Client, String> {
+        // Without a provider the builder panics; a second installation is refused, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .user_agent(concat!("castor/", env!("CARGO_PKG_VERSION")))
+            // No read_timeout: its clock goes on while we do not read because the editor does not.
+            .connect_timeout(self.connect)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Duration::from_secs(30))
+            .pool_idle_timeout(Duration::from_secs(90))
+            // A redirect would carry the key in our own header to whatever host it names.
+            .redirect(redirect::Policy::none());
+        // Else the system may know one, where systems do.
+        if self.proxies != Proxies::default() {
+            builder = builder.no_proxy();
+        }
+        for it in self.proxies.read()? {
+            builder = builder.proxy(it);
+        }
+        for file in &self.ca_files {
+            builder = builder.tls_certs_merge(certificates(file)?);
+        }
+        builder.build().map_err(|it| root_cause(&it))
+    }
+}
+
+impl Proxies {
+    /// As the usual variables say, in capitals or not.
+    pub fn of_env<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let either = |name: &str| get(name).or_else(|| get(&name.to_lowercase())).map(str::to_owned);
+        let one = |name: &str| either(name).or_else(|| either("ALL_PROXY"));
+        Self { http: one("HTTP_PROXY"), https: one("HTTPS_PROXY"), none_for: either("NO_PROXY") }
+    }
+
+    fn read(&self) -> Result<Vec<Proxy>, String> {
+        let hosts = self.none_for.as_deref().unwrap_or_default();
+        let direct = NoProxy::from_string(&format!("{LOCAL},{hosts}"));
+        let one = |name: &str, it: reqwest::Result<Proxy>| match it {
+            Ok(it) => Ok(it.no_proxy(direct.clone())),
+            Err(_) => Err(format!("the {name} proxy's address cannot be used; write http://host:port")),
+        };
+        let https = self.https.as_deref().map(|it| one("https", Proxy::https(it)));
+        let http = self.http.as_deref().map(|it| one("http", Proxy::http(it)));
+        https.into_iter().chain(http).collect()
+    }
+}
+
+/// Whether there are some; addresses may hold passwords.
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |it: &Option<String>| if it.is_some() { "set" } else { "none" };
+        let (http, https) = (shown(&self.http), shown(&self.https));
+        f.debug_struct("Proxies").field("http", &http).field("https", &https).field("none_for", &self.none_for).finish()
+    }
+}
+
+fn certificates(file: &AbsPath) -> Result<Vec<Certificate>, String> {
+    let bytes = disk::read_head(file, MAX_CA_BYTES).map_err(|it| format!("{file}: {it}"))?;
+    let found = Certificate::from_pem_bundle(&bytes).map_err(|_| format!("{file}: not a file of PEM certificates"))?;
+    match found.is_empty() {
+        true => Err(format!("{file}: there is no PEM certificate in it")),
+        false => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Link, Proxies};
+    use crate::base::path::AbsPath;
+
+    #[test]
+    fn proxies_of_the_environment() {
+        for (vars, expected) in [
+            (&[][..], [None, None, None]),
+            (&[("HTTPS_PROXY", "a"), ("http_proxy", "b"), ("no_proxy", "c")], [Some("b"), Some("a"), Some("c")]),
+            (&[("ALL_PROXY", "a"), ("https_proxy", "b")], [Some("a"), Some("b"), None]),
+        ] {
+            let get = |name: &str| vars.iter().find(|(it, _)| *it == name).map(|(_, value)| *value);
+            let it = Proxies::of_env(get);
+            assert_eq!([it.http.as_deref(), it.https.as_deref(), it.none_for.as_deref()], expected, "{vars:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_said_without_passwords() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = AbsPath::new(folder.path()).unwrap().join(name);
+            std::fs::write(path.as_path(), text).unwrap();
+            path
+        };
+        let trusting = |it: AbsPath| Link { ca_files: vec![it], ..Link::default() };
+        let through = |it: &str| Link {
+            proxies: Proxies { https: Some(it.to_owned()), ..Proxies::default() },
+            ..Link::default()
+        };
+        let absent = AbsPath::new(folder.path()).unwrap().join("absent.pem");
+        for (link, words) in [
+            (through("http://me:CANARY@[x"), "the https proxy's address cannot be used"),
+            (trusting(absent), "absent.pem: "),
+            (trusting(file("empty.pem", "nothing")), "there is no PEM certificate in it"),
+        ] {
+            assert!(!format!("{link:?}").contains("CANARY"));
+            let why = link.client().unwrap_err();
+            assert!(why.contains(words) && !why.contains("CANARY"), "{why}");
+        }
+        assert!(through("http://proxy:3128").client().is_ok());
+    }
+}
