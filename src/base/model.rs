@@ -102,6 +102,41 @@ pub struct Failure {
     /// How long the server asked us to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Details::is_empty")]
+    pub details: Box<Details>,
+}
+
+/// What an error says beside its message, as the provider spells it. Routing knows what the words mean.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Details {
+    /// Codes, types and reasons: `insufficient_quota`, `overloaded_error`, `MODEL_CAPACITY_EXHAUSTED`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+    /// Names of the limits that were hit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
+    /// Which service says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// Where the user can do something about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+impl Details {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Without everything that `is_bad`.
+    pub fn without(mut self, is_bad: impl Fn(&str) -> bool) -> Self {
+        self.words.retain(|it| !is_bad(it));
+        self.limits.retain(|it| !is_bad(it));
+        self.domain = self.domain.filter(|it| !is_bad(it));
+        self.link = self.link.filter(|it| !is_bad(it));
+        self
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -113,6 +148,8 @@ pub enum FailureKind {
     Stream,
     /// The server answered with an error status.
     Status,
+    /// The answer ended as it should, but is none: nothing in it, no reason why it ended, a call that is no call.
+    Invalid,
     /// The answer was not what the provider promises (bad JSON, wrong content type, too large).
     Garbage,
     /// Key missing, refused, or unusable configuration: retrying cannot help.
@@ -129,6 +166,7 @@ impl FailureKind {
             Self::Connect => "connect",
             Self::Stream => "stream",
             Self::Status => "status",
+            Self::Invalid => "invalid",
             Self::Garbage => "garbage",
             Self::Auth => "auth",
             Self::Script => "script",
@@ -139,6 +177,6 @@ impl FailureKind {
 
 impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, status: None, message: message.into(), retry_after_ms: None }
+        Self { kind, status: None, message: message.into(), retry_after_ms: None, details: Box::default() }
     }
 }

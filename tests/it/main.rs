@@ -11,6 +11,7 @@ mod disk_full;
 mod doctor;
 mod editors;
 mod exits;
+mod failures;
 mod hostile;
 mod http_model;
 mod kill9;

@@ -1,9 +1,8 @@
 //! What to do when a model call failed: wait and try again, or say why not.
 
-use crate::base::{
-    model::{Failure, FailureKind},
-    now::Now,
-    text::sentence,
+use crate::{
+    base::{model::Failure, now::Now, text::sentence},
+    engine::routing::class::{Class, Finding, MAX_SERVER_DELAY_MS, classify},
 };
 
 /// How long to go on, by the user's settings.
@@ -26,8 +25,6 @@ const MAX_CONNECT_ATTEMPTS: u32 = 4;
 const FIRST_DELAY_MS: u64 = 5_000;
 const FIRST_CONNECT_DELAY_MS: u64 = 1_000;
 const MAX_DELAY_MS: u64 = 30_000;
-/// Nobody wants to watch a prompt wait for longer.
-const MAX_SERVER_DELAY_MS: u64 = 300_000;
 /// In percent, to both sides: many clients must not come back at the same instant.
 const JITTER: u64 = 30;
 
@@ -46,15 +43,16 @@ pub enum OnFailure {
 
 /// `attempt` is the number of the failed attempt, from 1. `shown`: some of its answer was shown already.
 pub fn on_failure(failure: &Failure, attempt: u32, shown: bool, now: Now, patience: Patience) -> OnFailure {
-    if let Some(why) = hopeless(failure) {
+    let Finding { class, delay_ms } = classify(failure);
+    if let Some(why) = hopeless(failure, class, delay_ms) {
         return OnFailure::GiveUp { why };
     }
     if shown {
         let message = sentence(&failure.message);
         return OnFailure::GiveUp { why: format!("{message} Part of the answer had arrived; prompt again to go on.") };
     }
-    let connect = failure.kind == FailureKind::Connect;
-    let broken = connect || failure.kind == FailureKind::Stream;
+    let connect = class == Class::Connect;
+    let broken = connect || class == Class::Stream;
     let most = match (broken && !patience.retry_broken, connect) {
         (true, _) => 1,
         (false, true) => patience.max_attempts.min(MAX_CONNECT_ATTEMPTS),
@@ -64,57 +62,43 @@ pub fn on_failure(failure: &Failure, attempt: u32, shown: bool, now: Now, patien
         let message = sentence(&failure.message);
         return OnFailure::GiveUp { why: format!("{message} Gave up after {attempt} attempts; try again later.") };
     }
-    let wait_ms = match failure.retry_after_ms {
+    let wait_ms = match delay_ms {
         Some(it) => it,
         None => jittered(back_off(connect, attempt), now),
     };
-    let (what, wait) = (what(failure), seconds(wait_ms));
+    let (what, wait) = (what(failure, class), seconds(wait_ms));
     let why = format!("{what} Trying again in {wait} (attempt {} of {most}).", attempt.saturating_add(1));
     OnFailure::RetryAt { at_ms: now.unix_ms.saturating_add(wait_ms), why }
 }
 
-/// Why no number of attempts can help; `None` where one may.
-fn hopeless(failure: &Failure) -> Option<String> {
-    let message = sentence(&failure.message);
-    match failure.kind {
-        FailureKind::Auth => Some(format!("{message} Check the API key and the model's settings.")),
-        FailureKind::Script => Some(format!("{message} Add what is missing to the file of --fake-responses.")),
-        FailureKind::Panicked => {
-            Some(format!("{message} Prompt again; if it stays so, report it with what stderr says."))
+/// Why no number of attempts can help, and what can; `None` where one may.
+fn hopeless(failure: &Failure, class: Class, delay_ms: Option<u64>) -> Option<String> {
+    let todo = match class {
+        Class::Connect | Class::Stream | Class::Throttled | Class::Server | Class::Invalid => {
+            let wait = delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS)?;
+            format!("The server asks to wait {}; try again then, or choose another model.", seconds(wait))
         }
-        FailureKind::Garbage => Some(format!("{message} Check the base URL: this may not be the model's API.")),
-        FailureKind::Connect | FailureKind::Stream => None,
-        FailureKind::Status => hopeless_status(failure, message),
-    }
-}
-
-fn hopeless_status(failure: &Failure, message: String) -> Option<String> {
-    let status = failure.status.unwrap_or(500);
-    let retryable = matches!(status, 408 | 429 | 499 | 500..=599);
-    if status == 404 {
-        return Some(format!("{message} Check the model's name, or choose another model."));
-    }
-    if !retryable {
-        return Some(format!("{message} Shorten or change the prompt, or choose another model."));
-    }
-    if failure.message.contains("daily quota") || has_zero_limit(&failure.message) {
-        return Some(format!("{message} Choose another model, or raise the quota."));
-    }
-    let wait = failure.retry_after_ms.filter(|it| *it > MAX_SERVER_DELAY_MS)?;
-    Some(format!("{message} The server asks to wait {}; try again then, or choose another model.", seconds(wait)))
-}
-
-/// Whether the provider speaks of a limit of nought (not of 0.5): this model is not in the plan.
-fn has_zero_limit(message: &str) -> bool {
-    message.match_indices("limit: 0").any(|(at, found)| {
-        let rest = message.get(at + found.len()..).unwrap_or_default();
-        let mut chars = rest.chars();
-        match chars.next() {
-            Some('.') => !chars.next().is_some_and(|it| it.is_ascii_digit()),
-            Some(it) => !it.is_ascii_digit(),
-            None => true,
-        }
-    })
+        Class::Spent | Class::Capacity => match delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS) {
+            Some(wait) => {
+                format!("The server asks to wait {}; try again then, or choose another model.", seconds(wait))
+            }
+            None => "The quota of this model is used up. Choose another model, or raise the quota.".to_owned(),
+        },
+        Class::Validation => match &failure.details.link {
+            Some(link) => format!("Confirm your account at {link}, then prompt again."),
+            None => "Confirm your account with the provider, then prompt again.".to_owned(),
+        },
+        Class::NotFound => "Check the model's name, or choose another model.".to_owned(),
+        Class::TooLong => "Shorten the conversation (`/clear` lets the model forget it), or choose a model that reads \
+                           more."
+            .to_owned(),
+        Class::Refused => "Shorten or change the prompt, or choose another model.".to_owned(),
+        Class::Auth => "Check the API key and the model's settings.".to_owned(),
+        Class::Garbage => "Check the base URL: this may not be the model's API.".to_owned(),
+        Class::Script => "Add what is missing to the file of --fake-responses.".to_owned(),
+        Class::Panicked => "Prompt again; if it stays so, report it with what stderr says.".to_owned(),
+    };
+    Some(format!("{} {todo}", sentence(&failure.message)))
 }
 
 fn back_off(connect: bool, attempt: u32) -> u64 {
@@ -128,11 +112,11 @@ fn jittered(delay_ms: u64, now: Now) -> u64 {
     delay_ms - spread + now.dice(0) % (2 * spread + 1)
 }
 
-fn what(failure: &Failure) -> String {
+fn what(failure: &Failure, class: Class) -> String {
     let message = sentence(&failure.message);
-    match failure.status {
-        Some(429) => format!("The model's rate limit is reached: {message}"),
-        Some(status) if status >= 500 => format!("The model's server has a problem ({status}): {message}"),
+    match (class, failure.status) {
+        (Class::Throttled, _) => format!("The model's rate limit is reached: {message}"),
+        (Class::Server, Some(status)) => format!("The model's server has a problem ({status}): {message}"),
         _ => message,
     }
 }
@@ -162,7 +146,7 @@ mod tests {
     const NOW: Now = Now { unix_ms: 1_000_000, seed: 7 };
 
     fn status(status: u16, message: &str, retry_after_ms: Option<u64>) -> Failure {
-        Failure { kind: FailureKind::Status, status: Some(status), message: message.to_owned(), retry_after_ms }
+        Failure { status: Some(status), retry_after_ms, ..Failure::new(FailureKind::Status, message) }
     }
 
     /// The wait in milliseconds; `None`: given up.
@@ -224,11 +208,7 @@ mod tests {
             (status(404, "", None), false),
             (status(413, "", None), false),
             (status(307, "", None), false),
-            (status(429, "You have exhausted your daily quota on this model.", Some(5)), false),
             (status(429, "Quota exceeded, limit: 0", None), false),
-            (status(429, "Quota exceeded, limit: 0.", None), false),
-            (status(429, "Quota exceeded, limit: 0.5", None), true),
-            (status(429, "Quota exceeded, limit: 10", None), true),
             (of(FailureKind::Connect), true),
             (of(FailureKind::Stream), true),
             (of(FailureKind::Status), true),

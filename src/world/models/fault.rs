@@ -1,52 +1,54 @@
-//! What a server says when something went wrong: its own words, and how long it asks us to wait.
+//! What a server says when something went wrong: its own words, and how long it asks us to wait. What the words mean is
+//! decided in `engine::routing`.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::{
-    model::{Failure, FailureKind},
+    model::{Details, Failure, FailureKind},
     text,
 };
 
 /// Errors come as JSON in a string in JSON; nobody has been seen to nest deeper.
 const MAX_NESTING: usize = 10;
-/// Added to the message of a spent daily quota, which only waiting for the next day helps.
-const DAILY_QUOTA: &str = "You have exhausted your daily quota on this model.";
+/// Words and limits of one error, at most each, and bytes of each of them.
+const MAX_WORDS: usize = 16;
+const MAX_WORD: usize = 200;
 
 /// The failure for an answer with status `status` (100 to 599). `retry_after_ms` is what its headers say; the body
 /// has precedence.
 pub fn from_answer(status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-    let told = told(body);
+    failure(status, told(body), retry_after_ms)
+}
+
+/// The failure for an error object within a stream that began well.
+pub fn from_stream(error: &str) -> Failure {
+    let told = told(error);
+    let code = told.code.filter(|it| (400..600).contains(it)).or_else(|| told.details.words.iter().find_map(status_of));
+    match code {
+        Some(code) => failure(code, told, None),
+        None => Failure { status: None, ..failure(500, told, None) },
+    }
+}
+
+fn failure(status: u16, told: Told, retry_after_ms: Option<u64>) -> Failure {
     let reason = reqwest::StatusCode::from_u16(status).ok().and_then(|it| it.canonical_reason()).unwrap_or_default();
     let message = match told.message.is_empty() {
         true => format!("The model server answered HTTP {status} {reason}").trim_end().to_owned(),
         false => told.message,
     };
     let in_text = retry_in_text(&message);
+    let says = |word: &str| told.details.words.iter().any(|it| it == word);
     let kind = match status {
+        // The account or the model is the trouble, not the key.
+        401 | 403 if says("VALIDATION_REQUIRED") || says("model_not_found") => FailureKind::Status,
         401 | 403 => FailureKind::Auth,
         // A wrong key is a bad request here, not an unauthorized one.
-        400 if told.bad_key => FailureKind::Auth,
+        400 if says("API_KEY_INVALID") => FailureKind::Auth,
         _ => FailureKind::Status,
     };
-    let message = match told.daily {
-        true => format!("{} {DAILY_QUOTA}", message.trim_end()),
-        false => message,
-    };
-    Failure { kind, status: Some(status), message, retry_after_ms: told.retry_ms.or(retry_after_ms).or(in_text) }
-}
-
-/// The failure for an error object within a stream that began well.
-pub fn from_stream(error: &str) -> Failure {
-    let told = told(error);
-    let code = told.code.filter(|it| (400..600).contains(it)).or(told.word.as_deref().and_then(status_of));
-    match code {
-        Some(code) => from_answer(code, error, None),
-        None => {
-            let failure = from_answer(500, error, None);
-            Failure { status: None, ..failure }
-        }
-    }
+    let retry_after_ms = told.retry_ms.or(retry_after_ms).or(in_text);
+    Failure { kind, status: Some(status), message, retry_after_ms, details: Box::new(told.details) }
 }
 
 /// What could be learned from an error body.
@@ -55,16 +57,14 @@ struct Told {
     code: Option<u16>,
     message: String,
     retry_ms: Option<u64>,
-    daily: bool,
-    bad_key: bool,
-    /// What providers without numbers in their errors call it.
-    word: Option<String>,
+    details: Details,
 }
 
-/// The HTTP status that a provider's word stands for.
-fn status_of(word: &str) -> Option<u16> {
+/// The HTTP status that a provider's word stands for, where an error in a stream has no number.
+fn status_of(word: &String) -> Option<u16> {
     const WORDS: &[(&str, u16)] = &[
         ("invalid_request_error", 400),
+        ("context_length_exceeded", 400),
         ("authentication_error", 401),
         ("billing_error", 402),
         ("permission_error", 403),
@@ -74,12 +74,14 @@ fn status_of(word: &str) -> Option<u16> {
         ("rate_limit_error", 429),
         ("rate_limit_exceeded", 429),
         ("insufficient_quota", 429),
+        ("RESOURCE_EXHAUSTED", 429),
         ("api_error", 500),
         ("server_error", 500),
+        ("UNAVAILABLE", 503),
         ("timeout_error", 504),
         ("overloaded_error", 529),
     ];
-    WORDS.iter().find(|(it, _)| *it == word).map(|(_, status)| *status)
+    WORDS.iter().find(|(it, _)| it == word).map(|(_, status)| *status)
 }
 
 fn told(body: &str) -> Told {
@@ -96,11 +98,27 @@ fn dig_text(text: &str, depth: usize, told: &mut Told) -> bool {
     if depth >= MAX_NESTING {
         return false;
     }
-    let parsed = serde_json::from_str::<Value>(text).ok().or_else(|| {
-        let inner = text.get(text.find('{')?..=text.rfind('}')?)?;
-        serde_json::from_str(inner).ok()
-    });
+    let within = || text.get(text.find('{')?..=text.rfind('}')?);
+    let parsed = read(text).or_else(|| read(within()?)).or_else(|| read(&mended(within()?)));
     parsed.is_some_and(|it| dig(&it, depth + 1, told))
+}
+
+fn read(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
+
+/// Some gateways print errors by hand: hard spaces, line ends within texts, commas too many.
+fn mended(text: &str) -> String {
+    let mut res = String::with_capacity(text.len());
+    let mut after_comma = false;
+    for it in text.chars().map(|it| if matches!(it, '\u{a0}' | '\n' | '\r') { ' ' } else { it }) {
+        if it == ',' && after_comma {
+            continue;
+        }
+        after_comma = it == ',' || (after_comma && it == ' ');
+        res.push(it);
+    }
+    res
 }
 
 fn dig(value: &Value, depth: usize, told: &mut Told) -> bool {
@@ -117,35 +135,93 @@ fn dig(value: &Value, depth: usize, told: &mut Told) -> bool {
             found || !told.message.is_empty()
         }
         Value::Object(map) => {
-            note_details(value, told);
-            let inner = map.get("error").or_else(|| map.get("message"));
+            note_error(value, told);
+            let inner = map.get("error").filter(|it| !it.is_null()).or_else(|| map.get("message"));
             inner.is_some_and(|it| dig(it, depth + 1, told))
         }
         _ => false,
     }
 }
 
-fn note_details(error: &Value, told: &mut Told) {
-    let word = |key: &str| error.get(key).and_then(Value::as_str).filter(|it| status_of(it).is_some());
-    told.word = word("code").or_else(|| word("type")).map(str::to_owned).or(told.word.take());
+fn note_error(error: &Value, told: &mut Told) {
+    for key in ["code", "type", "status"] {
+        note(&mut told.details.words, error.get(key).filter(|it| *it != "error"));
+    }
     if let Some(code) = error.get("code").and_then(Value::as_u64).and_then(|it| u16::try_from(it).ok()) {
         told.code = Some(code);
     }
     for detail in error.get("details").and_then(Value::as_array).into_iter().flatten() {
-        if let Some(delay) = detail.get("retryDelay") {
-            told.retry_ms = delay_ms(delay).or(told.retry_ms);
-        }
-        told.bad_key |= detail.get("reason").and_then(Value::as_str) == Some("API_KEY_INVALID");
-        told.daily |= violates_daily(detail);
+        note_detail(detail, told);
     }
 }
 
-fn violates_daily(detail: &Value) -> bool {
-    let violations = detail.get("violations").and_then(Value::as_array);
-    violations.into_iter().flatten().any(|it| {
-        let id = it.get("quotaId").and_then(Value::as_str).unwrap_or_default();
-        id.contains("PerDay") || id.contains("Daily")
-    })
+fn note_detail(detail: &Value, told: &mut Told) {
+    if let Some(delay) = detail.get("retryDelay") {
+        told.retry_ms = delay_ms(delay).or(told.retry_ms);
+    }
+    let (details, metadata) = (&mut told.details, detail.get("metadata"));
+    note(&mut details.words, detail.get("reason"));
+    for it in detail.get("violations").and_then(Value::as_array).into_iter().flatten() {
+        note(&mut details.limits, it.get("quotaId"));
+    }
+    note(&mut details.limits, metadata.and_then(|it| it.get("quota_limit")));
+    let domain = detail.get("domain").and_then(Value::as_str).map(|it| it.replace(|it: char| !is_of_word(it), ""));
+    details.domain = details.domain.take().or(domain.filter(|it| !it.is_empty() && it.len() <= MAX_WORD));
+    let links = detail.get("links").and_then(Value::as_array).into_iter().flatten().filter_map(|it| it.get("url"));
+    let mut links = links.chain(metadata.and_then(|it| it.get("validation_link"))).filter_map(Value::as_str);
+    let link = links.find(|it| it.starts_with("https://") && it.len() <= MAX_WORD && !it.contains(char::is_whitespace));
+    details.link = details.link.take().or(link.map(str::to_owned));
+}
+
+/// Only what looks like a name: words decide, and are logged.
+fn note(names: &mut Vec<String>, name: Option<&Value>) {
+    let Some(name) = name.and_then(Value::as_str).map(str::trim) else { return };
+    let is_name = !name.is_empty() && name.len() <= MAX_WORD && name.chars().all(is_of_word);
+    if is_name && names.len() < MAX_WORDS && !names.iter().any(|it| it == name) {
+        names.push(name.to_owned());
+    }
+}
+
+fn is_of_word(it: char) -> bool {
+    it.is_ascii_alphanumeric() || "_-./".contains(it)
+}
+
+/// How long the headers of an error answer ask to wait, in milliseconds; the most exact one counts.
+pub fn asked_to_wait<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, now_ms: u64) -> Option<u64> {
+    // What is left of a limit, and when it is whole again.
+    const RESETS: &[(&str, &str)] = &[
+        ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+        ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+        ("x-ratelimit-remaining", "x-ratelimit-reset"),
+        ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+        ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+        ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
+        ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+    ];
+    let named = header("retry-after-ms").and_then(millis_text);
+    let named = named.or_else(|| retry_after_ms(header("retry-after")?, now_ms));
+    if named.is_some() || status != 429 {
+        return named;
+    }
+    // A limit that has something left is not the one that was hit.
+    let is_hit = |left: &str| header(left).is_none_or(|it| it.trim().parse::<f64>().is_ok_and(|it| it <= 0.0));
+    RESETS.iter().filter(|(left, _)| is_hit(left)).filter_map(|(_, reset)| reset_ms(header(reset)?, now_ms)).max()
+}
+
+/// A span, an instant, or a number of seconds, which is an instant where it is too large for a span.
+fn reset_ms(text: &str, now_ms: u64) -> Option<u64> {
+    let text = text.trim();
+    if let Some(it) = duration_ms(text) {
+        return Some(it);
+    }
+    if let Ok(it) = text.parse::<jiff::Timestamp>() {
+        return Some(u64::try_from(it.as_millisecond()).unwrap_or_default().saturating_sub(now_ms));
+    }
+    match text.parse::<f64>().ok()? {
+        it if it >= 1e11 => Some((it as u64).saturating_sub(now_ms)),
+        it if it >= 1e9 => Some(((it * 1000.0) as u64).saturating_sub(now_ms)),
+        it => millis(it),
+    }
 }
 
 /// `"34.07s"`, `"900ms"` or `{"seconds": 34, "nanos": 70000000}`.
@@ -165,18 +241,18 @@ fn retry_in_text(message: &str) -> Option<u64> {
     duration_ms(rest.get(..end)?.trim_end_matches('.'))
 }
 
-/// A `Retry-After` value in milliseconds: seconds, or an HTTP date seen from `now_unix_s`.
-pub fn retry_after_ms(value: &str, now_unix_s: i64) -> Option<u64> {
+/// A `Retry-After` value in milliseconds: seconds, or an HTTP date seen from `now_ms`.
+fn retry_after_ms(value: &str, now_ms: u64) -> Option<u64> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return millis(seconds);
     }
-    let at = jiff::fmt::rfc2822::parse(value).ok()?.timestamp().as_second();
-    u64::try_from(at.saturating_sub(now_unix_s).max(0)).ok()?.checked_mul(1000)
+    let at = jiff::fmt::rfc2822::parse(value).ok()?.timestamp().as_millisecond();
+    Some(u64::try_from(at).unwrap_or_default().saturating_sub(now_ms))
 }
 
 /// `34.07s` or `900ms`, and what is in between: `1m30s`, `6m0s`, `1h2m`.
-pub fn duration_ms(text: &str) -> Option<u64> {
+fn duration_ms(text: &str) -> Option<u64> {
     let mut rest = text.trim();
     let mut seconds = 0.0;
     if rest.is_empty() {
@@ -200,12 +276,12 @@ pub fn duration_ms(text: &str) -> Option<u64> {
 }
 
 /// A number of milliseconds.
-pub fn millis_text(text: &str) -> Option<u64> {
+fn millis_text(text: &str) -> Option<u64> {
     millis(text.trim().parse::<f64>().ok()? / 1000.0)
 }
 
 /// Milliseconds, rounded up: a wait that is a little too short is refused again.
-pub fn millis(seconds: f64) -> Option<u64> {
+fn millis(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && (0.0..1e9).contains(&seconds)).then(|| (seconds * 1000.0).ceil() as u64)
 }
 
@@ -245,6 +321,7 @@ mod tests {
             (r#"{"message":"top level"}"#, "top level"),
             (r#"{"error":"a string"}"#, "a string"),
             (r#"got status: 400 . {"error":{"message":"within text"}}"#, "within text"),
+            ("{\"error\":{\u{a0}\"message\":\"by\nhand\",,\"x\":1}}", "by hand"),
             (r#"{"error":{"message":"half"#, r#"{"error":{"message":"half"#),
             ("<html><body>Bad Gateway</body></html>", "The model server answered HTTP 400 Bad Request"),
             ("", "The model server answered HTTP 400 Bad Request"),
@@ -296,18 +373,10 @@ mod tests {
     }
 
     #[test]
-    fn a_daily_quota_is_named() {
-        let body = r#"{"error":{"message":"Quota exceeded.","details":[
-            {"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}]}}"#;
-        let message = from_answer(429, body, None).message;
-        assert_eq!(message, "Quota exceeded. You have exhausted your daily quota on this model.");
-    }
-
-    #[test]
     fn retry_after() {
         assert_eq!(retry_after_ms(" 3 ", 0), Some(3_000));
-        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_767), Some(10_000));
-        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_800), Some(0));
+        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_767_400), Some(9_600));
+        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_800_000), Some(0));
         assert_eq!(retry_after_ms("tomorrow", 0), None);
     }
 

@@ -3,7 +3,7 @@
 pub mod anthropic;
 pub mod chat;
 pub mod demo;
-mod fault;
+pub mod fault;
 pub mod gemini;
 mod json;
 mod legal;

@@ -110,7 +110,7 @@ impl Remote {
         drop(request);
         let status = response.status();
         if !status.is_success() {
-            let retry_after = retry_after(response.headers());
+            let retry_after = retry_after(status.as_u16(), response.headers());
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
             return Err(self.dialect.failure(status.as_u16(), &String::from_utf8_lossy(&body), retry_after));
         }
@@ -168,14 +168,15 @@ impl Remote {
     fn shown(&self, failure: Failure) -> Failure {
         let mut message = failure.message;
         let values = self.endpoint.headers.iter().map(|(_, value)| value.expose_secret());
-        for secret in values.chain([self.endpoint.key.expose_secret()]) {
-            if secret.len() >= MIN_SECRET {
-                message = message.replace(secret, "[hidden]");
-            }
+        let values = values.chain([self.endpoint.key.expose_secret()]);
+        let secrets: Vec<&str> = values.filter(|it| it.len() >= MIN_SECRET).collect();
+        for secret in &secrets {
+            message = message.replace(secret, "[hidden]");
         }
+        let details = Box::new(failure.details.without(|it| secrets.iter().any(|secret| it.contains(secret))));
         let line = message.split(|it: char| it.is_whitespace() || it.is_control()).filter(|it| !it.is_empty());
         let line = line.collect::<Vec<_>>().join(" ");
-        Failure { message: text::head(&line, MAX_MESSAGE).to_owned(), ..failure }
+        Failure { message: text::head(&line, MAX_MESSAGE).to_owned(), details, ..failure }
     }
 }
 
@@ -190,12 +191,9 @@ fn is_stream(headers: &HeaderMap) -> bool {
     kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream")
 }
 
-/// What the headers ask for; the one in milliseconds is the more exact one.
-fn retry_after(headers: &HeaderMap) -> Option<u64> {
-    let text = |name: &str| headers.get(name)?.to_str().ok();
-    if let Some(ms) = text("retry-after-ms").and_then(fault::millis_text) {
-        return Some(ms);
-    }
+/// What the headers ask for.
+fn retry_after(status: u16, headers: &HeaderMap) -> Option<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    fault::retry_after_ms(text("retry-after")?, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+    let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    fault::asked_to_wait(status, |name| headers.get(name)?.to_str().ok(), now_ms)
 }

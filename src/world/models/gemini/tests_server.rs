@@ -206,7 +206,7 @@ async fn statuses() {
     ];
     for (status, headers, body, kind, message, retry_after_ms) in table {
         let (res, got) = answer(format!("HTTP/1.1 {status} X\r\n{headers}connection: close\r\n\r\n{body}")).await;
-        let expected = Failure { kind, status: Some(status), message: message.to_owned(), retry_after_ms };
+        let expected = Failure { status: Some(status), retry_after_ms, ..Failure::new(kind, message) };
         assert_eq!((res, got.sends.len()), (Err(expected), 0));
     }
     let (res, _) = answer(format!("HTTP/1.1 500 X\r\nconnection: close\r\n\r\n{}", "x".repeat(200_000))).await;
