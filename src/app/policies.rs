@@ -3,7 +3,7 @@
 use crate::{
     app::settings::{self, Sources},
     base::path::AbsPath,
-    engine::policy::{Rule, Rules, Tier},
+    engine::policy::{Rule, Rules, Tier, Written},
     world::{
         secrets::Env,
         workspace::{
@@ -65,7 +65,7 @@ fn named(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (Named, Vec<(T
     (res, odd)
 }
 
-fn read(it: &policies::PolicyFile) -> (Vec<Rule>, Vec<String>) {
+fn read(it: &policies::PolicyFile) -> (Written, Vec<String>) {
     let tier = match it.author {
         Author::Workspace => Tier::Workspace,
         Author::User => Tier::User,
@@ -75,7 +75,7 @@ fn read(it: &policies::PolicyFile) -> (Vec<Rule>, Vec<String>) {
     match &it.text {
         Some(text) => Rules::load(text, tier, &file),
         // Said where it was read.
-        None => (vec![Rule::unread(tier, &file)], Vec::new()),
+        None => (vec![Rule::unread(tier, &file)].into(), Vec::new()),
     }
 }
 

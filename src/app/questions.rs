@@ -105,6 +105,7 @@ fn confirmation(session: &SessionId, it: &Confirmation) -> Result<Projection, An
         args: &it.args,
         locations: &it.locations,
         display: it.display.as_ref(),
+        reason: it.reason.as_deref(),
         always: it.always.as_deref(),
         lasting: it.lasting.as_deref(),
     });

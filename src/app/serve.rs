@@ -54,7 +54,7 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let home = workspace::castor_home(&env).ok_or_else(|| std::io::Error::other(workspace::NO_HOME))?;
     let groups = Groups::default();
     let tools = builtins(&groups);
-    let threads = Threads::new(tools.clone(), answers_tx, control_tx);
+    let threads = Threads::new(tools.clone(), groups.clone(), answers_tx, control_tx);
     let world = World::new(Store::new(home), groups, tools, Box::new(threads));
     let mut machine = Machine::new(options, env, world, seed());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -24,6 +24,7 @@ use crate::{
         world::Tools,
     },
     base::{
+        check::Check,
         content::Part,
         fs::{BoxFuture, Fs},
         ids::EffectId,
@@ -36,9 +37,11 @@ use crate::{
     },
     engine::step::{Effect, Input},
     world::{
+        checkers,
         disk::{self, DiskFs},
         mcp::{self, Doors, Launch, News},
         models::Sink,
+        process::Groups,
         tools::{Builtin, Terminals, ToolContext, shell, truncate},
         workspace::saved,
     },
@@ -50,6 +53,7 @@ const WORKERS: usize = 2;
 /// The workers of a process: tasks on threads of their own.
 pub struct Threads {
     tools: Tools,
+    groups: Groups,
     runtime: OnceLock<Runtime>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
@@ -58,8 +62,8 @@ pub struct Threads {
 }
 
 impl Threads {
-    pub fn new(tools: Tools, answers: Sender<Event>, control: Sender<Event>) -> Self {
-        Self { tools, runtime: OnceLock::new(), answers, control }
+    pub fn new(tools: Tools, groups: Groups, answers: Sender<Event>, control: Sender<Event>) -> Self {
+        Self { tools, groups, runtime: OnceLock::new(), answers, control }
     }
 
     fn effect(&self, job: EffectJob) {
@@ -72,6 +76,7 @@ impl Threads {
                 self.spawn(generate(hand, request, span));
             }
             Effect::Resolve { call } => self.spawn(resolve(hand, call)),
+            Effect::Check(it) => self.spawn(check(hand, *it, self.groups.clone())),
             Effect::Preview { call, places } => self.spawn(preview(hand, call, places)),
             Effect::Run { call, places, base, leave, .. } => {
                 let span = traces::tool_span(&call);
@@ -290,6 +295,20 @@ async fn resolve(hand: Hand, call: ToolCall) {
     };
     let result = hand.guard(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
     hand.say(Input::Resolved { effect: hand.id, result }).await;
+}
+
+async fn check(hand: Hand, check: Check, groups: Groups) {
+    let desk = &hand.desk;
+    let site = checkers::Site {
+        cwd: desk.cwd.clone(),
+        roots: desk.roots.clone(),
+        env: desk.children.env.to_vec(),
+        confined: desk.children.confined.as_deref().cloned(),
+    };
+    // Cancelling drops the future, and with it the program.
+    let task = hand.guard(checkers::ask(check, site, &groups));
+    let Some(said) = hand.cancel.run_until_cancelled(task).await else { return };
+    hand.say(Input::Checked { effect: hand.id, said: said.unwrap_or_else(Err) }).await;
 }
 
 async fn preview(hand: Hand, call: ToolCall, places: Arc<[TargetPath]>) {

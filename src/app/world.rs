@@ -106,6 +106,7 @@ impl World {
         let effect = match input {
             Input::Generated { effect, .. }
             | Input::Resolved { effect, .. }
+            | Input::Checked { effect, .. }
             | Input::Previewed { effect, .. }
             | Input::Ran { effect, .. } => *effect,
             _ => return None,

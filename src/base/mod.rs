@@ -1,6 +1,7 @@
 //! base names: the words that every other room speaks. Values only; nothing here acts or decides.
 
 pub mod ansi;
+pub mod check;
 pub mod content;
 pub mod event;
 pub mod fs;

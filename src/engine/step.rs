@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::base::{
+    check::{Check, Finding},
     content::Part,
     event::{Location, Outcome},
     ids::{CallId, EffectId, PromptId, QuestionId},
@@ -50,6 +51,11 @@ pub enum Input {
     Resolved {
         effect: EffectId,
         result: Result<Targets, ToolError>,
+    },
+    /// What a safety checker says; an error: why it says nothing.
+    Checked {
+        effect: EffectId,
+        said: Result<Finding, String>,
     },
     Previewed {
         effect: EffectId,
@@ -142,6 +148,8 @@ pub enum Effect {
     Generate { request: ModelRequest },
     /// Answered by `Resolved`.
     Resolve { call: ToolCall },
+    /// Answered by `Checked`.
+    Check(Box<Check>),
     /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched.
     Preview { call: ToolCall, places: Arc<[TargetPath]> },
     /// Answered by `Attached`, `Printed` and one `Ran`. Durable: not before the log is on disk.
@@ -202,6 +210,8 @@ pub struct Confirmation {
     pub locations: Vec<Location>,
     /// What it would do.
     pub display: Option<Display>,
+    /// Why it is asked, where that is more than the rules' default.
+    pub reason: Option<String>,
     /// What "for this session" would allow, in words; `None`: not on offer.
     pub always: Option<String>,
     /// The same for ever.

@@ -1,5 +1,6 @@
 //! world acts: linear async leaves. Rooms use the hands (disk, process, http, secrets) and never each other.
 
+pub mod checkers;
 pub mod disk;
 pub mod http;
 pub mod mcp;

@@ -99,6 +99,10 @@ fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
         let name = rule.name(&rule.tools.join(", "));
         writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))?;
     }
+    for it in rules.checkers() {
+        let priority = it.effective();
+        writeln!(out, "{}.{:03}  check  {}: {}", priority / 1000, priority % 1000, it.shown(), it.tools())?;
+    }
     Ok(0)
 }
 
@@ -122,7 +126,7 @@ fn check(
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
     let kind = kind_of(tool);
     let targets = targets(&args, kind, cwd, &roots);
-    let (grants, server, annotations, subagent) = (&[][..], None, None, None);
+    let (grants, server, annotations, subagent, heard) = (&[][..], None, None, None, &[][..]);
     let query = Query {
         tool,
         kind,
@@ -135,11 +139,15 @@ fn check(
         server,
         annotations,
         subagent,
+        heard,
     };
     let said = policy::explain(rules, &query);
     writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
     if let Some(it) = &said.verdict.deny_message {
         writeln!(out, "       the model is told: {it}")?;
+    }
+    for it in &said.checkers {
+        writeln!(out, "       unless another word comes from {it}")?;
     }
     for part in &said.parts {
         let text = part.text.replace('\n', "\n         ");

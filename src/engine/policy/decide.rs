@@ -1,7 +1,7 @@
 //! The one decision.
 
 use super::{
-    Explanation, Query, Verdict, command,
+    Checker, Explanation, Query, Verdict, checkers, command,
     names::current_name,
     paths,
     rules::{Rule, Rules, Tier},
@@ -68,7 +68,14 @@ impl Opinion {
 ///    above names just that. Standing yeses do not.
 /// 8. What is left to ask is denied when nobody can be asked.
 /// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
+/// 10. What is not denied by then is heard on by the safety checkers that speak of it, by tier and priority: one that
+///     denies, was not asked or failed denies; one that asks is asked about, whatever was allowed; none allows.
 pub fn decide(rules: &Rules, query: &Query) -> Verdict {
+    checkers::heard_out(rules, query, ruled(rules, query))
+}
+
+/// What the rules say by themselves.
+pub(super) fn ruled(rules: &Rules, query: &Query) -> Verdict {
     let verdict = decide_as_said(rules, query);
     if query.annotations.is_none_or(|it| it.believed) {
         return verdict;
@@ -87,14 +94,18 @@ fn decide_as_said(rules: &Rules, query: &Query) -> Verdict {
     }
 }
 
-/// The same decision with its parts, for people who ask why.
+/// The rules' decision with its parts, for people who ask why. Nobody else is heard.
 pub fn explain(rules: &Rules, query: &Query) -> Explanation {
-    let verdict = decide(rules, query);
+    let verdict = ruled(rules, query);
     let parts = match command::command_of(query) {
         Some(Ok(text)) => command::parts(rules, query, text),
         _ => Vec::new(),
     };
-    Explanation { verdict, parts }
+    let checkers = match verdict.decision {
+        Decision::Deny => Vec::new(),
+        _ => rules.checkers().iter().filter(|it| it.speaks_of(query)).map(Checker::shown).collect(),
+    };
+    Explanation { verdict, parts, checkers }
 }
 
 /// Step 8.
@@ -102,10 +113,16 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
     if opinion.decision == Decision::Ask && !query.interactive {
         let message =
             format!("This needs somebody's approval ({}), and nobody can be asked in this session.", opinion.rule);
-        return Verdict { decision: Decision::Deny, rule: opinion.rule, deny_message: Some(message), grant: None };
+        return Verdict {
+            decision: Decision::Deny,
+            rule: opinion.rule,
+            deny_message: Some(message),
+            reason: None,
+            grant: None,
+        };
     }
     let grant = grant.filter(|_| opinion.decision == Decision::Ask);
-    Verdict { decision: opinion.decision, rule: opinion.rule, deny_message: opinion.deny_message, grant }
+    Verdict { decision: opinion.decision, rule: opinion.rule, deny_message: opinion.deny_message, reason: None, grant }
 }
 
 fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 use toml::Spanned;
 
 use super::{
+    checkers,
     names::{Named, Who, current_name},
-    rules::{Examples, Hit, Matcher, Rule, Source, Tier},
+    rules::{Examples, Hit, Matcher, Rule, Source, Tier, Written},
     shell::Script,
 };
 use crate::base::log::{Decision, Mode};
@@ -20,6 +21,8 @@ const SHELL: &str = "run_shell_command";
 struct File {
     #[serde(default)]
     rule: Vec<Spanned<toml::Table>>,
+    #[serde(default)]
+    safety_checker: Vec<Spanned<toml::Table>>,
 }
 
 #[derive(Deserialize)]
@@ -80,16 +83,16 @@ struct RawScope {
     command_regex: Option<String>,
 }
 
-pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Vec<Rule>, Vec<String>), String> {
+pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<String>), String> {
     let line_of = |at: usize| text.get(..at).map_or(0, |it| it.matches('\n').count() + 1);
     let file: File = toml::from_str(text).map_err(|it| {
         let line = it.span().map_or(0, |it| line_of(it.start));
         format!("{}: {}", Source { file: source.to_owned(), line }, it.message())
     })?;
-    let (mut rules, mut warnings) = (Vec::new(), Vec::new());
+    let place = |it: &Spanned<toml::Table>| Source { file: source.to_owned(), line: line_of(it.span().start) };
+    let (mut rules, mut checkers, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for table in file.rule {
-        let place = Source { file: source.to_owned(), line: line_of(table.span().start) };
-        let table = table.into_inner();
+        let (place, table) = (place(&table), table.into_inner());
         match rule(table.clone(), tier, &place) {
             Ok(it) => rules.push(it),
             Err(why) => {
@@ -100,7 +103,18 @@ pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Vec<Rule>, 
             }
         }
     }
-    Ok((rules, warnings))
+    for table in file.safety_checker {
+        let (place, table) = (place(&table), table.into_inner());
+        match checkers::read(table.clone(), tier, &place) {
+            Ok(it) => checkers.push(it),
+            Err(why) => {
+                warnings
+                    .push(format!("{place}: the checker is left out: {why}; what it may have denied is asked about"));
+                rules.extend(stand_in(&table, tier, &place));
+            }
+        }
+    }
+    Ok((Written { rules, checkers }, warnings))
 }
 
 /// In place of a rule that would have restricted something; of one that allows nothing needs to be left.
@@ -143,7 +157,11 @@ fn broken(tools: Vec<String>, tier: Tier, priority: u16, source: Source) -> Rule
     }
 }
 
-fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, String> {
+pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, String> {
+    // Gemini CLI drops it without a word. A rule that says more than it could be held to must not allow.
+    if table.contains_key("safety_checker") && table.get("decision").and_then(toml::Value::as_str) != Some("deny") {
+        return Err("its safety_checker counts only as a [[safety_checker]] beside the rules".to_owned());
+    }
     let mut raw: RawRule = table.try_into().map_err(|it: toml::de::Error| it.message().to_owned())?;
     if raw.priority > 999 {
         return Err("priority must be 0 to 999".to_owned());

@@ -1,5 +1,6 @@
 //! May this call run? One pure function over rules, call, mode and the facts about its targets.
 
+mod checkers;
 mod command;
 mod danger;
 mod decide;
@@ -18,12 +19,13 @@ mod tests;
 
 use serde_json::Value;
 
+pub use checkers::{Checker, Heard, unheard};
 pub use decide::{decide, explain};
 pub use derived::Lists;
 pub use lasting::{lasting, lasting_in_words};
 pub use names::hidden;
 pub use prefixes::command_prefixes;
-pub use rules::{Rule, Rules, Tier};
+pub use rules::{Rule, Rules, Tier, Written};
 
 use crate::base::{
     log::{Decision, Grant, Mode},
@@ -50,6 +52,8 @@ pub struct Query<'a> {
     pub annotations: Option<Annotations<'a>>,
     /// The sub-agent that calls.
     pub subagent: Option<&'a str>,
+    /// What safety checkers said of it.
+    pub heard: &'a [Heard],
 }
 
 impl<'a> Query<'a> {
@@ -57,7 +61,8 @@ impl<'a> Query<'a> {
     pub fn new(tool: &'a str, kind: ToolKind, args: &'a Value, targets: &'a Targets) -> Self {
         let (mode, interactive) = (Mode::Default, true);
         let (server, annotations, subagent) = (None, None, None);
-        Self { tool, kind, args, targets, mode, interactive, grants: &[], roots: &[], server, annotations, subagent }
+        let (grants, roots, heard) = (&[][..], &[][..], &[][..]);
+        Self { tool, kind, args, targets, mode, interactive, grants, roots, server, annotations, subagent, heard }
     }
 }
 
@@ -77,15 +82,19 @@ pub struct Verdict {
     pub rule: String,
     /// For the model, when denied by a rule that says why.
     pub deny_message: Option<String>,
+    /// What a safety checker said, where it wants the question: for user and model.
+    pub reason: Option<String>,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
 }
 
-/// A verdict, with what was thought of each part of a shell command.
+/// The rules' verdict, with what was thought of each part of a shell command, and who would be heard besides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     pub verdict: Verdict,
     pub parts: Vec<PartVerdict>,
+    /// Safety checkers, as people see them.
+    pub checkers: Vec<String>,
 }
 
 /// One command of many.

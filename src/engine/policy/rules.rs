@@ -4,6 +4,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{
+    checkers::Checker,
     derived::{self, Lists},
     load,
     names::Who,
@@ -228,6 +229,20 @@ fn sorted(value: &Value) -> Value {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    checkers: Vec<Checker>,
+}
+
+/// What a policy file says.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    pub rules: Vec<Rule>,
+    pub checkers: Vec<Checker>,
+}
+
+impl From<Vec<Rule>> for Written {
+    fn from(rules: Vec<Rule>) -> Self {
+        Self { rules, checkers: Vec::new() }
+    }
 }
 
 const SHIPPED: &[(&str, &str)] = &[
@@ -242,22 +257,22 @@ impl Rules {
         // A shipped file that does not load allows nothing; tests see to it that all do.
         let files = SHIPPED.iter().filter_map(|(source, text)| Self::parse(text, Tier::Default, source).ok());
         // Nobody can open these files: their lines say nothing.
-        let rules = files.flat_map(|it| it.0).map(|mut it| {
+        let rules = files.flat_map(|it| it.0.rules).map(|mut it| {
             it.source.line = 0;
             it
         });
-        Self::default().with(rules.collect())
+        Self::default().with(rules.collect::<Vec<Rule>>())
     }
 
-    /// The rules of one file, and what is wrong with those left out. An error: the whole file is left out.
-    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Vec<Rule>, Vec<String>), String> {
+    /// What one file says, and what is wrong with what is left out. An error: the whole file is left out.
+    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<String>), String> {
         load::parse(text, tier, source)
     }
 
     /// As [`Rules::parse`], but a file that cannot be read at all makes everything a question: nobody knows what it
     /// would have denied.
-    pub fn load(text: &str, tier: Tier, source: &str) -> (Vec<Rule>, Vec<String>) {
-        load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::unread(tier, source)], vec![why]))
+    pub fn load(text: &str, tier: Tier, source: &str) -> (Written, Vec<String>) {
+        load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::unread(tier, source)].into(), vec![why]))
     }
 
     /// What settings say, as rules of the user.
@@ -266,8 +281,12 @@ impl Rules {
     }
 
     /// These rules and `more`, sorted; of equals the earlier comes first, but one that denies before all others.
-    pub fn with(mut self, more: Vec<Rule>) -> Self {
-        self.rules.extend(more);
+    #[must_use]
+    pub fn with(mut self, more: impl Into<Written>) -> Self {
+        let Written { rules, checkers } = more.into();
+        self.rules.extend(rules);
+        self.checkers.extend(checkers);
+        self.checkers.sort_by_key(|it| std::cmp::Reverse(it.effective()));
         self.rules.sort_by_key(|it| (std::cmp::Reverse(it.effective()), it.decision != Decision::Deny));
         self
     }
@@ -275,5 +294,10 @@ impl Rules {
     /// In order.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
+    }
+
+    /// Who is heard beside them, in order.
+    pub fn checkers(&self) -> &[Checker] {
+        &self.checkers
     }
 }

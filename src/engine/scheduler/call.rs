@@ -17,7 +17,7 @@ use crate::{
         tool::{BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
-        policy::{self, Rules, hidden},
+        policy::{self, Heard, Rules, hidden},
         record::Step,
         scheduler::{ask, todos},
         step::{About, Confirmation, Effect, Outside, Question, Server},
@@ -40,6 +40,8 @@ pub struct Call {
     pub state: State,
     /// What policy decided about, where it really is.
     pub places: Arc<[TargetPath]>,
+    /// Why the user is asked, where a safety checker wants it.
+    pub reason: Option<String>,
     /// What the user allowed this call beyond the sandbox, after it had run into it.
     leave: Leave,
     /// How often that was asked.
@@ -52,6 +54,8 @@ pub enum State {
     Resolving {
         effect: EffectId,
     },
+    /// A safety checker looks at it.
+    Checking(Box<Checking>),
     Previewing {
         effect: EffectId,
         grant: Option<Grant>,
@@ -81,15 +85,37 @@ pub enum State {
     Done,
 }
 
+/// Who is asked about a call, and what is known by then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checking {
+    pub effect: EffectId,
+    /// Wakes us when it was too long.
+    pub timer: EffectId,
+    /// Its place in the rules.
+    pub checker: usize,
+    pub limit_ms: u64,
+    pub targets: Targets,
+    /// What the ones before it said.
+    pub heard: Vec<Heard>,
+}
+
 impl State {
     /// Whether the call's wave cannot run yet because of it.
     pub fn is_deciding(&self) -> bool {
-        matches!(self, Self::Resolving { .. } | Self::Previewing { .. } | Self::Asking { .. })
+        matches!(self, Self::Resolving { .. } | Self::Checking(_) | Self::Previewing { .. } | Self::Asking { .. })
     }
 
     /// Whether it was begun and has not ended.
     pub fn is_under_way(&self) -> bool {
         matches!(self, Self::Running { .. } | Self::Inquiring { .. } | Self::Denied { .. })
+    }
+
+    /// Who is asked about it.
+    pub fn checks(&self) -> Option<&Checking> {
+        match self {
+            Self::Checking(it) => Some(it),
+            _ => None,
+        }
     }
 
     pub fn previews(&self, id: EffectId) -> bool {
@@ -117,7 +143,8 @@ impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let display = first_display(tools, &call, cwd);
         let (asked_as, leave, places) = (call.name.clone(), Leave::default(), Arc::default());
-        Self { asked_as, call, display, news: false, state: State::Waiting, places, leave, n_expansions: 0 }
+        let (state, reason) = (State::Waiting, None);
+        Self { asked_as, call, display, news: false, state, places, reason, leave, n_expansions: 0 }
     }
 
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
@@ -162,6 +189,7 @@ impl Call {
             args: self.call.args.clone(),
             locations: self.display.locations.clone(),
             display: preview.display,
+            reason: self.reason.clone(),
             always: grant.as_ref().map(in_words),
             lasting: lasting.map(|it| policy::lasting_in_words(&it)),
         });
@@ -221,6 +249,7 @@ impl Call {
             args: self.call.args.clone(),
             locations: self.display.locations.clone(),
             display: Some(Display::Text { text: format!("{} {again}", denial.in_words()) }),
+            reason: None,
             always: denial.grant().as_ref().map(in_words),
             lasting: None,
         });
@@ -260,6 +289,7 @@ impl Call {
         self.call.args = tail.args;
         self.display = first_display(tools, &self.call, cwd);
         self.news = true;
+        self.reason = None;
         self.state = State::Waiting;
     }
 

@@ -2,6 +2,8 @@
 
 mod ask;
 mod call;
+mod decide;
+mod history;
 mod todos;
 mod wave;
 
@@ -9,18 +11,21 @@ pub use call::Toolbox;
 
 use crate::{
     base::{
+        check::Finding,
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
-        log::{Answer, Decision, Fact},
+        log::{Answer, Fact},
         question::Form,
         sandbox::Denial,
         tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
-        policy,
         record::Step,
-        scheduler::call::{Call, Done, State},
+        scheduler::{
+            call::{Call, Done, State},
+            decide::decide,
+        },
         step::Effect,
     },
 };
@@ -92,7 +97,10 @@ impl Scheduler {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);
                     call.end(step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
                 }
-                Some(_) if tools.is_session_tool(&call.call.name) => decide(call, step, tools, Targets::default()),
+                Some(_) if tools.is_session_tool(&call.call.name) => {
+                    call.describe(tools, &Targets::default());
+                    decide(call, step, tools, Targets::default(), Vec::new());
+                }
                 Some(_) => {
                     let effect = step.effect(Effect::Resolve { call: call.call.clone() });
                     call.state = State::Resolving { effect };
@@ -132,9 +140,37 @@ impl Scheduler {
             return Standing::Open;
         };
         match result {
-            Ok(targets) => decide(call, step, tools, targets),
+            Ok(targets) => {
+                call.describe(tools, &targets);
+                decide(call, step, tools, targets, Vec::new());
+            }
             Err(error) => call.end(step, ToolOutput::failed(error)),
         }
+        self.advance(step, tools)
+    }
+
+    /// A safety checker was heard, or failed.
+    pub fn checked(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        effect: EffectId,
+        said: Result<Finding, String>,
+    ) -> Standing {
+        let Some(call) = self.calls.iter_mut().find(|it| it.state.checks().is_some_and(|it| it.effect == effect))
+        else {
+            return Standing::Open;
+        };
+        decide::heard(call, step, tools, said);
+        self.advance(step, tools)
+    }
+
+    /// Time is over for whoever was to answer by now.
+    pub fn woke(&mut self, step: &mut Step<'_>, tools: &Toolbox, timer: EffectId) -> Standing {
+        let Some(call) = self.calls.iter_mut().find(|it| it.state.checks().is_some_and(|it| it.timer == timer)) else {
+            return Standing::Open;
+        };
+        decide::too_late(call, step, tools);
         self.advance(step, tools)
     }
 
@@ -189,7 +225,9 @@ impl Scheduler {
                 call.allow();
             }
             Answer::Reject => {
-                call.end(step, refused("The user said no to this call. Do not try it in another way; ask what to do."));
+                let why = call.reason.as_ref().map_or_else(String::new, |it| format!(" {it}"));
+                let text = "The user said no to this call. Do not try it in another way; ask what to do.";
+                call.end(step, refused(&format!("{text}{why}")));
                 self.cancel_waiting(step);
             }
             Answer::Unable
@@ -296,6 +334,7 @@ impl Scheduler {
                 State::Resolving { effect } | State::Previewing { effect, .. } | State::Running { effect } => {
                     step.effect(Effect::Abort { effect });
                 }
+                State::Checking(ref it) => _ = step.effect(Effect::Abort { effect: it.effect }),
                 State::Asking { question, .. } | State::Inquiring { question, .. } | State::Denied { question, .. } => {
                     step.effect(Effect::Withdraw { question });
                 }
@@ -323,40 +362,4 @@ fn refused(text: &str) -> ToolOutput {
 
 fn cancelled(why: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("cancelled", format!("[Operation Cancelled] Reason: {why}")))
-}
-
-/// Policy's one word on a call, and what follows from it.
-fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets) {
-    call.describe(tools, &targets);
-    let grants = tools.grants(&step.record.grants);
-    let outside = tools.outside(&call.call.name);
-    let query = policy::Query {
-        tool: &call.call.name,
-        kind: call.display.kind,
-        args: &call.call.args,
-        targets: &targets,
-        mode: step.record.mode,
-        interactive: tools.interactive,
-        grants: &grants,
-        roots: &step.record.roots,
-        server: outside.map(|it| it.server.as_str()),
-        annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
-        subagent: None,
-    };
-    let verdict = policy::decide(&tools.rules, &query);
-    step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
-    match verdict.decision {
-        Decision::Allow => call.allow(),
-        Decision::Deny => {
-            let why = verdict.deny_message.unwrap_or_default();
-            let text = format!("Tool execution denied by policy. {why}");
-            call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text.trim_end())));
-        }
-        // Its question is the asking.
-        Decision::Ask if call.call.name == ask::NAME => call.allow(),
-        Decision::Ask => {
-            let effect = step.effect(Effect::Preview { call: call.call.clone(), places: call.places.clone() });
-            call.state = State::Previewing { effect, grant: verdict.grant };
-        }
-    }
 }

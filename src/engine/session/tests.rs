@@ -10,10 +10,11 @@ use serde_json::{Map, json};
 use super::Session;
 use crate::{
     base::{
+        check::Finding,
         content::Part,
         event::EventKind,
         ids::{CallId, EffectId, PromptId, QuestionId, SessionId},
-        log::{Answer, Entry, Fact, Mode, ThoughtLevel, Tuning},
+        log::{Answer, Decision, Entry, Fact, Mode, ThoughtLevel, Tuning},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -24,7 +25,7 @@ use crate::{
     },
     engine::{
         context::{Instructions, Surroundings},
-        policy::Rules,
+        policy::{Rules, Tier},
         record::{Origin, Record},
         routing::failure::Patience,
         scheduler::Toolbox,
@@ -180,6 +181,7 @@ impl World {
                 Input::Generated { effect, result: self.model_end() }
             }
             Effect::Resolve { .. } => Input::Resolved { effect, result: self.targets() },
+            Effect::Check(_) => Input::Checked { effect, said: self.finding() },
             Effect::Preview { .. } => {
                 let base = Some(BaseHash(None));
                 let failed = ToolError::new("file_not_found", "gone");
@@ -202,6 +204,16 @@ impl World {
             | Effect::Withdraw { .. }
             | Effect::Abort { .. }
             | Effect::Settle { .. } => unreachable!(),
+        }
+    }
+
+    fn finding(&mut self) -> Result<Finding, String> {
+        let reason = "it said so".to_owned();
+        match self.dice(4) {
+            0 => Err("it crashed".to_owned()),
+            1 => Ok(Finding { decision: Decision::Deny, reason }),
+            2 => Ok(Finding { decision: Decision::Ask, reason }),
+            _ => Ok(Finding::allow()),
         }
     }
 
@@ -342,10 +354,13 @@ fn spec(seed: u64) -> Spec {
     };
     let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
     let interactive = !seed.is_multiple_of(4);
+    let checker = "[[safety_checker]]\ntoolName = '*'\nchecker = { type = 'external', name = '/check' }\n";
+    let (checkers, _) = Rules::parse(&checker.repeat(2), Tier::User, "f").unwrap();
+    let rules = if seed.is_multiple_of(3) { Rules::shipped().with(checkers) } else { Rules::shipped() };
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
     Spec {
-        toolbox: Toolbox::new(tools, Rules::shipped(), interactive),
+        toolbox: Toolbox::new(tools, rules, interactive),
         instructions: Instructions::new(&around),
         max_samples: 6,
         patience: Patience::default(),

@@ -163,10 +163,17 @@ impl Turn {
             Input::Woke { effect } => match self.phase {
                 Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, attempt),
                 Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, arrivals),
-                _ => (),
+                _ => {
+                    let standing = self.scheduler.woke(step, &self.tools, effect);
+                    self.called(step, spec, standing);
+                }
             },
             Input::Resolved { effect, result } => {
                 let standing = self.scheduler.resolved(step, &self.tools, effect, result);
+                self.called(step, spec, standing);
+            }
+            Input::Checked { effect, said } => {
+                let standing = self.scheduler.checked(step, &self.tools, effect, said);
                 self.called(step, spec, standing);
             }
             Input::Previewed { effect, result } => {

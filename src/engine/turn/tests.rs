@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 use super::Spec;
 use crate::{
     base::{
+        check::Finding,
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, PromptId, QuestionId, SessionId},
-        log::{Answer, Fact, Mode},
+        log::{Answer, Decision, Fact, Mode},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -25,14 +26,33 @@ use crate::{
     },
     engine::{
         context::{Instructions, Surroundings},
-        policy::Rules,
+        policy::{Rules, Tier},
         record::Origin,
         routing::failure::Patience,
         scheduler::Toolbox,
         session::Session,
-        step::{About, Act, Effect, Input, Kit, Out, Outside, Server, Standing},
+        step::{About, Act, Choice, Effect, Input, Kit, Out, Outside, Server, Standing},
     },
 };
+
+/// The rules of a session whose name says `checker`.
+const CHECKERS: &str = r#"
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = "deploy"
+decision = "deny"
+priority = 900
+
+[[safety_checker]]
+toolName = "run_shell_command"
+priority = 20
+checker = { type = "external", name = "/first", required_context = ["history"] }
+
+[[safety_checker]]
+toolName = ["run_shell_command", "read_file"]
+modes = ["default"]
+checker = { type = "external", name = "/second", timeout = 100, required_context = [] }
+"#;
 
 /// Every file of the folder `tests`; `UPDATE_EXPECT=1` rewrites what happens below the steps.
 #[test]
@@ -55,7 +75,7 @@ fn played(script: &str) -> String {
             Some(("#", _)) => actual += &format!("{line}\n"),
             Some(("==", _)) => {
                 actual += &format!("\n{line}\n");
-                (session, n) = (Some(fresh_session()), 0);
+                (session, n) = (Some(fresh_session(line.contains("checker"))), 0);
             }
             Some((">", step)) => {
                 let session = session.as_mut().expect("`== name` comes before the first step");
@@ -78,14 +98,14 @@ fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
     }
 }
 
-fn fresh_session() -> Session {
+fn fresh_session(checked: bool) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
     let origin = Origin { session: SessionId::from("x"), cwd: cwd.clone(), roots: vec![cwd], mode, model };
-    Session::create(origin, Arc::new(spec()), Now { unix_ms: 1_000, seed: 0 }, &mut Out::default())
+    Session::create(origin, Arc::new(spec(checked)), Now { unix_ms: 1_000, seed: 0 }, &mut Out::default())
 }
 
-fn spec() -> Spec {
+fn spec(checked: bool) -> Spec {
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());
         ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}) }
@@ -97,7 +117,11 @@ fn spec() -> Spec {
     ];
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
-    let toolbox = Toolbox::new(tools, Rules::shipped(), true);
+    let rules = match checked {
+        true => Rules::shipped().with(Rules::parse(CHECKERS, Tier::User, "f.toml").unwrap().0),
+        false => Rules::shipped(),
+    };
+    let toolbox = Toolbox::new(tools, rules, true);
     Spec {
         toolbox,
         instructions: Instructions::new(&around),
@@ -145,6 +169,17 @@ fn input(line: &str) -> Input {
             let command = json().get("command").and_then(Value::as_str).map(str::to_owned);
             Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), paths: Vec::new(), command }) }
         }
+        "checked" => {
+            let (word, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+            let decision = match word {
+                "deny" => Decision::Deny,
+                "ask" => Decision::Ask,
+                _ => Decision::Allow,
+            };
+            let finding = Finding { decision, reason: reason.to_owned() };
+            Input::Checked { effect, said: if word == "failed" { Err(reason.to_owned()) } else { Ok(finding) } }
+        }
+        "mode" => Input::Choose(Choice::Mode(Mode::parse(id).unwrap())),
         "invalid" => Input::Resolved { effect, result: Err(ToolError::new("invalid_tool_params", rest)) },
         "previewed" => Input::Previewed { effect, result: Ok(Preview::default()) },
         "allow" => Input::Answered { question: QuestionId(n), answer: Answer::AllowOnce },
@@ -218,12 +253,19 @@ fn shown(act: &Act) -> Option<String> {
         Act::Do(id, effect) => Some(match effect {
             Effect::Generate { request } => format!("#{} Generate from {} turns", id.0, request.contents.len()),
             Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
+            Effect::Check(it) => {
+                let history = it.history.as_ref().map_or_else(String::new, |it| format!(" after {it}"));
+                format!("#{} Check {} by {}{history}", id.0, it.call.id, it.checker.name)
+            }
             Effect::Preview { call, .. } => format!("#{} Preview {}", id.0, call.id),
             Effect::Run { call, durable, .. } => format!("#{} Run {} durable: {durable}", id.0, call.id),
             Effect::Trust(choice) => format!("trust {}", choice.as_str()),
             Effect::Ask(it) => match &it.about {
                 About::Trust { form, .. } => format!("ask {}", form.in_words()),
-                About::Confirmation(asked) => format!("Ask {} about {} ({})", it.id.0, asked.call, asked.title),
+                About::Confirmation(asked) => {
+                    let why = asked.reason.as_ref().map_or_else(String::new, |it| format!(": {it}"));
+                    format!("Ask {} about {} ({}){why}", it.id.0, asked.call, asked.title)
+                }
                 About::Form { form, .. } => format!("Ask {}: {}", it.id.0, form.message),
                 About::Link { url, .. } => format!("Ask {} at {url}", it.id.0),
             },

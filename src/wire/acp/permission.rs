@@ -26,6 +26,8 @@ pub struct Asked<'a> {
     pub args: &'a Value,
     pub locations: &'a [Location],
     pub display: Option<&'a Display>,
+    /// Why it is asked.
+    pub reason: Option<&'a str>,
     /// The words of the option that allows it for the session.
     pub always: Option<&'a str>,
     /// The words of the option that allows it for ever.
@@ -39,7 +41,8 @@ const ALLOW_SAVE: &str = "allow_always_save";
 const REJECT: &str = "reject_once";
 
 pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
-    let content: Vec<_> = asked.display.map(tool_calls::display).into_iter().collect();
+    let reason = asked.reason.map(|it| Display::Text { text: it.to_owned() });
+    let content: Vec<_> = reason.as_ref().into_iter().chain(asked.display).map(tool_calls::display).collect();
     let fields = ToolCallUpdateFields::new()
         .title(tool_calls::title(asked.kind, asked.title))
         .kind(tool_calls::kind(asked.kind))

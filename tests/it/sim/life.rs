@@ -58,6 +58,10 @@ pub struct Life {
     story: Story,
 }
 
+/// In some lives somebody else is heard on calls.
+const CHECKER: &str = "[[safety_checker]]\ntoolName = '*'\nmodes = ['default', 'yolo']\n\
+                       checker = { type = 'external', name = '/check', timeout = 1000 }\n";
+
 /// What went in and came out, and what is wrong with it.
 #[derive(Default)]
 pub struct Story {
@@ -69,6 +73,10 @@ impl Life {
     pub fn new(seed: u64, sabotage: Option<Sabotage>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().display().to_string();
+        if seed.is_multiple_of(3) {
+            std::fs::create_dir(home.path().join("policies")).unwrap();
+            std::fs::write(home.path().join("policies/check.toml"), CHECKER).unwrap();
+        }
         let env = [("HOME", path.as_str()), ("CASTOR_HOME", &path), ("GEMINI_API_KEY", "k")];
         let env = Env::from_pairs(env.into_iter().chain([("CASTOR_TRUST_WORKSPACE", "true")]));
         let (world, groups) = (World::default(), Groups::default());

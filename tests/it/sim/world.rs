@@ -12,8 +12,10 @@ use std::{
 use castor::{
     app::machine::{EditorRequest, Event, Job, Search, Workers},
     base::{
+        check::Finding,
         content::Part,
         ids::{EffectId, SessionId},
+        log::Decision,
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         path::AbsPath,
         terminal::Screen,
@@ -70,6 +72,7 @@ impl Workers for Queue {
 pub enum Kind {
     Generate,
     Resolve,
+    Check,
     Preview,
     Run,
 }
@@ -113,6 +116,7 @@ impl World {
                             Kind::Generate
                         }
                         Effect::Resolve { .. } => Kind::Resolve,
+                        Effect::Check(_) => Kind::Check,
                         Effect::Preview { .. } => Kind::Preview,
                         Effect::Run { .. } => Kind::Run,
                         other => panic!("no job for the world: {other:?}"),
@@ -155,6 +159,7 @@ impl World {
             Kind::Resolve => {
                 format!("resolved {}", dice.word(&["ok", "ok", "ok", "outside", "command", "bad", "panic"]))
             }
+            Kind::Check => format!("checked {}", dice.word(&["allow", "allow", "ask", "deny", "panic"])),
             Kind::Preview => format!("previewed {}", dice.word(&["ok", "diff", "diff", "gone", "panic"])),
             Kind::Run if partial => dice
                 .weighed(&[(8, "printed"), (1, "printed-long"), (1, "attached-drawn"), (1, "attached-client")])
@@ -171,6 +176,7 @@ impl World {
             "chunks" => Input::Chunks { effect, chunks: rest.split(' ').map(chunk).collect::<Option<_>>()? },
             "generated" => Input::Generated { effect, result: generated(rest)? },
             "resolved" => Input::Resolved { effect, result: resolved(rest)? },
+            "checked" => Input::Checked { effect, said: checked(rest)? },
             "previewed" => Input::Previewed { effect, result: previewed(rest)? },
             "printed" => Input::Printed { effect, text: "printed\n".to_owned() },
             "printed-long" => Input::Printed { effect, text: "p".repeat(LONG) },
@@ -190,7 +196,7 @@ impl World {
 
     /// Whether an answer of these words ends its task.
     pub fn is_last(words: &str) -> bool {
-        ["generated", "resolved", "previewed", "ran"].iter().any(|it| words.starts_with(it))
+        ["generated", "resolved", "checked", "previewed", "ran"].iter().any(|it| words.starts_with(it))
     }
 
     pub fn news(words: &str) -> Option<News> {
@@ -341,6 +347,17 @@ fn resolved(word: &str) -> Option<Result<Targets, ToolError>> {
         "command" => Ok(Targets { command: Some("git push origin main".to_owned()), ..targets(Vec::new()) }),
         "bad" => Err(ToolError::new("invalid_tool_params", "bad")),
         "panic" => Err(ToolError::new("unhandled_exception", "boom")),
+        _ => return None,
+    })
+}
+
+fn checked(word: &str) -> Option<Result<Finding, String>> {
+    let said = |decision| Ok(Finding { decision, reason: "it said so".to_owned() });
+    Some(match word {
+        "allow" => Ok(Finding::allow()),
+        "ask" => said(Decision::Ask),
+        "deny" => said(Decision::Deny),
+        "panic" => Err("boom".to_owned()),
         _ => return None,
     })
 }

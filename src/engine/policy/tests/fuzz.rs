@@ -1,7 +1,7 @@
 //! Random commands: nothing panics, and a rule that denies never makes anything allowed.
 
 use super::*;
-use crate::engine::policy::Rule;
+use crate::engine::policy::{Heard, Written};
 
 pub(super) struct Dice(u64);
 
@@ -147,31 +147,31 @@ const MATCHERS: &[&str] = &[
 ];
 
 /// A rule, often of the shell, sometimes one that does not load.
-fn any_rule(dice: &mut Dice, decision: &str) -> String {
+pub(super) fn any_rule(dice: &mut Dice, decision: &str) -> String {
     let tool = if dice.roll(2) == 0 { "run_shell_command" } else { TOOLS[dice.roll(TOOLS.len())] };
     let matcher = MATCHERS[dice.roll(MATCHERS.len())];
     format!("[[rule]]\ntoolName='{tool}'\ndecision='{decision}'\npriority={}\n{matcher}\n", dice.roll(1000))
 }
 
-fn any_rules(dice: &mut Dice, text: &str) -> Vec<Rule> {
+pub(super) fn any_rules(dice: &mut Dice, text: &str) -> Written {
     let tier = [Tier::Default, Tier::Extension, Tier::Workspace, Tier::User, Tier::Admin][dice.roll(5)];
     Rules::load(text, tier, "fuzz.toml").0
 }
 
 /// A call, its command made of pieces; arguments and targets may disagree or be nonsense.
-struct AnyCall {
+pub(super) struct AnyCall {
     tool: &'static str,
     server: Option<&'static str>,
-    args: Value,
+    pub(super) args: Value,
     targets: Targets,
-    mode: Mode,
+    pub(super) mode: Mode,
     interactive: bool,
     grants: Vec<Grant>,
     believed: bool,
 }
 
 impl AnyCall {
-    fn roll(dice: &mut Dice) -> Self {
+    pub(super) fn roll(dice: &mut Dice) -> Self {
         let command: String = (0..1 + dice.roll(10)).map(|_| PIECES[dice.roll(PIECES.len())]).collect();
         let tool = if dice.roll(3) > 0 { "run_shell_command" } else { TOOLS[dice.roll(TOOLS.len())] };
         let server = [None, None, Some("web"), Some("evil")][if tool.starts_with("run") { 0 } else { dice.roll(4) }];
@@ -206,7 +206,11 @@ impl AnyCall {
         }
     }
 
-    fn decide(&self, rules: &Rules) -> Decision {
+    pub(super) fn decide(&self, rules: &Rules) -> Decision {
+        self.decide_after(rules, &[])
+    }
+
+    pub(super) fn decide_after(&self, rules: &Rules, heard: &[Heard]) -> Decision {
         let kind = if self.tool == "write_file" { ToolKind::Edit } else { ToolKind::Execute };
         let annotations = json!({"readOnlyHint": true});
         let roots = [AbsPath::new("/w").unwrap()];
@@ -217,6 +221,7 @@ impl AnyCall {
             roots: &roots,
             server: self.server,
             annotations: Some(Annotations { said: &annotations, believed: self.believed }),
+            heard,
             ..Query::new(self.tool, kind, &self.args, &self.targets)
         };
         let got = decide(rules, &query);

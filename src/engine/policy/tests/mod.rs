@@ -1,5 +1,6 @@
 //! Tests of policy, as data: one table after another through one check.
 
+mod checkers;
 mod commands;
 mod destroy;
 mod fuzz;

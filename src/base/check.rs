@@ -1,0 +1,56 @@
+//! Safety checkers: what looks at a call beside the rules, what it is told, what it says.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::base::{log::Decision, tool::ToolCall};
+
+/// Somebody who is heard on calls before they run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checker {
+    /// As policies write it.
+    pub name: String,
+    pub does: Does,
+    /// Its own settings, as written.
+    pub config: Value,
+    pub wants: Wants,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// castor's own: files that arguments name must lie below the session's folders.
+    AllowedPath,
+    /// A program, absolute or below `~/`: it reads one JSON value and prints one.
+    External { program: String, args: Vec<String> },
+}
+
+/// What of the session a program is told, beside the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    pub environment: bool,
+    pub history: bool,
+}
+
+/// One call, and who is to look at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    pub checker: Arc<Checker>,
+    pub call: ToolCall,
+    /// Where it is wanted: turns of user and model, oldest first.
+    pub history: Option<Value>,
+}
+
+/// What a checker says of a call. That it allows changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub decision: Decision,
+    /// For user and model; empty where it allows.
+    pub reason: String,
+}
+
+impl Finding {
+    pub fn allow() -> Self {
+        Self { decision: Decision::Allow, reason: String::new() }
+    }
+}

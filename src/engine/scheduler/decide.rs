@@ -1,0 +1,80 @@
+//! Policy's one word on a call: at once, or when everybody was heard whom the rules name.
+
+use crate::{
+    base::{
+        check::{Check, Finding},
+        log::{Decision, Fact},
+        tool::{Targets, ToolError, ToolOutput},
+    },
+    engine::{
+        policy::{self, Heard},
+        record::Step,
+        scheduler::{
+            ask,
+            call::{Call, Checking, State, Toolbox},
+            history,
+        },
+        step::Effect,
+    },
+};
+
+/// Decides, or asks the next safety checker first.
+pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets, heard: Vec<Heard>) {
+    let grants = tools.grants(&step.record.grants);
+    let outside = tools.outside(&call.call.name);
+    let query = policy::Query {
+        tool: &call.call.name,
+        kind: call.display.kind,
+        args: &call.call.args,
+        targets: &targets,
+        mode: step.record.mode,
+        interactive: tools.interactive,
+        grants: &grants,
+        roots: &step.record.roots,
+        server: outside.map(|it| it.server.as_str()),
+        annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
+        subagent: None,
+        heard: &heard,
+    };
+    if let Some((checker, who)) = policy::unheard(&tools.rules, &query) {
+        let history = who.what.wants.history.then(|| history::of(step.record.turns()));
+        let check = Check { checker: who.what.clone(), call: call.call.clone(), history };
+        let effect = step.effect(Effect::Check(Box::new(check)));
+        let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(who.timeout_ms) });
+        let limit_ms = who.timeout_ms;
+        call.state = State::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, heard }));
+        return;
+    }
+    let verdict = policy::decide(&tools.rules, &query);
+    step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
+    match verdict.decision {
+        Decision::Allow => call.allow(),
+        Decision::Deny => {
+            let why = verdict.deny_message.unwrap_or_default();
+            let text = format!("Tool execution denied by policy. {why}");
+            call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text.trim_end())));
+        }
+        // Its question is the asking.
+        Decision::Ask if call.call.name == ask::NAME => call.allow(),
+        Decision::Ask => {
+            call.reason = verdict.reason;
+            let effect = step.effect(Effect::Preview { call: call.call.clone(), places: call.places.clone() });
+            call.state = State::Previewing { effect, grant: verdict.grant };
+        }
+    }
+}
+
+/// The checker that was asked last said something, or failed.
+pub fn heard(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, said: Result<Finding, String>) {
+    let State::Checking(it) = std::mem::replace(&mut call.state, State::Waiting) else { return };
+    let Checking { checker, targets, mut heard, .. } = *it;
+    heard.push(Heard { checker, said });
+    decide(call, step, tools, targets, heard);
+}
+
+/// It said nothing in its time.
+pub fn too_late(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox) {
+    let Some(&Checking { effect, limit_ms, .. }) = call.state.checks() else { return };
+    step.effect(Effect::Abort { effect });
+    heard(call, step, tools, Err(format!("it did not answer within {limit_ms} ms")));
+}

@@ -1,0 +1,156 @@
+//! Checkers that are programs: one JSON value on stdin, one on stdout, exit code 0.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use super::Site;
+use crate::{
+    base::{
+        check::{Check, Finding},
+        log::Decision,
+        path::AbsPath,
+        sandbox::Confinement,
+        text,
+    },
+    world::{
+        disk,
+        process::{Exit, Groups, Piped, Spawn, Stdin},
+    },
+};
+
+/// Whoever says more is not understood.
+const MAX_SAID: u64 = 64 * 1024;
+/// Longest reason, in characters.
+const MAX_REASON: usize = 500;
+
+pub async fn ask(
+    check: &Check,
+    program: &str,
+    args: &[String],
+    site: &Site,
+    groups: &Groups,
+) -> Result<Finding, String> {
+    let program = find(program, args, site).await?.to_string();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let confined = site.confined.clone().map(|it| Confinement { read_only: true, ..it });
+    let (cwd, env, stdin) = (&site.cwd, site.env.as_slice(), Stdin::Piped);
+    let spawn = Spawn { program: &program, args: &args, cwd, env, stdin, confined: confined.as_ref() };
+    let Piped { mut life, mut stdin, stdout, stderr } =
+        spawn.start_piped(groups).map_err(|it| format!("it could not be started: {it}"))?;
+    let told = told(check, site).to_string();
+    let tell = async move {
+        // Who decides without reading it may.
+        _ = stdin.write_all(told.as_bytes()).await;
+    };
+    // What it prints there is nobody's business: it was given the conversation.
+    let mute = async { _ = tokio::io::copy(&mut { stderr }, &mut tokio::io::sink()).await };
+    let read = said(stdout);
+    tokio::pin!(read);
+    let said = tokio::select! {
+        it = &mut read => it,
+        never = async { tokio::join!(tell, mute); std::future::pending::<Result<Vec<u8>, String>>().await } => never,
+    }?;
+    match life.wait().await {
+        Exit { code: Some(0), .. } => finding(&said),
+        Exit { code: Some(code), .. } => Err(format!("it ended with exit code {code}")),
+        Exit { signal, .. } => Err(format!("it was ended by {}", signal.unwrap_or_default())),
+    }
+}
+
+/// The program's real place. What the agent may write must not be what judges it.
+async fn find(program: &str, args: &[String], site: &Site) -> Result<AbsPath, String> {
+    let at = match (program.strip_prefix("~/"), site.home()) {
+        (Some(rest), Some(home)) => Some(home.join(rest)),
+        (Some(_), None) => None,
+        (None, _) => AbsPath::new(program),
+    };
+    let at = at.ok_or("there is no home folder to look for it")?;
+    let (roots, cwd, args) = (site.roots.clone(), site.cwd.clone(), args.to_vec());
+    let look = move || {
+        let in_roots = |it: &AbsPath| roots.iter().any(|root| it.is_within(root));
+        let real = disk::real_path(&at).map_err(|it| format!("it could not be started: {it}"))?;
+        let files = args.iter().map(|it| cwd.join(it)).filter(|it| disk::metadata(it).is_ok_and(|it| !it.is_dir));
+        let mut files = files.filter_map(|it| disk::real_path(&it).ok()).chain([real]);
+        match files.find(in_roots) {
+            Some(it) => Err(format!("{it} lies in the workspace, where the agent could change it")),
+            None => Ok(at),
+        }
+    };
+    tokio::task::spawn_blocking(look).await.map_err(|it| it.to_string())?
+}
+
+fn told(check: &Check, site: &Site) -> Value {
+    let mut context = serde_json::Map::new();
+    if check.checker.wants.environment {
+        context.insert("environment".to_owned(), json!({ "cwd": site.cwd, "workspaces": site.roots }));
+    }
+    if let Some(turns) = &check.history {
+        context.insert("history".to_owned(), json!({ "turns": turns }));
+    }
+    let call = &check.call;
+    let mut res = json!({
+        "protocolVersion": "1.0.0",
+        "toolCall": { "id": call.id, "name": call.name, "args": call.args },
+        "context": context,
+    });
+    if let (Some(map), false) = (res.as_object_mut(), check.checker.config.is_null()) {
+        map.insert("config".to_owned(), check.checker.config.clone());
+    }
+    res
+}
+
+async fn said(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, String> {
+    let mut res = Vec::new();
+    let read = stdout.take(MAX_SAID + 1).read_to_end(&mut res).await;
+    read.map_err(|it| format!("what it said could not be read: {it}"))?;
+    match res.len() as u64 > MAX_SAID {
+        true => Err(format!("it said more than {} KiB", MAX_SAID / 1024)),
+        false => Ok(res),
+    }
+}
+
+#[derive(Deserialize)]
+struct Said {
+    decision: Word,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Allow,
+    Deny,
+    AskUser,
+}
+
+fn finding(said: &[u8]) -> Result<Finding, String> {
+    let said: Said = serde_json::from_slice(said)
+        .map_err(|it| format!("what it said is no verdict ({}): {it}", shown(&String::from_utf8_lossy(said), 60)))?;
+    let decision = match said.decision {
+        Word::Allow => return Ok(Finding::allow()),
+        Word::Deny => Decision::Deny,
+        Word::AskUser => Decision::Ask,
+    };
+    match shown(&said.reason, MAX_REASON) {
+        it if it.is_empty() => Err("it gave no reason".to_owned()),
+        reason => Ok(Finding { decision, reason }),
+    }
+}
+
+/// One line, with nothing in it that a terminal would obey.
+fn shown(text: &str, max: usize) -> String {
+    text::first_line(text, max).chars().fold(String::new(), |mut res, it| {
+        match it.is_control() {
+            true => _ = write!(res, "{}", it.escape_default()),
+            false => res.push(it),
+        }
+        res
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! Safety checkers at work: castor's own, and programs of the user's. Whatever goes wrong is an error, which denies.
+
+mod allowed_path;
+mod external;
+
+use serde_json::Value;
+
+use crate::{
+    base::{
+        check::{Check, Does, Finding},
+        path::AbsPath,
+        sandbox::Confinement,
+    },
+    world::process::Groups,
+};
+
+/// Where the calls happen that are looked at.
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub cwd: AbsPath,
+    /// Canonical.
+    pub roots: Vec<AbsPath>,
+    /// Variables of children, already filtered.
+    pub env: Vec<(String, String)>,
+    /// What commands may do; a checker writes nothing in the workspace even where they may.
+    pub confined: Option<Confinement>,
+}
+
+impl Site {
+    fn home(&self) -> Option<AbsPath> {
+        self.env.iter().rev().find(|(name, _)| name == "HOME").and_then(|(_, it)| AbsPath::new(it))
+    }
+}
+
+/// What the checker says of the call. Takes as long as it likes: dropping the future ends a program with its children.
+///
+/// # Errors
+/// Why nothing was said, or nothing that can be understood.
+pub async fn ask(check: Check, site: Site, groups: &Groups) -> Result<Finding, String> {
+    match &check.checker.does {
+        Does::AllowedPath => {
+            let judge = move || allowed_path::judge(&check.call.args, &check.checker.config, &site);
+            tokio::task::spawn_blocking(judge).await.map_err(|it| it.to_string())
+        }
+        Does::External { program, args } => external::ask(&check, program, args, &site, groups).await,
+    }
+}
+
+/// The texts of a list in a checker's own settings.
+fn texts<'a>(config: &'a Value, key: &str) -> Vec<&'a str> {
+    config.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
