@@ -19,7 +19,7 @@ use crate::{
     },
     base::{
         ids::SessionId,
-        log::{Entry, Fact, Mode},
+        log::{Entry, Fact, Mode, Principal},
         now::Now,
         path::AbsPath,
         trust::Trust,
@@ -84,7 +84,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let log = state.world.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let wish = wish(&site, place, &desk);
     let Site { cwd, roots, ground, .. } = site;
-    let origin = Origin { session: id.clone(), cwd, roots, mode, model };
+    let origin = Origin { session: id.clone(), cwd, roots, mode, model, principal: Principal::Root };
     let mut out = Out::default();
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);

@@ -38,6 +38,8 @@ pub enum Fact {
         roots: Vec<AbsPath>,
         mode: Mode,
         model: String,
+        #[serde(default, skip_serializing_if = "Principal::is_root")]
+        principal: Principal,
     },
     /// Something was shown.
     Event {
@@ -91,6 +93,31 @@ pub enum Fact {
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
+}
+
+/// Who acts in a session: rules may name a sub-agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Principal {
+    /// The agent that the user speaks to.
+    #[default]
+    Root,
+    /// A sub-agent, by its name, in a session of its own.
+    Agent(String),
+}
+
+impl Principal {
+    pub fn is_root(&self) -> bool {
+        *self == Self::Root
+    }
+
+    /// The sub-agent's name.
+    pub fn agent(&self) -> Option<&str> {
+        match self {
+            Self::Root => None,
+            Self::Agent(name) => Some(name),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -15,7 +15,7 @@ use crate::base::{
     event::{AgentEvent, EventKind, Speaker},
     history::Turn,
     ids::{CallId, SessionId, StreamId},
-    log::{self, Entry, Fact, Grant, Mode, Tuning},
+    log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
     model::Usage,
     path::AbsPath,
 };
@@ -30,6 +30,7 @@ pub struct Record {
     pub mode: Mode,
     /// As configured; a request may go to another.
     pub model: String,
+    pub principal: Principal,
     pub tuning: Tuning,
     pub title: Option<String>,
     pub grants: Vec<Grant>,
@@ -49,14 +50,15 @@ pub struct Origin {
     pub roots: Vec<AbsPath>,
     pub mode: Mode,
     pub model: String,
+    pub principal: Principal,
 }
 
 impl Origin {
     /// The first fact of the session's log.
     pub fn fact(self) -> Fact {
-        let Self { session, cwd, roots, mode, model } = self;
+        let Self { session, cwd, roots, mode, model, principal } = self;
         let castor = env!("CARGO_PKG_VERSION").to_owned();
-        Fact::Created { version: log::VERSION, castor, session, cwd, roots, mode, model }
+        Fact::Created { version: log::VERSION, castor, session, cwd, roots, mode, model, principal }
     }
 }
 
@@ -69,13 +71,14 @@ struct Stream {
 
 impl Record {
     pub fn new(origin: Origin) -> Self {
-        let Origin { session, cwd, roots, mode, model } = origin;
+        let Origin { session, cwd, roots, mode, model, principal } = origin;
         Self {
             session,
             cwd,
             roots,
             mode,
             model,
+            principal,
             tuning: Tuning::default(),
             title: None,
             grants: Vec::new(),
@@ -88,8 +91,8 @@ impl Record {
 
     /// The record that a log's first entry begins; `None` if it is another fact.
     pub fn begin(first: &Entry) -> Option<Self> {
-        let Fact::Created { session, cwd, roots, mode, model, .. } = first.fact.clone() else { return None };
-        Some(Self::new(Origin { session, cwd, roots, mode, model }))
+        let Fact::Created { session, cwd, roots, mode, model, principal, .. } = first.fact.clone() else { return None };
+        Some(Self::new(Origin { session, cwd, roots, mode, model, principal }))
     }
 
     /// The session that a log describes; `None` if it does not begin with `Created`.

@@ -33,7 +33,7 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         roots: &step.record.roots,
         server: outside.map(|it| it.server.as_str()),
         annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
-        subagent: None,
+        subagent: step.record.principal.agent(),
         heard: &heard,
     };
     if let Some((checker, who)) = policy::unheard(&tools.rules, &query) {

@@ -14,7 +14,7 @@ use crate::{
         content::Part,
         event::EventKind,
         ids::{CallId, EffectId, PromptId, QuestionId, SessionId},
-        log::{Answer, Decision, Entry, Fact, Mode, ThoughtLevel, Tuning},
+        log::{Answer, Decision, Entry, Fact, Mode, Principal, ThoughtLevel, Tuning},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -344,7 +344,14 @@ impl World {
 fn origin() -> Origin {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "sim".to_owned());
-    Origin { session: SessionId::from("sim"), cwd: cwd.clone(), roots: vec![cwd], mode, model }
+    Origin {
+        session: SessionId::from("sim"),
+        cwd: cwd.clone(),
+        roots: vec![cwd],
+        mode,
+        model,
+        principal: Principal::Root,
+    }
 }
 
 fn spec(seed: u64) -> Spec {

@@ -18,7 +18,7 @@ use crate::{
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, PromptId, QuestionId, SessionId},
-        log::{Answer, Decision, Fact, Mode},
+        log::{Answer, Decision, Fact, Mode, Principal},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -34,6 +34,22 @@ use crate::{
         step::{About, Act, Choice, Effect, Input, Kit, Out, Outside, Server, Standing},
     },
 };
+
+/// The rules of the user.
+const RULES: &str = r#"
+[[rule]]
+toolName = "run_shell_command"
+subagent = "helper"
+commandPrefix = "make"
+decision = "allow"
+priority = 10
+
+[[rule]]
+toolName = "read_file"
+subagent = "blind"
+decision = "deny"
+priority = 10
+"#;
 
 /// The rules of a session whose name says `checker`.
 const CHECKERS: &str = r#"
@@ -75,7 +91,7 @@ fn played(script: &str) -> String {
             Some(("#", _)) => actual += &format!("{line}\n"),
             Some(("==", _)) => {
                 actual += &format!("\n{line}\n");
-                (session, n) = (Some(fresh_session(line.contains("checker"))), 0);
+                (session, n) = (Some(fresh_session(line)), 0);
             }
             Some((">", step)) => {
                 let session = session.as_mut().expect("`== name` comes before the first step");
@@ -98,14 +114,22 @@ fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
     }
 }
 
-fn fresh_session(checked: bool) -> Session {
+/// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's.
+fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
-    let origin = Origin { session: SessionId::from("x"), cwd: cwd.clone(), roots: vec![cwd], mode, model };
-    Session::create(origin, Arc::new(spec(checked)), Now { unix_ms: 1_000, seed: 0 }, &mut Out::default())
+    let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
+    let principal = agent.map_or(Principal::Root, Principal::Agent);
+    let origin = Origin { session: SessionId::from("x"), cwd: cwd.clone(), roots: vec![cwd], mode, model, principal };
+    Session::create(
+        origin,
+        Arc::new(spec(if name.contains("checker") { CHECKERS } else { RULES })),
+        Now { unix_ms: 1_000, seed: 0 },
+        &mut Out::default(),
+    )
 }
 
-fn spec(checked: bool) -> Spec {
+fn spec(rules: &str) -> Spec {
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());
         ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}) }
@@ -117,10 +141,7 @@ fn spec(checked: bool) -> Spec {
     ];
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
-    let rules = match checked {
-        true => Rules::shipped().with(Rules::parse(CHECKERS, Tier::User, "f.toml").unwrap().0),
-        false => Rules::shipped(),
-    };
+    let rules = Rules::shipped().with(Rules::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, true);
     Spec {
         toolbox,

@@ -8,7 +8,7 @@ use crate::{
     base::{
         event::EventKind,
         ids::SessionId,
-        log::{Entry, Fact, Mode, VERSION},
+        log::{Entry, Fact, Mode, Principal, VERSION},
         path::AbsPath,
     },
     world::{
@@ -153,6 +153,7 @@ fn beginning(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>,
         cwd,
         mode: Mode::Default,
         model: model.unwrap_or_default(),
+        principal: Principal::Root,
     };
     serde_json::to_vec(&Entry { at, fact }).map_err(|it| io_error(id, it.into()))
 }

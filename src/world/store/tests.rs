@@ -35,8 +35,16 @@ impl Bed {
 fn created(id: &SessionId, cwd: &str) -> Entry {
     let cwd = AbsPath::new(cwd).unwrap();
     let (castor, session, roots) = ("0".to_owned(), id.clone(), vec![cwd.clone()]);
-    let fact =
-        Fact::Created { version: VERSION, castor, session, cwd, roots, mode: Mode::Default, model: "m".to_owned() };
+    let fact = Fact::Created {
+        version: VERSION,
+        castor,
+        session,
+        cwd,
+        roots,
+        mode: Mode::Default,
+        model: "m".to_owned(),
+        principal: Principal::Root,
+    };
     Entry { at: 1, fact }
 }
 

@@ -13,7 +13,7 @@ use crate::base::{
     content::{Part, joined_text},
     event::{AgentEvent, EndReason, EventKind, Speaker, Status, ToolDisplay},
     ids::{CallId, MessageId, SessionId, StreamId},
-    log::{Entry, Fact, Mode, VERSION},
+    log::{Entry, Fact, Mode, Principal, VERSION},
     model::Usage,
     path::AbsPath,
     text,
@@ -45,6 +45,7 @@ pub fn convert(it: &Transcript, defaults: Defaults<'_>) -> Imported {
         roots: vec![cwd.clone()],
         mode: Mode::Default,
         model,
+        principal: Principal::Root,
     });
     pen.event(EventKind::Initialize { session_id: id.clone(), workspace: cwd, agent_id: "gemini-cli".to_owned() });
     for message in &it.messages {
