@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 
 use crate::{
-    app::settings::{Sources, check, explain},
+    app::{
+        cli::{args::EXIT_INPUT, folder::folder},
+        settings::{Sources, check, explain},
+    },
     base::path::AbsPath,
     world::{secrets::Env, workspace::ground},
 };
@@ -29,10 +32,13 @@ pub enum ConfigVerb {
     },
 }
 
-/// Returns the exit code: 0, or 1 for a setting that castor does not know.
+/// Returns the exit code: 0, 1 for a setting that castor does not know, 42 for a folder that is not there.
 pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     let ConfigVerb::Explain { key, cwd: dir } = &args.verb;
-    let folder = dir.as_ref().map_or_else(|| cwd.clone(), |it| cwd.join(it));
+    let folder = match folder(cwd, dir.as_ref()) {
+        Ok(it) => it,
+        Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
+    };
     let ground = ground::look(env, &folder);
     let (layers, mut warnings) = (ground.layers(), ground.warnings);
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
@@ -85,6 +91,9 @@ mod tests {
         let (text, _) = castor_config(&["explain", "model.name"], &env(""), &root.join("w"));
         assert!(text.starts_with("model.name = \"pro\"\n"), "{text}");
 
+        let (text, code) = castor_config(&["explain", "model.name", "--cwd", "gone"], &env(""), root);
+        assert!(text.starts_with(&format!("castor: {root}/gone cannot be looked into")), "{text}");
+        assert_eq!(code, 42);
         let (text, code) = castor_config(&["explain", "model.nam"], &env(""), root);
         assert!(text.contains("did you mean model.name?"), "{text}");
         assert_eq!(code, 1);

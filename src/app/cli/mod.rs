@@ -4,6 +4,7 @@ pub mod args;
 pub mod auth;
 pub mod config;
 pub mod doctor;
+pub mod folder;
 pub mod permissions;
 pub mod policy;
 pub mod run;

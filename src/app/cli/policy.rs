@@ -1,5 +1,7 @@
 //! `castor policy`: what the rules say of a call, and which rules there are.
 
+mod asked;
+
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -8,10 +10,16 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use asked::Asked;
+
 use crate::{
     app::{
-        cli::args::{ApprovalMode, EXIT_INPUT},
+        cli::{
+            args::{ApprovalMode, EXIT_INPUT},
+            folder::folder,
+        },
         policies,
+        settings::{McpSettings, Settings, Sources},
     },
     base::{
         log::{Decision, Mode},
@@ -19,10 +27,13 @@ use crate::{
         tool::{Access, TargetPath, Targets, ToolKind},
     },
     engine::policy::{self, Query, Rules},
-    world::{disk, process::Groups, secrets::Env, tools, workspace::ground},
+    world::{
+        disk,
+        secrets::Env,
+        workspace::ground::{self, Ground},
+    },
 };
 
-const SHELL: &str = "run_shell_command";
 const EXIT_CODES: &str = "Exit codes:\n  0 allowed   1 asked about   2 denied   42 bad input";
 
 /// Asks the rules.
@@ -41,6 +52,12 @@ pub enum PolicyVerb {
         what: String,
         /// The arguments of a tool, such as '{"file_path": "a"}'
         args: Option<String>,
+        /// It is a shell command, even if a tool is called like that
+        #[arg(long, conflicts_with_all = ["args", "server"])]
+        command: bool,
+        /// The MCP server that the tool is of, as it is configured
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
         /// The mode of the session
         #[arg(long, value_name = "MODE", value_enum, default_value = "default", hide_possible_values = true)]
         mode: ApprovalMode,
@@ -64,14 +81,25 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
     let dir = match &args.verb {
         PolicyVerb::Check { cwd, .. } | PolicyVerb::List { cwd } => cwd,
     };
-    let cwd = dir.as_ref().map_or_else(|| here.clone(), |it| here.join(it));
+    let cwd = match folder(here, dir.as_ref()) {
+        Ok(it) => it,
+        Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
+    };
     let ground = ground::look(env, &cwd);
     let policies::Found { rules, warnings, .. } = policies::rules(&ground);
     let code = match &args.verb {
         PolicyVerb::List { .. } => list(&rules, out)?,
-        PolicyVerb::Check { what, args, mode, headless, .. } => {
+        PolicyVerb::Check { what, args, command, server, mode, headless, .. } => {
+            let servers = servers(&ground);
+            let asked = match command {
+                true => Ok(Asked::command(what)),
+                false => asked::read(what, args.as_deref(), server.as_deref(), &servers),
+            };
             let mode = Mode::parse(mode.mode_id()).unwrap_or_default();
-            check(&rules, &cwd, (what, args.as_deref()), (mode, !headless), out)?
+            match asked {
+                Ok(it) => check(&rules, &cwd, &it, (mode, !headless), out)?,
+                Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
+            }
         }
     };
     if !ground.trust.is_trusted() {
@@ -106,41 +134,25 @@ fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
     Ok(0)
 }
 
+/// The MCP servers that the settings name.
+fn servers(ground: &Ground) -> Vec<String> {
+    let layers = ground.layers();
+    let (settings, _) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &[] });
+    let McpSettings { servers, off, .. } = settings.mcp;
+    servers.into_iter().map(|it| it.name).chain(off.into_iter().map(|it| it.0)).collect()
+}
+
 fn check(
     rules: &Rules,
     cwd: &AbsPath,
-    (what, args): (&str, Option<&str>),
+    Asked { tool, kind, args, server }: &Asked,
     (mode, interactive): (Mode, bool),
     out: &mut dyn Write,
 ) -> io::Result<u8> {
-    let args = match args.map(serde_json::from_str::<Value>) {
-        None => None,
-        Some(Ok(it)) if it.is_object() => Some(it),
-        Some(_) => {
-            writeln!(out, "The arguments of {what} are not a JSON object.")?;
-            return Ok(EXIT_INPUT);
-        }
-    };
-    let tool = if args.is_some() { what } else { SHELL };
-    let args = args.unwrap_or_else(|| serde_json::json!({ "command": what }));
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let kind = kind_of(tool);
-    let targets = targets(&args, kind, cwd, &roots);
-    let (grants, server, annotations, subagent, heard) = (&[][..], None, None, None, &[][..]);
-    let query = Query {
-        tool,
-        kind,
-        args: &args,
-        targets: &targets,
-        mode,
-        interactive,
-        grants,
-        roots: &roots,
-        server,
-        annotations,
-        subagent,
-        heard,
-    };
+    let targets = targets(args, *kind, cwd, &roots);
+    let server = server.as_deref();
+    let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
     if let Some(it) = &said.verdict.deny_message {
@@ -148,6 +160,12 @@ fn check(
     }
     for it in &said.checkers {
         writeln!(out, "       unless another word comes from {it}")?;
+    }
+    if let Some(server) = server {
+        writeln!(
+            out,
+            "       {tool} of {server}; rules by what the server says of it (toolAnnotations) do not count here"
+        )?;
     }
     for part in &said.parts {
         let text = part.text.replace('\n', "\n         ");
@@ -158,11 +176,6 @@ fn check(
         Decision::Ask => 1,
         Decision::Deny => 2,
     })
-}
-
-fn kind_of(tool: &str) -> ToolKind {
-    let specs = tools::builtins(Groups::default()).into_iter().map(|it| it.spec());
-    specs.into_iter().find(|it| it.name == tool).map_or(ToolKind::Other, |it| it.kind)
 }
 
 /// What the call would touch, as far as its arguments say.
@@ -213,7 +226,7 @@ mod tests {
         };
         write("h/.castor/policies/a.toml", &format!("# mine\n{}", rule("deny", "curl")));
         write("h/.gemini/policies/b.toml", "[[rule]]\ntoolName='x'\ndecision='deny'\npriority=1\nargsPattern='('");
-        write("h/.castor/settings.json", r#"{"tools": {"exclude": ["web_fetch"]}}"#);
+        write("h/.castor/settings.json", r#"{"tools": {"exclude": ["web_fetch", "glob"]}}"#);
         write("w/.castor/policies/c.toml", &rule("allow", "make"));
         let (home, ws) = (root.join("h").to_string(), root.join("w"));
         let env = |trust| ground.env(trust);
@@ -237,8 +250,19 @@ mod tests {
         assert_eq!(check(&["rm -rf target", "--mode", "yolo"]).1, 0);
         assert_eq!(check(&["write_file", r#"{"file_path": "a"}"#, "--mode", "auto_edit"]).1, 0);
         assert_eq!(check(&["write_file", r#"{"file_path": "../a"}"#, "--mode", "auto_edit"]).1, 1);
-        assert_eq!(check(&["web_fetch", "{}"]).1, 2);
-        assert_eq!(check(&["web_fetch", "[]"]).1, 42);
+        assert_eq!(check(&["glob", "{}"]).1, 2);
+        let input = |line: &[&str]| {
+            let (text, code) = check(line);
+            assert_eq!(code, 42, "{line:?} {text}");
+            text
+        };
+        assert!(input(&["web_fetch", "[]"]).contains("not a JSON object"));
+        assert!(input(&["read_file"]).contains("read_file '{…}'") && input(&["read_file"]).contains("--command"));
+        assert_eq!(check(&["read_file", "--command"]).1, 1);
+        assert_eq!(check(&["edit", r#"{"file_path": "a"}"#, "--mode", "auto_edit"]).1, 0);
+        assert!(input(&["red_file", "{}"]).contains("\"read_file\""));
+        assert!(input(&["ls", "--cwd", "gone"]).contains("gone cannot be looked into"));
+        assert!(input(&["ls", "--cwd", ".castor/policies/c.toml"]).contains("is not a folder"));
         assert_eq!(check(&["ls ("]).1, 1);
 
         let (text, code) = castor_policy(&["list", "--cwd", "../w"], &env("true"), &ws);

@@ -11,7 +11,10 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
-    app::{cli::args::EXIT_INPUT, cli::run::clean, sessions::DEFAULT_MODEL},
+    app::{
+        cli::{args::EXIT_INPUT, folder::folder, run::clean},
+        sessions::DEFAULT_MODEL,
+    },
     base::{ids::SessionId, path::AbsPath},
     wire::export::{self, Story},
     world::{
@@ -146,7 +149,9 @@ pub struct Desk<'a> {
 pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
     match verb {
         SessionsVerb::List { cwd, all, json } => {
-            let cwd = folder(desk.cwd, cwd.as_ref());
+            let gone =
+                |why| Trouble::input(format!("{why}; `castor sessions list --all` has those of other folders too"));
+            let cwd = folder(desk.cwd, cwd.as_ref()).map_err(gone)?;
             list::list(desk, if *all { None } else { Some(&cwd) }, *json)
         }
         SessionsVerb::Show { id } => {
@@ -177,10 +182,6 @@ pub fn ask_terminal(question: &str) -> bool {
 /// Whether there is somebody to ask.
 pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-fn folder(cwd: &AbsPath, dir: Option<&PathBuf>) -> AbsPath {
-    dir.map_or_else(|| cwd.clone(), |it| cwd.join(it))
 }
 
 /// The session that somebody means by an id, its beginning, or `latest`.
@@ -239,7 +240,7 @@ fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&Abs
 fn import(desk: &mut Desk<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<(), Trouble> {
     let file = desk.cwd.join(file);
     let bytes = disk::read(&file).map_err(|it| Trouble::input(format!("{file}: {it}")))?;
-    let cwd = folder(desk.cwd, dir);
+    let cwd = folder(desk.cwd, dir).map_err(Trouble::input)?;
     let defaults = Defaults { cwd: &cwd, model: DEFAULT_MODEL };
     let read =
         import::parse(&bytes, defaults).map_err(|it| Trouble::input(format!("{file} was not imported: {it}")))?;

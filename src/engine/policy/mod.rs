@@ -23,7 +23,7 @@ pub use checkers::{Checker, Heard, unheard};
 pub use decide::{decide, explain};
 pub use derived::Lists;
 pub use lasting::{lasting, lasting_in_words};
-pub use names::hidden;
+pub use names::{current_name, hidden};
 pub use prefixes::command_prefixes;
 pub use rules::{Rule, Rules, Tier, Written};
 

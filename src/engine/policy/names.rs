@@ -23,7 +23,7 @@ const RENAMED: &[(&str, &str)] =
     &[("ShellTool", "run_shell_command"), ("edit", "replace"), ("search_file_content", "grep_search")];
 
 /// What the tool is called today.
-pub(super) fn current_name(tool: &str) -> &str {
+pub fn current_name(tool: &str) -> &str {
     RENAMED.iter().find(|it| it.0 == tool).map_or(tool, |it| it.1)
 }
 

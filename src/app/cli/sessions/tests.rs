@@ -74,6 +74,10 @@ fn lists_this_folder_or_all() {
     assert!(bed.castor(&["list"]).unwrap().starts_with("No session of "));
     bed.log("session-a", &bed.cwd());
     bed.log("session-b", &bed.root.join("elsewhere"));
+    let (why, code) = bed.castor(&["list", "--cwd", "../elsewhere"]).unwrap_err();
+    assert!(why.contains("elsewhere cannot be looked into") && why.contains("--all"), "{why}");
+    assert_eq!(code, 42);
+    fs::create_dir(bed.root.join("elsewhere")).unwrap();
     let here = bed.castor(&["list"]).unwrap();
     assert!(here.starts_with("session-a  ") && here.ends_with("  Greeting\n"), "{here:?}");
     assert_eq!(bed.castor(&["list", "--all"]).unwrap().lines().count(), 2);
