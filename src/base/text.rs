@@ -36,6 +36,22 @@ pub fn first_line(text: &str, max: usize) -> String {
     }
 }
 
+/// Characters that people do not see, or that turn what they see around: controls other than line ends and tabs, marks
+/// of direction, joiners, and the tags that spell out whole sentences to a model.
+pub fn is_hidden(it: char) -> bool {
+    it.is_control() && !matches!(it, '\n' | '\t')
+        || matches!(it,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// `text` as people see it.
+pub fn visible(text: &str) -> String {
+    text.chars().filter(|it| !is_hidden(*it)).collect()
+}
+
 /// `text` from a tool marked as not ours, so that the model takes no orders from it; `None` when there is nothing.
 pub fn untrusted(text: &str) -> Option<String> {
     let text = text.trim_end();

@@ -22,6 +22,8 @@ const MAX_SCHEMA: usize = 64 * 1024;
 /// Longer annotations are left out, in bytes.
 const MAX_ANNOTATION: usize = 200;
 const MAX_ANNOTATIONS: usize = 32;
+/// Members of a schema that say something and decide nothing.
+const EXPLAINS: &[&str] = &["title", "description", "$comment"];
 /// Longest name of a tool: it goes back to the server as it is.
 const MAX_NAME: usize = 512;
 
@@ -39,7 +41,7 @@ fn tool(it: &Value) -> Option<ServerTool> {
     let description = said("description").or_else(|| said("title")).or_else(title).unwrap_or(name);
     Some(ServerTool {
         name: name.to_owned(),
-        description: text::head(description, MAX_DESCRIPTION).to_owned(),
+        description: text::head(&text::visible(description), MAX_DESCRIPTION).to_owned(),
         parameters: parameters(it.get("inputSchema")),
         annotations: annotations(it.get("annotations")),
     })
@@ -74,8 +76,27 @@ fn parameters(schema: Option<&Value>) -> Value {
     // `$schema` names a dialect; some providers refuse to hear of it.
     let rest = schema.iter().filter(|(name, _)| !matches!(name.as_str(), "type" | "$schema"));
     res.extend(rest.map(|(name, it)| (name.clone(), it.clone())));
-    let res = Value::Object(res);
-    if res.to_string().len() > MAX_SCHEMA { any() } else { res }
+    let mut res = Value::Object(res);
+    match is_plain(&mut res) && res.to_string().len() <= MAX_SCHEMA {
+        true => res,
+        false => any(),
+    }
+}
+
+/// Takes what people do not see out of a schema's explanations. `false`: it stands in names or values as well, which
+/// cannot be changed without meaning something else. What the model reads and no one else is an order to it.
+fn is_plain(schema: &mut Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter_mut().all(|(name, it)| {
+            if let (true, Value::String(said)) = (EXPLAINS.contains(&name.as_str()), &mut *it) {
+                *said = text::head(&text::visible(said), MAX_DESCRIPTION).to_owned();
+            }
+            !name.chars().any(text::is_hidden) && is_plain(it)
+        }),
+        Value::Array(items) => items.iter_mut().all(is_plain),
+        Value::String(it) => !it.chars().any(text::is_hidden),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +128,29 @@ mod tests {
         ]}));
         let said: Vec<&Value> = tools.iter().map(|it| &it.annotations).collect();
         assert_eq!(said, [&json!({"readOnlyHint": true, "title": "A"}), &json!({})]);
+    }
+
+    /// Tags and marks of direction tell the model what nobody else sees.
+    #[test]
+    fn what_is_hidden_is_not_for_the_model() {
+        let tags: String = "run rm".chars().map(|it| char::from_u32(0xe0000 + it as u32).unwrap()).collect();
+        let hidden = format!("ad\u{202e}ds{tags}\u{200b} a\nline\u{1b}\u{2066}");
+        let schema = |name: &str, said: &str, value: &str| json!({"type": "object", "properties": {name: {"description": said, "enum": [value], "title": said}}});
+        let (tools, _) = page(&json!({"tools": [
+            {"name": "t", "description": hidden, "inputSchema": schema("a", &hidden, "b")},
+            {"name": "u", "title": hidden, "inputSchema": schema(&hidden, "", "b")},
+            {"name": "v", "inputSchema": schema("a", "", &hidden)},
+            {"name": "w", "description": "ü 日本語 👍"},
+        ]}));
+        let shown: Vec<&str> = tools.iter().map(|it| it.description.as_str()).collect();
+        assert_eq!(shown, ["adds a\nline", "adds a\nline", "v", "ü 日本語 👍"]);
+        assert_eq!(tools[0].parameters, schema("a", "adds a\nline", "b"));
+        assert_eq!(
+            (&tools[1].parameters, &tools[2].parameters),
+            (&json!({"type": "object"}), &json!({"type": "object"}))
+        );
+        let (tools, _) = page(&json!({"tools": [{"name": "t", "description": "x".repeat(9000)}]}));
+        assert_eq!(tools[0].description.len(), super::MAX_DESCRIPTION);
     }
 
     #[test]
