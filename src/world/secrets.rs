@@ -49,6 +49,11 @@ const FOR_CHILDREN: &[&str] = &[
     "NO_PROXY",
 ];
 
+/// What a repository's settings may fill in: where they are used, and by whom. A server that it names sees these
+/// anyway, but not what they could be sent to.
+const FOR_WORKSPACES: &[&str] =
+    &["HOME", "USER", "LOGNAME", "SHELL", "PWD", "PATH", "LANG", "LC_*", "TZ", "TMPDIR", "TMP", "TEMP", "XDG_*"];
+
 /// Parts of a name that say "secret", upper case.
 const SECRET_NAMES: &[&str] = &[
     "KEY",
@@ -157,6 +162,11 @@ impl fmt::Debug for Env {
 pub fn name_looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_NAMES.iter().any(|it| name.contains(it))
+}
+
+/// Whether a workspace's settings may have this variable's value.
+pub fn may_be_told(name: &str, value: &str) -> bool {
+    FOR_WORKSPACES.iter().any(|it| matches(it, name)) && !name_looks_secret(name) && !value_looks_secret(value)
 }
 
 /// Whether this text has the form of a well-known kind of secret.

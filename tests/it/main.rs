@@ -14,6 +14,7 @@ mod exits;
 mod failures;
 mod hostile;
 mod http_model;
+mod incidents;
 mod kill9;
 mod ledger;
 mod leftovers;

@@ -221,14 +221,14 @@ fn check_explain(case: &Case<'_>, key: &str, trusted: bool, want: &str) {
 
 #[test]
 fn explains_each_layer_and_the_winner() {
-    let model = [("gemini", r#"{"model": {"name": "flash"}}"#), ("ws", r#"{"model": {"name": "$M"}}"#)];
-    let case = Case { files: &model, env: &[("M", "pro")], flags: &[] };
+    let model = [("gemini", r#"{"model": {"name": "flash"}}"#), ("ws", r#"{"model": {"name": "$USER"}}"#)];
+    let case = Case { files: &model, env: &[("USER", "pro")], flags: &[] };
     let want = r#"
 model.name = "pro"
   The model that sessions start with.
 
     /h/.gemini/settings.json (user)       "flash"
-  * /w/.castor/settings.json (workspace)  "$M" = "pro"  <- wins
+  * /w/.castor/settings.json (workspace)  "$USER" = "pro"  <- wins
 "#;
     check_explain(&case, "model.name", true, want);
 

@@ -1,11 +1,13 @@
 //! The settings files, layer by layer: which are read, what they say, and what is wrong with their text.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
     base::path::AbsPath,
     world::{
-        secrets::Env,
+        secrets::{Env, may_be_told},
         workspace::{Reader, Warning, castor_home, gemini_home, jsonc},
     },
 };
@@ -71,7 +73,10 @@ pub fn read(env: &Env, workspace: &AbsPath, trusted: bool, reader: Reader<'_>) -
     let mut res = Layers { layers: Vec::new(), workspace: files, warnings: Vec::new() };
     for (scope, file) in places(env, (files == WorkspaceFiles::Read).then_some(workspace)) {
         match read_layer(scope, &file, env, reader) {
-            Ok(Some(layer)) => res.layers.push(layer),
+            Ok(Some((layer, warning))) => {
+                res.layers.push(layer);
+                res.warnings.extend(warning);
+            }
             Ok(None) => (),
             Err(warning) => res.warnings.push(warning),
         }
@@ -116,7 +121,10 @@ pub fn is_home(env: &Env, workspace: &AbsPath, reader: Reader<'_>) -> bool {
     homes.iter().flatten().any(|home| reader.real(home) == real)
 }
 
-fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Result<Option<Layer>, Warning> {
+/// A layer, and what is to be said about it.
+type Read = (Layer, Option<Warning>);
+
+fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Result<Option<Read>, Warning> {
     let warn = |at, message: String| Warning { origin: file.to_string(), at, key: None, message };
     let Some(bytes) = reader.optional(file).map_err(|it| warn(None, format!("cannot be read: {it}")))? else {
         return Ok(None);
@@ -131,38 +139,83 @@ fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Re
         return Err(warn(Some((1, 1)), "should hold an object {…}; the file is skipped".to_owned()));
     }
     let mut value = written.clone();
-    fill_in(&mut value, env);
-    Ok(Some(Layer { scope, file: file.clone(), written, value }))
+    let mut filling = Filling { env, by_workspace: scope == Scope::Workspace, refused: BTreeSet::new() };
+    filling.fill_in(&mut value);
+    let warning = filling.warning().map(|it| warn(None, it));
+    Ok(Some((Layer { scope, file: file.clone(), written, value }, warning)))
 }
 
-/// Fills variables into every string of `value`. Names of members stay as they are.
-pub fn fill_in(value: &mut Value, env: &Env) {
-    match value {
-        Value::String(text) if text.contains('$') => *text = filled_in(text, env),
-        Value::Array(items) => items.iter_mut().for_each(|it| fill_in(it, env)),
-        Value::Object(members) => members.values_mut().for_each(|it| fill_in(it, env)),
-        _ => (),
+/// What the settings of a workspace become, for who looks at them before they count.
+pub fn fill_in_for_workspace(value: &mut Value, env: &Env) {
+    Filling { env, by_workspace: true, refused: BTreeSet::new() }.fill_in(value);
+}
+
+/// Puts variables into what a file says. What a repository says ends in arguments, addresses and headers of servers
+/// that it names itself: it gets none of the user's secrets by naming them, trusted or not.
+struct Filling<'a> {
+    env: &'a Env,
+    by_workspace: bool,
+    /// Variables that are set, and that the file may not have.
+    refused: BTreeSet<String>,
+}
+
+/// More names than this are counted.
+const MAX_NAMES: usize = 10;
+
+impl<'a> Filling<'a> {
+    /// Fills variables into every string of `value`. Names of members stay as they are.
+    fn fill_in(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) if text.contains('$') => *text = self.filled_in(text),
+            Value::Array(items) => items.iter_mut().for_each(|it| self.fill_in(it)),
+            Value::Object(members) => members.values_mut().for_each(|it| self.fill_in(it)),
+            _ => (),
+        }
+    }
+
+    /// `$VAR`, `${VAR}` and `${VAR:-default}`; what is not set stays as written.
+    fn filled_in(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            let (len, name, default) = reference(from);
+            let (as_written, after) = from.split_at(len);
+            out.push_str(match self.get(name) {
+                Ok(value) => value.or(default).unwrap_or(as_written),
+                Err(Refused) => as_written,
+            });
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+
+    fn get(&mut self, name: &str) -> Result<Option<&'a str>, Refused> {
+        let value = self.env.get(name);
+        if self.by_workspace && value.is_some_and(|it| !may_be_told(name, it)) {
+            self.refused.insert(name.to_owned());
+            return Err(Refused);
+        }
+        Ok(value)
+    }
+
+    fn warning(&self) -> Option<String> {
+        let names: Vec<&str> = self.refused.iter().take(MAX_NAMES).map(String::as_str).collect();
+        let more = self.refused.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names = names.join(", ");
+        let words = "is not filled in for a workspace: settings of the user can say it";
+        (!names.is_empty()).then(|| format!("{names}{more} {words}"))
     }
 }
 
-/// `$VAR`, `${VAR}` and `${VAR:-default}`; what is not set stays as written.
-fn filled_in(text: &str, env: &Env) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let (len, value) = variable(from, env);
-        let (as_written, after) = from.split_at(len);
-        out.push_str(value.unwrap_or(as_written));
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
+struct Refused;
 
-/// Reads the reference at the start of `text` (a `$`): how long it is, and what stands for it.
-fn variable<'a>(text: &'a str, env: &'a Env) -> (usize, Option<&'a str>) {
+/// Reads the reference at the start of `text` (a `$`): how long it is, the variable, what stands for it if it is not
+/// set. A `$` alone names nothing.
+fn reference(text: &str) -> (usize, &str, Option<&str>) {
     let after = text.get(1..).unwrap_or_default();
     if let Some((inside, _)) = after.strip_prefix('{').and_then(|it| it.split_once('}')) {
         let (name, default) = match inside.split_once(":-") {
@@ -170,11 +223,11 @@ fn variable<'a>(text: &'a str, env: &'a Env) -> (usize, Option<&'a str>) {
             None => (inside, None),
         };
         if name_len(name) == name.len() && !name.is_empty() {
-            return (inside.len() + 3, env.get(name).or(default));
+            return (inside.len() + 3, name, default);
         }
     }
     let len = name_len(after);
-    (len + 1, after.get(..len).and_then(|name| env.get(name)))
+    (len + 1, after.get(..len).unwrap_or_default(), None)
 }
 
 /// How much of the start of `text` is a variable's name: a letter or `_`, then digits too.
@@ -185,9 +238,13 @@ fn name_len(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::RefCell, collections::BTreeMap, io};
+    use std::{
+        cell::RefCell,
+        collections::{BTreeMap, BTreeSet},
+        io,
+    };
 
-    use super::{Layers, WorkspaceFiles, filled_in, read};
+    use super::{Filling, Layers, WorkspaceFiles, read};
     use crate::{
         base::path::AbsPath,
         world::{secrets::Env, workspace::Reader},
@@ -229,8 +286,38 @@ mod tests {
             ("$NO ${NO} $ $5 ${} ${:-x} ${A", "$NO ${NO} $ $5 ${} ${:-x} ${A"),
             ("$$A ä$Aö ${A b}", "$1 ä1ö ${A b}"),
         ] {
-            assert_eq!(filled_in(text, &env), want, "{text}");
+            let mut filling = Filling { env: &env, by_workspace: false, refused: BTreeSet::new() };
+            assert_eq!(filling.filled_in(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn a_workspace_names_no_secret() {
+        let ours = r#"{"a": "$HOME ${LC_ALL} $GEMINI_API_KEY ${MY_DB:-d} ${NO:-d} $XDG_SESSION_ID $LANG $PATH"}"#;
+        let files = &[("/w/.castor/settings.json", ours), ("/h/.castor/settings.json", ours)];
+        let env = &[
+            ("HOME", "/h"),
+            ("LC_ALL", "C"),
+            ("GEMINI_API_KEY", "k1"),
+            ("MY_DB", "k2"),
+            ("XDG_SESSION_ID", "4"),
+            ("LANG", "ghp_k3"),
+            ("PATH", "/bin"),
+        ];
+        let (res, _) = read_from(files, env, "/w", true);
+        let said: Vec<&str> = res.layers.iter().filter_map(|it| it.value["a"].as_str()).collect();
+        assert_eq!(
+            said,
+            ["/h C k1 k2 d 4 ghp_k3 /bin", "/h C $GEMINI_API_KEY ${MY_DB:-d} d $XDG_SESSION_ID $LANG /bin",]
+        );
+        let warned: Vec<String> = res.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warned,
+            [
+                "/w/.castor/settings.json: GEMINI_API_KEY, LANG, MY_DB, XDG_SESSION_ID is not filled in for a workspace: \
+              settings of the user can say it"
+            ]
+        );
     }
 
     #[test]
