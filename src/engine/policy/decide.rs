@@ -8,7 +8,7 @@ use super::{
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
-    tool::{Access, ToolKind},
+    tool::{Access, TargetPath, ToolKind},
 };
 
 /// A decision on its way, with its reason.
@@ -66,6 +66,8 @@ impl Opinion {
 /// 7. In every mode, allow becomes ask for what cannot be taken back (see `destroy`), for files of secrets, and for
 ///    writes to configuration that castor, editors, shells or git obey (see `paths`), unless a rule of the user or
 ///    above names just that. Standing yeses do not.
+///    In yolo the same holds for tools that write outside the roots; here any rule that says more than the tool's name
+///    will do.
 /// 8. What is left to ask is denied when nobody can be asked.
 /// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
 /// 10. What is not denied by then is heard on by the safety checkers that speak of it, by tier and priority: one that
@@ -163,10 +165,16 @@ fn question_of_paths(query: &Query, rule: Option<&Rule>) -> Option<Opinion> {
     if let Some(it) = paths.iter().filter_map(paths::guard).find(|it| !named(it)) {
         return ask(it.to_string());
     }
+    let outside = |it: &&TargetPath| !it.in_roots;
     if query.mode == Mode::Yolo {
-        return None;
+        // Reading elsewhere is what the mode is for. Who takes what a command changes for bounded by the folder is right
+        // where there is a sandbox; tools write by themselves and have none.
+        let writes = paths.iter().any(|it| outside(&it) && it.access == Access::Write);
+        let named = rule.is_some_and(|it| it.tier >= Tier::User && it.is_specific());
+        let asks = writes && !named && query.targets.command.is_none();
+        return asks.then(|| ask("it writes outside the workspace".to_owned())).flatten();
     }
-    if paths.iter().any(|it| !it.in_roots) {
+    if paths.iter().any(|it| outside(&it)) {
         return ask("path outside the workspace".to_owned());
     }
     // An edit of nobody knows what.

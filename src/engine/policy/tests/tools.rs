@@ -85,7 +85,10 @@ fn tools_and_paths() {
         yolo      grep_search read  /h/.aws         => ask
         autoEdit  write_file  edit  /w/.env!        => ask
         yolo      read_file   read  /proc/7/environ => ask
-        yolo      write_file  edit  /etc/x!         => allow
+        yolo      write_file  edit  /etc/x!         => ask
+        yolo      write_file  edit  /w/a! /etc/x!   => ask
+        yolo!     write_file  edit  /etc/x!         => deny
+        yolo      write_file  edit  /w/a!           => allow
         autoEdit  web_fetch   fetch                 => allow
         default   web_fetch   fetch                 => ask tool:web_fetch
         default   unheard_of  other                 => ask tool:unheard_of
