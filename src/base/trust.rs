@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{
     path::AbsPath,
     question::{Choice, Field, FieldKind, Form},
+    text,
 };
 
 /// The answer with its reason, for the user. Only `Trusted` switches anything on.
@@ -90,6 +91,8 @@ pub fn folded(path: &AbsPath, folds_case: bool) -> AbsPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PieceKind {
     Settings,
+    /// What the settings would run.
+    Program,
     Policy,
     Env,
     Agent,
@@ -103,6 +106,7 @@ impl PieceKind {
     pub fn words(self) -> &'static str {
         match self {
             Self::Settings => "settings",
+            Self::Program => "programs",
             Self::Policy => "policies",
             Self::Env => "environment files",
             Self::Agent => "agents",
@@ -259,6 +263,7 @@ fn form(message: String, rows: impl IntoIterator<Item = (TrustChoice, Option<Str
 fn unread(it: &Piece) -> &'static str {
     match (it.kind.is_bound(), &it.hash) {
         (true, None) => " (cannot be read, or leads out of the folder: never used)",
+        (true, Some(_)) if it.kind == PieceKind::Program => " (would run)",
         _ => "",
     }
 }
@@ -282,10 +287,7 @@ fn would_start(starts: &[String]) -> String {
 /// What a repository wrote, so that it can look like nothing else than it is: one line, no characters that hide or
 /// turn others.
 fn plain(text: &str) -> String {
-    let odd = |it: char| {
-        it.is_control()
-            || matches!(it, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
+    let odd = |it: char| it.is_control() || text::is_hidden(it);
     let mut res: String = text.chars().take(MAX_CHARS).map(|it| if odd(it) { '\u{fffd}' } else { it }).collect();
     if text.chars().nth(MAX_CHARS).is_some() {
         res.push('…');

@@ -9,6 +9,7 @@ pub mod ground;
 pub mod integrity;
 pub mod jsonc;
 pub mod policies;
+mod programs;
 pub mod project;
 pub mod saved;
 pub mod settings;

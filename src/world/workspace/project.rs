@@ -5,7 +5,6 @@ use std::{
     io,
 };
 
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -16,7 +15,7 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Reader, castor_home, gemini_home, jsonc, policies::Folders},
+        workspace::{Reader, castor_home, gemini_home, jsonc, policies::Folders, programs, settings},
     },
 };
 
@@ -26,6 +25,8 @@ const MAX_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 200;
 /// How deep folders of commands go.
 const MAX_DEPTH: usize = 6;
+/// Of all programs together. What is over counts as unreadable.
+const MAX_PROGRAMS: u64 = 64 << 20;
 /// Folders of configuration, Gemini CLI's and castor's: later ones win.
 const FOLDERS: &[&str] = &[".gemini", ".castor"];
 const MEMORY: &[&str] = &["GEMINI.md", "AGENTS.md"];
@@ -36,6 +37,8 @@ pub struct Project {
     /// Whose files are the project's alone: nothing in them is read in any other way.
     folders: Vec<AbsPath>,
     files: Vec<Held>,
+    /// By settings file: which files of the folder it starts. It counts only while all of them do.
+    programs: BTreeMap<String, BTreeSet<String>>,
     admitted: BTreeSet<String>,
 }
 
@@ -65,6 +68,7 @@ impl Project {
             res.take_all(root, PieceKind::Skill, below(&folder.join("skills"), "SKILL.md", 1));
             res.folders.push(folder);
         }
+        res.take_programs(env, root);
         res.take_all(root, PieceKind::Skill, below(&root.join(".agents/skills"), "SKILL.md", 1));
         let home = env.get("HOME").and_then(AbsPath::new).map(|it| reader.real(&it));
         let mut at = Some(root.clone());
@@ -102,12 +106,57 @@ impl Project {
             None if disk::metadata(&path).is_err() => return,
             _ => None,
         };
-        let name = match path.is_within(root) {
-            true => path.shown_from(root),
-            false => path.to_string(),
-        };
-        let piece = Piece { name, kind, hash: bytes.as_deref().map(hash) };
+        let piece = Piece { name: name_in(root, &path), kind, hash: bytes.as_deref().map(hash) };
         self.files.push(Held { piece, path, bytes: bytes.unwrap_or_default() });
+    }
+
+    /// The files of the folder that its settings would run. A yes to "runs `node tools/server.js`" is a yes to what is in
+    /// that file: it says more about what happens than the settings do. What such a file loads in turn is not looked at.
+    fn take_programs(&mut self, env: &Env, root: &AbsPath) {
+        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
+        let parsed = settings.filter_map(|it| Some((it.piece.name.clone(), jsonc::parse(&it.bytes).ok()?)));
+        let mut left = MAX_PROGRAMS;
+        for (name, mut value) in parsed.collect::<Vec<_>>() {
+            settings::fill_in_for_workspace(&mut value, env);
+            let (paths, all) = programs::files(&value, root);
+            let mut needed: BTreeSet<String> =
+                paths.into_iter().filter_map(|it| self.take_program(root, it, &mut left)).collect();
+            if !all {
+                let piece = Piece {
+                    name: format!("{name}: more words than are looked at"),
+                    kind: PieceKind::Program,
+                    hash: None,
+                };
+                needed.insert(piece.name.clone());
+                self.files.push(Held { piece, path: root.clone(), bytes: Vec::new() });
+            }
+            self.programs.insert(name, needed);
+        }
+    }
+
+    /// `None`: there is no such file.
+    fn take_program(&mut self, root: &AbsPath, path: AbsPath, left: &mut u64) -> Option<String> {
+        if disk::metadata(&path).map_or(true, |it| it.is_dir) {
+            return None;
+        }
+        let name = name_in(root, &path);
+        if self.files.iter().any(|it| it.piece.name == name) {
+            return Some(name);
+        }
+        let folder = if path.is_within(root) { Some(root.clone()) } else { path.parent() };
+        let real = disk::real_path(&path).ok().zip(folder);
+        let hash = real.and_then(|(real, folder)| match real.is_within(&folder) {
+            true => {
+                let bytes = disk::read_head(&real, *left + 1).ok()?;
+                *left = left.checked_sub(bytes.len() as u64)?;
+                Some(hash(&bytes))
+            }
+            // A virtual environment's interpreter: the folder says where it is, and not what is in it.
+            false => Some(hash(format!("-> {real}").as_bytes())),
+        });
+        let piece = Piece { name: name.clone(), kind: PieceKind::Program, hash };
+        self.files.push(Held { piece, path, bytes: Vec::new() });
+        Some(name)
     }
 
     pub fn pieces(&self) -> Vec<Piece> {
@@ -116,10 +165,19 @@ impl Project {
 
     /// Every file, and whether it counts.
     pub fn standing(&self) -> impl Iterator<Item = (&str, bool)> {
-        let counts = |it: &Held| {
-            self.admitted.contains(&it.piece.name) && (it.piece.hash.is_some() || !it.piece.kind.is_bound())
-        };
+        let counts = |it: &Held| self.counts(it) || self.admitted.contains(&it.piece.name) && !it.piece.kind.is_bound();
         self.files.iter().map(move |it| (it.piece.name.as_str(), counts(it)))
+    }
+
+    fn counts(&self, it: &Held) -> bool {
+        let readable = |name: &str| {
+            let mut same = self.files.iter().filter(|it| it.piece.name == name);
+            same.any(|it| it.piece.hash.is_some()) && self.admitted.contains(name)
+        };
+        let programs = self.programs.get(&it.piece.name).filter(|_| it.piece.kind == PieceKind::Settings);
+        it.piece.hash.is_some()
+            && self.admitted.contains(&it.piece.name)
+            && programs.into_iter().flatten().all(|it| readable(it))
     }
 
     /// From now on these count, and no others.
@@ -134,8 +192,10 @@ impl Project {
 
     /// What the settings would start or reach, in words: those of the named files.
     pub fn starts(&self, names: impl Fn(&str) -> bool) -> Vec<String> {
-        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings && names(&it.piece.name));
-        settings.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| starts(&it)).collect()
+        let programs = |it: &Held| self.programs.get(&it.piece.name).into_iter().flatten().any(|it| names(it));
+        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
+        let named = settings.filter(|it| names(&it.piece.name) || programs(it));
+        named.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| programs::starts(&it)).collect()
     }
 
     /// The first environment file that counts: the nearest one.
@@ -166,7 +226,14 @@ impl Project {
     }
 
     fn counting(&self) -> impl Iterator<Item = &Held> {
-        self.files.iter().filter(|it| it.piece.hash.is_some() && self.admitted.contains(&it.piece.name))
+        self.files.iter().filter(|it| self.counts(it) && it.piece.kind != PieceKind::Program)
+    }
+}
+
+fn name_in(root: &AbsPath, path: &AbsPath) -> String {
+    match path.is_within(root) {
+        true => path.shown_from(root),
+        false => path.to_string(),
     }
 }
 
@@ -193,45 +260,16 @@ fn below(folder: &AbsPath, end: &str, depth: usize) -> Vec<AbsPath> {
     res
 }
 
-fn starts(settings: &Value) -> Vec<String> {
-    let mut res = Vec::new();
-    let servers = settings.get("mcpServers").and_then(Value::as_object);
-    for (name, it) in servers.into_iter().flatten() {
-        let text = |key: &str| it.get(key).and_then(Value::as_str);
-        let place = ["httpUrl", "url"].into_iter().find_map(text).map(str::to_owned);
-        let args = it.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        let command = || Some(text("command").into_iter().chain(args).collect::<Vec<_>>().join(" "));
-        res.push(format!("MCP server {name}: {}", place.or_else(command).unwrap_or_default()));
-    }
-    for key in ["discoveryCommand", "callCommand"] {
-        let command = settings.get("tools").and_then(|it| it.get(key)).and_then(Value::as_str);
-        res.extend(command.map(|it| format!("tools.{key}: {it}")));
-    }
-    if let Some(hooks) = settings.get("hooks") {
-        hook_commands(hooks, MAX_DEPTH, &mut res);
-    }
-    res
-}
-
-fn hook_commands(value: &Value, depth: usize, out: &mut Vec<String>) {
-    let Some(depth) = depth.checked_sub(1) else { return };
-    match value {
-        Value::Object(members) => {
-            out.extend(members.get("command").and_then(Value::as_str).map(|it| format!("hook: {it}")));
-            members.values().for_each(|it| hook_commands(it, depth, out));
-        }
-        Value::Array(items) => items.iter().for_each(|it| hook_commands(it, depth, out)),
-        _ => (),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::Project;
     use crate::{
-        base::path::AbsPath,
+        base::{
+            path::AbsPath,
+            trust::{PieceKind, covered, known},
+        },
         world::{disk, secrets::Env},
     };
 
@@ -301,6 +339,64 @@ mod tests {
         assert_eq!(look(&project).0, ["p.toml"]);
         assert_eq!(look(&project).1.unwrap(), b"one");
         assert_eq!(project.env_file().unwrap().1, b"A=1");
+    }
+
+    /// Settings count while all that they would run is what was trusted.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn programs_are_a_part_of_their_settings() {
+        let (_keep, root, env) = ground();
+        let settings = r#"{"mcpServers": {
+            "a": {"command": "node", "args": ["--import=./boot.js", "tools/s.js", "src", "no.js"], "env": {"X": "-r $PWD/lib/r.js"}},
+            "b": {"command": "./run", "cwd": "tools"}, "c": {"command": ".venv/bin/python"}},
+            "hooks": {"BeforeAgent": [{"hooks": [{"command": "sh '$GEMINI_PROJECT_DIR/hook.sh' && ../up.sh"}]}]}}"#;
+        let ws = root.join("w");
+        write(&ws.join(".gemini/settings.json"), settings);
+        write(&ws.join(".castor/settings.json"), "{}");
+        let files = ["boot.js", "tools/s.js", "tools/run", "lib/r.js", "hook.sh", "../up.sh", "src/x", "run"];
+        files.iter().for_each(|it| write(&ws.join(it), it));
+        fs::create_dir_all(ws.join(".venv/bin")).unwrap();
+        write(&root.join("python3"), "");
+        std::os::unix::fs::symlink(root.join("python3"), ws.join(".venv/bin/python")).unwrap();
+        let read = || Project::read(&env, &ws, &ws);
+        let of_programs = |it: &Project| {
+            let all = it.pieces().into_iter().filter(|it| it.kind == PieceKind::Program);
+            all.map(|it| it.name).collect::<Vec<_>>()
+        };
+        let up = root.join("up.sh").to_string();
+        let mut want = [".venv/bin/python", "boot.js", "hook.sh", "lib/r.js", "tools/run", "tools/s.js", up.as_str()];
+        want.sort_unstable();
+        let mut found = of_programs(&read());
+        found.sort();
+        assert_eq!(found, want);
+
+        let first = known(&read().pieces());
+        let standing = |project: &Project, name: &str| project.standing().find(|it| it.0 == name).unwrap().1;
+        let ours = ".gemini/settings.json";
+        for changed in want {
+            let mut project = read();
+            project.admit(covered(&project.pieces(), &first).0);
+            assert!(standing(&project, ours), "{changed}");
+            let file = ws.join(changed);
+            let before = fs::read_to_string(&file).unwrap();
+            fs::remove_file(&file).unwrap();
+            write(&file, "other");
+            let mut project = read();
+            let (names, open) = covered(&project.pieces(), &first);
+            assert_eq!(open, [(changed.to_owned(), false)]);
+            assert_eq!(project.starts(|it| it == changed).len(), 4, "{changed}");
+            project.admit(names);
+            assert!(!standing(&project, ours) && standing(&project, ".castor/settings.json"), "{changed}");
+            fs::remove_file(&file).unwrap();
+            match changed.starts_with(".venv") {
+                true => std::os::unix::fs::symlink(root.join("python3"), &file).unwrap(),
+                false => write(&file, &before),
+            }
+        }
+        write(&ws.join(".gemini/settings.json"), &settings.replace("no.js", &"x ".repeat(5000)));
+        let mut project = read();
+        project.admit_all();
+        assert!(!standing(&project, ours));
     }
 
     #[test]
