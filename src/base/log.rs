@@ -248,6 +248,8 @@ pub struct Lasting {
     pub args_pattern: Option<String>,
     /// The mode it was said in, and those that ask less.
     pub modes: Vec<Mode>,
+    /// Of a server's tool: what it said of itself then. It holds for nothing else.
+    pub digest: Option<String>,
 }
 
 /// A standing yes, as narrow as the question was.
@@ -256,6 +258,8 @@ pub struct Lasting {
 pub enum Grant {
     /// Any call of this tool.
     Tool { tool: String },
+    /// Any call of this tool of a server, while it says of itself what it said when the user allowed it.
+    Foreign { tool: String, digest: String },
     /// Commands that consist only of these programs (with their sub-command where they have one), such as `git status`.
     Commands { prefixes: Vec<String> },
     /// Edits of files below the roots.

@@ -125,7 +125,7 @@ impl Leave {
             match grant {
                 Grant::Network => res.network = true,
                 Grant::Write { folder } => res.write.push(folder.clone()),
-                Grant::Tool { .. } | Grant::Commands { .. } | Grant::Edits => (),
+                Grant::Tool { .. } | Grant::Foreign { .. } | Grant::Commands { .. } | Grant::Edits => (),
             }
         }
         res

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::base::{
     check::{Check, Finding},
@@ -119,6 +120,16 @@ pub struct Outside {
     pub annotations: Value,
     /// The user trusts the server: its tools run without a question, and what it says of them is believed.
     pub trusted: bool,
+}
+
+impl Outside {
+    /// Of what its server says of it. A server that waits until its tool is allowed, and then makes another one of it,
+    /// is asked about again.
+    pub fn digest(&self) -> String {
+        let said = (&self.server, &self.spec.description, &self.spec.parameters, &self.annotations);
+        let digest = Sha256::digest(serde_json::to_vec(&said).unwrap_or_default());
+        digest.iter().take(16).map(|it| format!("{it:02x}")).collect()
+    }
 }
 
 /// A configured server.

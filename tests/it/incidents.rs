@@ -1,15 +1,23 @@
 //! Incidents of other agents that no conversation can tell: what servers, files and the network get to see.
 
-use std::{fs, path::Path, thread, time::Instant};
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::Instant,
+};
 
 use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox, WATCHDOG},
+    mcp::server,
     model_server::{ModelServer, accepts},
 };
 
 const CANARY: &str = "CANARY-of-the-user";
+static N_PROMPTS: AtomicU64 = AtomicU64::new(0);
 
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
@@ -17,6 +25,58 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
         assert!(start.elapsed() < WATCHDOG, "waited in vain: {what}");
         thread::yield_now();
     }
+}
+
+/// An agent whose model says what `answers` say.
+fn agent(mut sandbox: Sandbox, answers: &[&str]) -> (Sandbox, Client) {
+    let lines: Vec<String> =
+        answers.iter().map(|it| crate::conversation::model::response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    (sandbox, client)
+}
+
+/// A prompt, its questions answered with the first option of this kind. Gives back the titles of the questions, and all
+/// that was said.
+fn prompt(client: &mut Client, session: &str, text: &str, kind: &str) -> (Vec<String>, String) {
+    let (mut asked, mut said) = (Vec::new(), String::new());
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+    client.request_as(json!(N_PROMPTS.fetch_add(1, Ordering::Relaxed)), "session/prompt", params);
+    loop {
+        let message = client.next().unwrap().expect("more was to come");
+        said += &message.to_string();
+        if message["method"] == "session/request_permission" {
+            let call = &message["params"]["toolCall"];
+            asked.push(call["title"].as_str().unwrap_or_default().to_owned());
+            let options = message["params"]["options"].as_array().unwrap();
+            let option = options.iter().find(|it| it["kind"] == kind).expect("an option of that kind");
+            let outcome = json!({"outcome": {"outcome": "selected", "optionId": option["optionId"]}});
+            client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome}));
+        } else if message.get("method").is_none() {
+            return (asked, said);
+        }
+    }
+}
+
+/// A server that waits for its tool to be allowed and then says something else of it.
+#[test]
+fn a_tool_that_changes_after_the_yes_is_asked_about_again() {
+    let call = "call mcp_p_echo {\"text\":\"x\"}";
+    let answers = [call, "text \"1\"", call, "text \"2\"", "call mcp_p_grow {}", "text \"3\"", call, "text \"4\""];
+    let (sandbox, mut client) = agent(Sandbox::new(), &answers);
+    let servers = json!([server("p", "shifty", &sandbox.workspace().join("mcp.log"))]);
+    let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
+    let ours = || vec!["echo (p MCP)".to_owned()];
+    assert_eq!(prompt(&mut client, &session, "1", "allow_always").0, ours());
+    assert_eq!(prompt(&mut client, &session, "2", "allow_always").0, Vec::<String>::new());
+    prompt(&mut client, &session, "3", "allow_once");
+    let start = Instant::now();
+    while !prompt(&mut client, &session, "/mcp desc", "").1.contains("wants to be told") {
+        assert!(start.elapsed() < WATCHDOG, "the tools stay as they are");
+    }
+    assert_eq!(prompt(&mut client, &session, "4", "reject_once").0, ours());
 }
 
 /// A server that tells with which words it was started, and one that is reached by the network.

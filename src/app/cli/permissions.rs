@@ -77,7 +77,8 @@ mod tests {
         let say = |line: &[&str]| said(|out| run(&parse(line), &env, out));
         assert_eq!(say(&[]), ("Nothing is allowed for ever.\n".to_owned(), 0));
         let tool = "mcp_web_get".to_owned();
-        let one = Lasting { tool, server: Some("web".to_owned()), prefixes: vec![], args_pattern: None, modes: vec![] };
+        let server = Some("web".to_owned());
+        let one = Lasting { tool, server, prefixes: vec![], args_pattern: None, modes: vec![], digest: None };
         saved::add(&home, &one).unwrap();
         assert!(say(&[]).0.starts_with("1. the tool `web/mcp_web_get`\n"));
         assert_eq!(say(&["revoke", "2"]).1, 42);

@@ -190,6 +190,8 @@ fn grants(grant: &Grant, query: &Query) -> bool {
         _ if guarded => false,
         Grant::Tool { tool } => command::command_of(query).is_none() && current_name(tool) == current_name(query.tool),
         Grant::Edits => is_plain_edit(query),
+        // Who knows the tools made a plain yes of it, or left it out.
+        Grant::Foreign { .. } => false,
         Grant::Commands { .. } | Grant::Network | Grant::Write { .. } => false,
     }
 }

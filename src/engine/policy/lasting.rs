@@ -33,11 +33,15 @@ pub fn lasting(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode)
             (Vec::new(), Some(format!("\\x00{}\\x00", regex::escape(&pair))))
         }
         Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
-        Grant::Tool { .. } => (Vec::new(), None),
+        Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
         // What the sandbox lets through is a setting and no rule.
         Grant::Network | Grant::Write { .. } => return None,
     };
-    Some(Lasting { tool, server: server.map(str::to_owned), prefixes, args_pattern, modes })
+    let digest = match grant {
+        Grant::Foreign { digest, .. } => Some(digest.clone()),
+        _ => None,
+    };
+    Some(Lasting { tool, server: server.map(str::to_owned), prefixes, args_pattern, modes, digest })
 }
 
 /// For the option that the user sees.

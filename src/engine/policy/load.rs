@@ -77,6 +77,7 @@ struct RawScope {
     subagent: Option<String>,
     #[serde(default)]
     tool_annotations: Map<String, Value>,
+    tool_digest: Option<String>,
     interactive: Option<bool>,
     args_pattern: Option<String>,
     command_prefix: Option<OneOrMany>,
@@ -198,7 +199,12 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     }
     let res = Rule {
         tools,
-        who: Who { server: raw.scope.mcp_name, subagent: raw.scope.subagent, annotations: raw.scope.tool_annotations },
+        who: Who {
+            server: raw.scope.mcp_name,
+            subagent: raw.scope.subagent,
+            annotations: raw.scope.tool_annotations,
+            digest: raw.scope.tool_digest,
+        },
         decision,
         tier,
         priority: raw.priority,

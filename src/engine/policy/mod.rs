@@ -50,6 +50,8 @@ pub struct Query<'a> {
     /// The MCP server that the tool comes from, as the configuration names it.
     pub server: Option<&'a str>,
     pub annotations: Option<Annotations<'a>>,
+    /// Of what a server says of its tool, all of it.
+    pub digest: Option<&'a str>,
     /// The sub-agent that calls.
     pub subagent: Option<&'a str>,
     /// What safety checkers said of it.
@@ -60,9 +62,23 @@ impl<'a> Query<'a> {
     /// A call of a tool of castor's own in the default mode, of a session that allowed nothing.
     pub fn new(tool: &'a str, kind: ToolKind, args: &'a Value, targets: &'a Targets) -> Self {
         let (mode, interactive) = (Mode::Default, true);
-        let (server, annotations, subagent) = (None, None, None);
+        let (server, annotations, digest, subagent) = (None, None, None, None);
         let (grants, roots, heard) = (&[][..], &[][..], &[][..]);
-        Self { tool, kind, args, targets, mode, interactive, grants, roots, server, annotations, subagent, heard }
+        Self {
+            tool,
+            kind,
+            args,
+            targets,
+            mode,
+            interactive,
+            grants,
+            roots,
+            server,
+            annotations,
+            digest,
+            subagent,
+            heard,
+        }
     }
 }
 

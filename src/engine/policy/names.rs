@@ -16,6 +16,8 @@ pub struct Who {
     pub subagent: Option<String>,
     /// Members that the tool's annotations must have.
     pub annotations: Map<String, Value>,
+    /// What the tool must say of itself, as a digest: a yes to one thing is none to what a server makes of it later.
+    pub digest: Option<String>,
 }
 
 /// Old names of tools that rules and models still use.
@@ -44,6 +46,7 @@ impl Rule {
         (self.modes.is_empty() || self.modes.contains(&query.mode))
             && self.interactive.is_none_or(|it| it == query.interactive)
             && self.who.subagent.as_deref().is_none_or(|it| query.subagent == Some(it))
+            && self.who.digest.as_deref().is_none_or(|it| query.digest == Some(it))
             && self.who.annotations.iter().all(|(key, want)| said(query, key) == Some(want))
             && (self.names_tool(Named { tool: query.tool, server: query.server }) || self.names_agent(query))
     }
@@ -132,4 +135,5 @@ fn unconditional(rule: &Rule) -> bool {
         && rule.modes.is_empty()
         && rule.who.subagent.is_none()
         && rule.who.annotations.is_empty()
+        && rule.who.digest.is_none()
 }

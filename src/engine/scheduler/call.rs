@@ -321,7 +321,7 @@ fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> ToolDisplay
 
 fn in_words(grant: &Grant) -> String {
     match grant {
-        Grant::Tool { tool } => format!("Allow {tool} for this session"),
+        Grant::Tool { tool } | Grant::Foreign { tool, .. } => format!("Allow {tool} for this session"),
         Grant::Commands { prefixes } => format!("Allow `{}` for this session", prefixes.join("`, `")),
         Grant::Edits => "Allow edits of files in the workspace for this session".to_owned(),
         Grant::Network => "Allow commands the network for this session".to_owned(),
@@ -397,10 +397,29 @@ impl Toolbox {
         self.outside.iter().filter(move |it| it.server == server).map(|it| &it.spec)
     }
 
-    /// What the user allowed: with the tools, and in this session.
+    /// What the user allowed: with the tools, and in this session. Of servers' tools only what is still as it was then.
     pub fn grants(&self, session: &[Grant]) -> Vec<Grant> {
         let of_trusted = self.outside.iter().filter(|it| it.trusted);
-        of_trusted.map(|it| Grant::Tool { tool: it.spec.name.to_string() }).chain(session.iter().cloned()).collect()
+        let of_session = session.iter().filter_map(|it| match it {
+            Grant::Tool { tool } if self.outside(tool).is_some() => None,
+            Grant::Foreign { tool, digest } => {
+                let same = self.outside(tool).is_some_and(|it| it.digest() == *digest);
+                same.then(|| Grant::Tool { tool: tool.clone() })
+            }
+            it => Some(it.clone()),
+        });
+        of_trusted.map(|it| Grant::Tool { tool: it.spec.name.to_string() }).chain(of_session).collect()
+    }
+
+    /// A yes as it is kept: of a server's tool, for what the tool is now.
+    pub fn bound(&self, grant: Grant) -> Grant {
+        match grant {
+            Grant::Tool { tool } => match self.outside(&tool).map(Outside::digest) {
+                Some(digest) => Grant::Foreign { tool, digest },
+                None => Grant::Tool { tool },
+            },
+            it => it,
+        }
     }
 
     /// Whether answers may hold for ever.

@@ -22,6 +22,7 @@ use crate::{
 pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets, heard: Vec<Heard>) {
     let grants = tools.grants(&step.record.grants);
     let outside = tools.outside(&call.call.name);
+    let digest = outside.map(|it| it.digest());
     let query = policy::Query {
         tool: &call.call.name,
         kind: call.display.kind,
@@ -33,6 +34,7 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         roots: &step.record.roots,
         server: outside.map(|it| it.server.as_str()),
         annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
+        digest: digest.as_deref(),
         subagent: step.record.principal.agent(),
         heard: &heard,
     };

@@ -209,13 +209,13 @@ impl Scheduler {
         match answer {
             Answer::AllowOnce => call.allow(),
             Answer::AllowSession => {
-                if let Some(grant) = call.state.grant() {
+                if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     step.log(Fact::Granted { grant });
                 }
                 call.allow();
             }
             Answer::AllowAlways => {
-                if let Some(grant) = call.state.grant() {
+                if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     let lasting = tools.lasting(&call.call, &grant, step.record.mode);
                     step.log(Fact::Granted { grant });
                     if let Some(it) = lasting {

@@ -229,7 +229,7 @@ fn about(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
 
 fn in_words(grant: &Grant) -> String {
     match grant {
-        Grant::Tool { tool } => format!("the tool `{tool}`"),
+        Grant::Tool { tool } | Grant::Foreign { tool, .. } => format!("the tool `{tool}`"),
         Grant::Commands { prefixes } => format!("commands `{}`", prefixes.join("`, `")),
         Grant::Edits => "edits of files in the workspace".to_owned(),
         Grant::Network => "network in the sandbox".to_owned(),

@@ -110,6 +110,9 @@ fn table(it: &Lasting) -> toml::Table {
     if let Some(server) = &it.server {
         put("mcpName", server.clone().into());
     }
+    if let Some(digest) = &it.digest {
+        put("toolDigest", digest.clone().into());
+    }
     put("decision", "allow".into());
     put("priority", PRIORITY.into());
     put("modes", it.modes.iter().map(|it| it.as_str()).collect::<Vec<_>>().into());

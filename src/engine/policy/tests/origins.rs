@@ -21,6 +21,20 @@ fn ask(rules: &Rules, mode: Mode, interactive: bool, tool: &str) -> Decision {
     decide(rules, &Query { mode, interactive, server, annotations, subagent, ..query }).decision
 }
 
+/// A yes for ever to a server's tool is none to what the server makes of it later.
+#[test]
+fn a_yes_is_for_what_the_tool_said_of_itself() {
+    let saved = "toolName='mcp_web_get'\nmcpName='web'\ndecision='allow'\npriority=5\ntoolDigest='one'";
+    let (rules, warnings) = load(&format!("[[rule]]\n{saved}"), Tier::User);
+    assert_eq!(warnings, Vec::<String>::new());
+    let (args, targets) = (json!({}), Targets::default());
+    for (digest, want) in [(Some("one"), Decision::Allow), (Some("two"), Decision::Ask), (None, Decision::Ask)] {
+        let query = Query::new("mcp_web_get", ToolKind::Other, &args, &targets);
+        let said = decide(&rules, &Query { server: Some("web"), digest, ..query });
+        assert_eq!(said.decision, want, "{digest:?}");
+    }
+}
+
 #[test]
 fn names_of_mcp_tools() {
     let one = |decision: &str, what: &str| {

@@ -11,7 +11,7 @@ use crate::base::{
 fn lasting(prefix: &str) -> Lasting {
     let modes = vec![Mode::Default, Mode::Yolo];
     let (tool, prefixes) = ("run_shell_command".to_owned(), vec![prefix.to_owned()]);
-    Lasting { tool, server: None, prefixes, args_pattern: None, modes }
+    Lasting { tool, server: None, prefixes, args_pattern: None, modes, digest: None }
 }
 
 #[test]
@@ -28,6 +28,7 @@ fn saves_lists_and_takes_back() {
         prefixes: Vec::new(),
         args_pattern: Some("\\x00\"file_path\":\"a\"\\x00".to_owned()),
         modes: Vec::new(),
+        digest: None,
     };
     add(&home, &edit).unwrap();
     let all = ["commands `git status`", "commands `cargo`", "the tool `replace` with \"file_path\":\"a\""];
