@@ -15,6 +15,7 @@ mod failures;
 mod hostile;
 mod http_model;
 mod incidents;
+mod injection;
 mod kill9;
 mod ledger;
 mod leftovers;

@@ -18,7 +18,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 ///
 /// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize only after [`go`], `crash` ends at once, `noise`
 /// prints garbage between messages, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
-/// `shifty` says something else of `echo` after a `grow`.
+/// `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo` after a `grow`.
 #[test]
 fn serve() {
     let Ok(kind) = std::env::var("MCP_SERVER") else { return };
@@ -126,6 +126,9 @@ impl Server {
         let params = &message["params"];
         let args = &params["arguments"];
         let text = |it: String| json!({"content": [{"type": "text", "text": it}]});
+        if self.is("poisoned") {
+            return Some(text(std::env::var("MCP_TEXT").unwrap_or_default()));
+        }
         Some(match params["name"].as_str().unwrap_or_default() {
             "echo" => text(format!("echo: {}", args["text"].as_str().unwrap_or_default())),
             "big" => text("0123456789abcdef\n".repeat(args["lines"].as_u64().unwrap_or(1) as usize)),

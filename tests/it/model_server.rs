@@ -31,14 +31,22 @@ pub struct ModelServer {
 impl ModelServer {
     /// Gives each request the next of `answers`; ends with the process.
     pub fn start(answers: Vec<String>) -> Self {
+        let mut answers = answers.into_iter();
+        Self::answering(move |_| answers.next())
+    }
+
+    /// Gives each request what it should be answered with; `None` is the end.
+    pub fn answering(mut answer: impl FnMut(&Asked) -> Option<String> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = asked.clone();
         thread::spawn(move || {
-            for (stream, answer) in listener.incoming().zip(answers) {
+            for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                seen.lock().unwrap().push(read(&stream));
+                let asked = read(&stream);
+                let Some(answer) = answer(&asked) else { return };
+                seen.lock().unwrap().push(asked);
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
