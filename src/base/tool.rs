@@ -61,6 +61,9 @@ pub struct Targets {
     /// The shell command, verbatim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Of a command: the files of secrets that the roots hold, as far as somebody looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<AbsPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -84,6 +84,24 @@ pub fn metadata(path: &AbsPath) -> io::Result<Meta> {
     Ok(Meta { is_dir: it.is_dir(), len: it.len(), modified_ms: modified.map_or(0, |it| it.as_millis() as u64) })
 }
 
+/// What a file is, whatever its names: device and number.
+pub type FileId = (u64, u64);
+
+/// Of a regular file that has more than one name. Elsewhere than on Unix nobody knows.
+pub fn shared_id(path: &AbsPath) -> Option<FileId> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let it = fs::metadata(path).ok()?;
+        (it.is_file() && it.nlink() > 1).then(|| (it.dev(), it.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        _ = path;
+        None
+    }
+}
+
 /// Whether nobody but root can change it. Elsewhere than on Unix nobody knows.
 pub fn only_root_writes(path: &AbsPath) -> bool {
     #[cfg(unix)]

@@ -190,7 +190,7 @@ fn targets(args: &Value, kind: ToolKind, cwd: &AbsPath, roots: &[AbsPath]) -> Ta
         TargetPath { path, real, access, line: None, in_roots }
     });
     let command = args.get("command").and_then(Value::as_str).filter(|_| kind == ToolKind::Execute);
-    Targets { title: String::new(), paths: paths.collect(), command: command.map(str::to_owned) }
+    Targets { paths: paths.collect(), command: command.map(str::to_owned), ..Targets::default() }
 }
 
 fn word(it: Decision) -> &'static str {

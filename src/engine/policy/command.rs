@@ -200,18 +200,20 @@ impl<'a> Shell<'a> {
         }
         let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
         let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
-        let guarded = || {
-            let looks = safe::is_safe(command, self.script);
-            paths::guard_of_command(command, looks).filter(|it| !named(&it.signs())).map(|it| it.to_string())
-        };
+        let guarded = || self.guard(command).filter(|it| !named(&it.signs())).map(|it| it.to_string());
         match destroys.map(|it| format!("destructive: {it}")).or_else(guarded) {
             Some(why) => Opinion { specific: true, ..Opinion::new(Decision::Ask, why) },
             None => opinion,
         }
     }
 
-    fn is_guarded(&self, command: &Command) -> bool {
-        paths::guard_of_command(command, safe::is_safe(command, self.script)).is_some()
+    fn guard(&self, command: &Command) -> Option<paths::Guard> {
+        let named = paths::guard_of_command(command, safe::is_safe(command, self.script));
+        named.or_else(|| {
+            let moves = self.script.moved || self.script.commands.iter().any(|it| it.name() == Some("cd"));
+            let here = self.query.roots.first().filter(|_| !moves);
+            paths::guard_of_reader(command, here, &self.query.targets.secrets)
+        })
     }
 
     /// What a matching rule says, with what is known of the command besides.
@@ -269,7 +271,7 @@ impl<'a> Shell<'a> {
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {
         let script = self.script;
         let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
-        let guarded = script.commands.iter().any(|it| self.is_guarded(it));
+        let guarded = script.commands.iter().any(|it| self.guard(it).is_some());
         if !simple || asked.is_empty() || danger::find(script).is_some() || self.destroys() || guarded {
             return None;
         }

@@ -11,6 +11,7 @@ mod load;
 mod names;
 mod paths;
 mod prefixes;
+mod readers;
 pub mod rules;
 mod safe;
 pub mod shell;

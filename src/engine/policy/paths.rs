@@ -59,7 +59,7 @@ const LOOKS: &[&str] = &["[", "[[", "basename", "dirname", "echo", "ls", "printf
 const GIT_LOOKS: &[&str] =
     &["add", "blame", "check-ignore", "commit", "diff", "log", "ls-files", "push", "show", "status"];
 
-/// What is guarded of what a command's words name. `looks`: it is known to look only.
+/// What is guarded of what a command's words name, patterns of names too. `looks`: it is known to look only.
 pub(super) fn guard_of_command(command: &Command, looks: bool) -> Option<Guard> {
     let name = command.name().map(base_name).unwrap_or_default();
     let git = name == "git"
@@ -71,9 +71,17 @@ pub(super) fn guard_of_command(command: &Command, looks: bool) -> Option<Guard> 
     }
     let words = || command.args().iter().filter(|it| it.kind != WordKind::Expanded);
     let find = |list: Guarded| words().find_map(|it| find_word(list, it));
-    let secret = find(SECRETS).map(|name| Guard { reason: KEPT, name });
+    let secret = find(SECRETS)
+        .or_else(|| command.args().iter().find_map(hinted_secret))
+        .map(|name| Guard { reason: KEPT, name });
     let config = || find(CONFIG).map(|name| Guard { reason: OBEYED, name });
     secret.or_else(|| if looks { None } else { config() })
+}
+
+/// The same for a command that reads more than it names. Programs of the project that read its `.env` are not meant: that
+/// is what the file is for. Nor does a sandbox hide such files: what runs would fail without a word.
+pub(super) fn guard_of_reader(command: &Command, here: Option<&AbsPath>, secrets: &[AbsPath]) -> Option<Guard> {
+    super::readers::comes_upon(command, here, secrets).map(|name| Guard { reason: KEPT, name })
 }
 
 /// The same for where a script's redirections lead.
@@ -87,6 +95,28 @@ pub(super) fn guard_of_redirects(script: &Script) -> Option<Guard> {
 
 fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {
     list.find_names(names(&word.text).filter(|it| !matches!(*it, "" | ".")), word.text.starts_with('/'))
+}
+
+/// `.e*v`, `id_?sa`, `~/.ss{h,}/x`, `$HOME/.ssh/id`: what the shell makes of a word may be secret. A pattern that begins
+/// with a star means everything but what begins with a dot, and no secret more than the rest.
+fn hinted_secret(word: &Word) -> Option<&'static str> {
+    let text = word.text.to_ascii_lowercase();
+    // Code and messages are words, too.
+    if word.kind == WordKind::Literal || text.contains(char::is_whitespace) || text.contains("$(") {
+        return None;
+    }
+    let hinted = |name: &str| {
+        let fixed = name.split(['*', '?', '[', '{', '$']).next().unwrap_or_default();
+        let like = || SECRETS.names.iter().find(|it| super::readers::may_match(name, it)).copied();
+        let begun = || SECRETS.starts.iter().find(|it| fixed.starts_with(**it)).copied();
+        let ended = || SECRETS.ends.iter().find(|it| name.ends_with(**it)).copied();
+        match (fixed.len() < name.len(), fixed.len()) {
+            (true, 0 | 1) if fixed != "." => ended(),
+            (true, _) => like().or_else(begun).or_else(ended),
+            (false, _) => None,
+        }
+    };
+    find_word(SECRETS, word).or_else(|| names(&text).find_map(hinted))
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {

@@ -80,16 +80,20 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
 }
 
 /// `-r`, `-R`, `-d recurse` and their long forms.
-fn recurses(word: &Word) -> bool {
+pub(super) fn recurses(word: &Word) -> bool {
     ['r', 'R', 'd'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--d"])
 }
 
 /// A search through a home or the whole disk comes upon secrets that nobody named.
 fn searches_wide(args: &[Word]) -> bool {
-    // The first operand is what is searched for, unless an option has it.
-    let given = has_prefix(args, &["--reg", "--f"]) || args.iter().any(|it| clustered(it, 'e') || clustered(it, 'f'));
     let operands = args.iter().filter(|it| !it.text.starts_with('-'));
-    operands.skip(usize::from(!given)).any(|it| paths::is_wide(it) || may_be_option(it))
+    operands.skip(pattern_operands(args)).any(|it| paths::is_wide(it) || may_be_option(it))
+}
+
+/// How many operands are what is searched for: the first, unless an option has it.
+pub(super) fn pattern_operands(args: &[Word]) -> usize {
+    let given = has_prefix(args, &["--reg", "--f"]) || args.iter().any(|it| clustered(it, 'e') || clustered(it, 'f'));
+    usize::from(!given)
 }
 
 /// Whether it may lead to the root or to a home.

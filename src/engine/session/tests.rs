@@ -264,7 +264,7 @@ impl World {
             line: None,
             in_roots: self.dice(3) > 0,
         };
-        Ok(Targets { title: "title".to_owned(), paths: vec![target], command: None })
+        Ok(Targets { title: "title".to_owned(), paths: vec![target], ..Targets::default() })
     }
 
     fn output(&mut self) -> ToolOutput {

@@ -188,7 +188,7 @@ fn input(line: &str) -> Input {
         "tools" => Input::ToolsChanged(kit(rest)),
         "resolved" => {
             let command = json().get("command").and_then(Value::as_str).map(str::to_owned);
-            Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), paths: Vec::new(), command }) }
+            Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), command, ..Targets::default() }) }
         }
         "checked" => {
             let (word, reason) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -4,7 +4,7 @@ mod report;
 mod search;
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     path::Path,
     time::{Duration, Instant},
 };
@@ -19,9 +19,11 @@ use crate::{
         path::AbsPath,
         tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
+    world::disk,
     world::tools::{
         Builtin, Task, ToolContext,
         grep_search::search::{Query, Stop},
+        kept::Aliases,
         params::{Params, invalid, not_empty},
         paths,
         schema::{self, count, flag, text},
@@ -141,10 +143,10 @@ impl Builtin for GrepSearch {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
-            let target = paths::target(ctx, &call.dir, Access::Read, None).await?;
+            let paths = paths::content_targets(ctx, &call.dir, Access::Read, None).await?;
             let include = call.include.map(|it| format!(" in {it}")).unwrap_or_default();
             let title = format!("'{}'{include} within {}", call.pattern, call.dir_shown);
-            Ok(Targets { title, paths: vec![target], command: None })
+            Ok(Targets { title, paths, ..Targets::default() })
         })
     }
 
@@ -165,7 +167,12 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let excludes = if call.no_ignore { Excludes::None } else { Excludes::Search };
     let stop = Stop { cancel: ctx.cancel.clone(), at: Instant::now() + TIMEOUT };
     let secrets = Cell::new(0);
-    let is_secret = |it: &Path| plan.is_secret(it).then(|| secrets.set(secrets.get() + 1)).is_some();
+    let aliases = OnceCell::new();
+    let is_alias = |it: &Path| {
+        let path = AbsPath::new(it).filter(|it| plan.is_dir && disk::shared_id(it).is_some());
+        path.is_some_and(|it| aliases.get_or_init(|| Aliases::look(&ctx.roots)).secret_of(&it).is_some())
+    };
+    let is_secret = |it: &Path| (plan.is_secret(it) || is_alias(it)).then(|| secrets.set(secrets.get() + 1)).is_some();
     let files = search::files(&plan, excludes, include.as_ref(), &stop).filter(|it| !is_secret(it));
     let mut found = search::search(&call.query, files, &stop);
     if let Some((_, lines)) = AUTO_CONTEXT.iter().find(|it| (1..=it.0).contains(&found.hits) && call.auto_context) {

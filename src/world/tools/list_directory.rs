@@ -76,7 +76,7 @@ impl Builtin for ListDirectory {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let target = paths::target(ctx, &call.dir, Access::Read, None).await?;
-            Ok(Targets { title: call.dir.shown_from(&ctx.cwd), paths: vec![target], command: None })
+            Ok(Targets { title: call.dir.shown_from(&ctx.cwd), paths: vec![target], ..Targets::default() })
         })
     }
 

@@ -3,6 +3,7 @@
 mod change;
 pub mod glob;
 pub mod grep_search;
+mod kept;
 pub mod list_directory;
 pub mod params;
 pub mod paths;

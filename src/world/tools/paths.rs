@@ -8,7 +8,10 @@ use crate::{
         path::AbsPath,
         tool::{Access, TargetPath, ToolError},
     },
-    world::{disk, tools::ToolContext},
+    world::{
+        disk,
+        tools::{ToolContext, kept::Aliases},
+    },
 };
 
 /// Runs blocking work where it does not hold up the loop.
@@ -23,12 +26,32 @@ pub async fn target(
     access: Access,
     line: Option<u32>,
 ) -> Result<TargetPath, ToolError> {
-    let (path, roots, scratch) = (path.clone(), ctx.roots.clone(), ctx.scratch.clone());
+    let (path, ctx) = (path.clone(), ctx.clone());
+    blocking(move || target_now(&ctx, path, access, line)).await?
+}
+
+fn target_now(ctx: &ToolContext, path: AbsPath, access: Access, line: Option<u32>) -> Result<TargetPath, ToolError> {
+    let real = disk::real_path(&path).map_err(|it| io_error(&path, &it))?;
+    let scratch = disk::real_path(&ctx.scratch).unwrap_or_else(|_| ctx.scratch.clone());
+    let in_roots = ctx.roots.iter().any(|it| real.is_within(it)) || real.is_within(&scratch);
+    Ok(TargetPath { path, real, access, line, in_roots })
+}
+
+/// As [`target`], of a file's content: where a file of secrets is the same under another name, that is touched, too.
+pub async fn content_targets(
+    ctx: &ToolContext,
+    path: &AbsPath,
+    access: Access,
+    line: Option<u32>,
+) -> Result<Vec<TargetPath>, ToolError> {
+    let (path, ctx) = (path.clone(), ctx.clone());
     blocking(move || {
-        let real = disk::real_path(&path).map_err(|it| io_error(&path, &it))?;
-        let scratch = disk::real_path(&scratch).unwrap_or(scratch);
-        let in_roots = roots.iter().any(|it| real.is_within(it)) || real.is_within(&scratch);
-        Ok(TargetPath { path, real, access, line, in_roots })
+        let mut res = vec![target_now(&ctx, path, access, line)?];
+        let shared = res.first().map(|it| it.real.clone()).filter(|it| disk::shared_id(it).is_some());
+        if let Some(secret) = shared.and_then(|it| Aliases::look(&ctx.roots).secret_of(&it).cloned()) {
+            res.push(target_now(&ctx, secret, access, None)?);
+        }
+        Ok(res)
     })
     .await?
 }

@@ -112,8 +112,8 @@ impl Builtin for ReadFile {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let line = call.start.and_then(|it| u32::try_from(it).ok());
-            let target = paths::target(ctx, &call.path, Access::Read, line).await?;
-            Ok(Targets { title: call.title(&ctx.cwd), paths: vec![target], command: None })
+            let paths = paths::content_targets(ctx, &call.path, Access::Read, line).await?;
+            Ok(Targets { title: call.title(&ctx.cwd), paths, ..Targets::default() })
         })
     }
 

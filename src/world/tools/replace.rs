@@ -97,8 +97,8 @@ impl Builtin for Replace {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
-            let target = paths::target(ctx, &call.path, Access::Write, None).await?;
-            Ok(Targets { title: call.title(&ctx.cwd), paths: vec![target], command: None })
+            let paths = paths::content_targets(ctx, &call.path, Access::Write, None).await?;
+            Ok(Targets { title: call.title(&ctx.cwd), paths, ..Targets::default() })
         })
     }
 

@@ -57,9 +57,9 @@ impl Builtin for WriteFile {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
-            let target = paths::target(ctx, &call.path, Access::Write, None).await?;
+            let paths = paths::content_targets(ctx, &call.path, Access::Write, None).await?;
             let title = format!("Writing to {}", call.path.shown_from(&ctx.cwd));
-            Ok(Targets { title, paths: vec![target], command: None })
+            Ok(Targets { title, paths, ..Targets::default() })
         })
     }
 

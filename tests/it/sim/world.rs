@@ -340,7 +340,7 @@ fn resolved(word: &str) -> Option<Result<Targets, ToolError>> {
         let at = if in_roots { path("/usr/a") } else { path("/a") };
         TargetPath { path: at.clone(), real: at, access, line: Some(3), in_roots }
     };
-    let targets = |paths| Targets { title: "title".to_owned(), paths, command: None };
+    let targets = |paths| Targets { title: "title".to_owned(), paths, ..Targets::default() };
     Some(match word {
         "ok" => Ok(targets(vec![target(true, Access::Read)])),
         "outside" => Ok(targets(vec![target(false, Access::Write), target(true, Access::Read)])),

@@ -172,6 +172,80 @@ fn a_link_hides_nothing() {
     check("/w/notes", "/w/.git/hooks/pre-push", Access::Read, Decision::Allow);
 }
 
+/// Names that are not said, and what comes along with all the rest.
+#[test]
+fn commands_that_come_upon_secrets() {
+    let shipped = rules("");
+    let all = rules("[[rule]]\ntoolName='run_shell_command'\ndecision='allow'\npriority=900");
+    let secrets: Vec<AbsPath> = ["/w/.env", "/w/keys/id_rsa"].map(|it| AbsPath::new(it).unwrap()).into();
+    let roots = [AbsPath::new("/w").unwrap()];
+    let ask = |rules: &Rules, mode: Mode, secrets: &[AbsPath], command: &str| {
+        let args = json!({ "command": command });
+        let targets = Targets { command: Some(command.to_owned()), secrets: secrets.to_vec(), ..Targets::default() };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        decide(rules, &Query { mode, roots: &roots, ..query }).decision
+    };
+    // Whether there are such files or not: the words could mean one.
+    for command in [
+        "cat .e*v",
+        "cat .en?",
+        "cat .[e]nv",
+        "head -1 id_*",
+        "cat *.pem",
+        "cat $HOME/.ssh/id_rsa",
+        "cat .e{n,}v",
+        "cat ~/.ss*/id_rsa",
+        "cat .env.*",
+        "cat secret*.y*ml",
+        "cp .* /tmp",
+    ] {
+        assert_eq!(ask(&shipped, Mode::Yolo, &[], command), Decision::Ask, "{command}");
+        assert_eq!(ask(&all, Mode::Default, &[], command), Decision::Ask, "{command}");
+    }
+    // Only where there are some.
+    for command in [
+        "grep -r . .",
+        "grep -rn TOKEN",
+        "grep -R x keys",
+        "grep -r x $DIR",
+        "egrep -r --include='*' x .",
+        "rg --hidden x",
+        "rg x keys",
+        "cat $(ls -a)",
+        "cat `ls -a`",
+        "ls -a | xargs cat",
+        "find . -type f -exec cat {} +",
+        "tar c . | base64",
+        "cd sub && grep -r x .",
+        "cat keys/*",
+        "head -c 99 ke?s/*_rsa",
+    ] {
+        assert_eq!(ask(&shipped, Mode::Yolo, &secrets, command), Decision::Ask, "{command}");
+        assert_ne!(ask(&shipped, Mode::Default, &secrets, command), Decision::Allow, "{command}");
+        assert_eq!(ask(&shipped, Mode::Yolo, &[], command), Decision::Allow, "{command}");
+    }
+    for command in [
+        "grep -r x src",
+        "grep -rn x . --include=*.rs",
+        "grep x README.md",
+        "rg x src",
+        "cat *",
+        "cat src/*.rs",
+        "ls -la .e*",
+        "cat $(git ls-files)x.rs | wc -l; true",
+        "for f in *.md; do cat $f; done",
+        "npm test",
+        "tar c src",
+        "cat s*.rs",
+        "git commit -m \"mention .env for $USER\"",
+        "make -C $DIR",
+        "find . -name x",
+    ] {
+        let want = if command.contains("$(git") { Decision::Ask } else { Decision::Allow };
+        assert_eq!(ask(&shipped, Mode::Yolo, &secrets, command), want, "{command}");
+    }
+}
+
 #[test]
 fn a_rule_that_names_it_allows_it() {
     let rule = |what: &str| format!("[[rule]]\ntoolName='write_file'\ndecision='allow'\npriority=100\n{what}");

@@ -164,6 +164,29 @@ fn a_buffer_that_differs_from_the_disk_is_said() {
     assert_eq!(ground.read("a.txt"), b"one\nn\n");
 }
 
+/// Two names of one file: what the one says holds for the other.
+#[test]
+fn a_hard_link_to_a_secret_is_told() {
+    let ground = Ground::new(&[("sub/.env", "TOKEN=1\n"), ("plain", "TOKEN=2\n")]);
+    let hard = |from: &str, to: &str| fs::hard_link(ground.cwd.join(from), ground.cwd.join(to)).unwrap();
+    hard("sub/.env", "notes.txt");
+    hard("plain", "other.txt");
+    let ctx = ground.ctx();
+    let secret = ctx.cwd.join("sub/.env");
+    let touched = |tool: &dyn Builtin, args: Value| -> Vec<AbsPath> {
+        let targets = ground.block_on(tool.targets(&args, &ctx)).unwrap();
+        targets.paths.into_iter().skip(1).map(|it| it.real).collect()
+    };
+    let edit = |path: &str| json!({"file_path": path, "old_string": "a", "new_string": "b", "content": ""});
+    for tool in [&ReadFile as &dyn Builtin, &WriteFile, &Replace] {
+        assert_eq!(touched(tool, edit("notes.txt")), [secret.clone()]);
+        assert_eq!(touched(tool, edit("other.txt")), Vec::<AbsPath>::new());
+    }
+    assert_eq!(touched(&GrepSearch, json!({"pattern": "x", "dir_path": "notes.txt"})), [secret]);
+    let said = ground.said(&GrepSearch, &json!({"pattern": "TOKEN"}));
+    assert!(!said.contains("TOKEN=1") && said.contains("TOKEN=2") && said.contains("2 file(s) left out"), "{said}");
+}
+
 #[test]
 fn searches_do_not_read_secrets() {
     let ground = Ground::new(&[("a.txt", "TOKEN\n"), (".env", "TOKEN=1\n"), (".ssh/id_rsa", "TOKEN\n")]);

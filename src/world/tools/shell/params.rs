@@ -11,7 +11,7 @@ use crate::{
     },
     world::{
         disk,
-        tools::{ToolContext, saved},
+        tools::{ToolContext, kept, saved},
     },
 };
 
@@ -66,6 +66,7 @@ impl Params {
             title: description.unwrap_or_else(|| self.command.clone()),
             paths: if in_roots { Vec::from_iter(repository) } else { vec![write(self.dir, self.real_dir)] },
             command: Some(self.command),
+            secrets: kept::secrets(roots),
         }
     }
 }

@@ -1,0 +1,127 @@
+//! Commands that read more than their words name: all of a folder, or what another command lists. Where the roots hold
+//! files of secrets, these come along.
+
+use super::{
+    safe,
+    shell::{Command, Word, WordKind, base_name},
+};
+use crate::base::{guarded::SECRETS, path::AbsPath};
+
+/// Take in a folder whole.
+const PACK: &[&str] = &["rsync", "scp", "tar", "zip"];
+/// Print files.
+const PRINT: &[&str] = &[
+    "awk", "base64", "bat", "cat", "cut", "egrep", "fgrep", "fold", "grep", "head", "hexdump", "less", "more", "nl",
+    "od", "paste", "perl", "pr", "rev", "rg", "sed", "sort", "strings", "tac", "tail", "tee", "tr", "xxd",
+];
+const GREPS: &[&str] = &["egrep", "fgrep", "grep"];
+/// As grep, but leave out hidden files unless they are told not to.
+const RGS: &[&str] = &["ack", "ag", "rg"];
+
+/// The entry of the first file of secrets that a command would come upon. `here`: where its words count from, if that is
+/// known; `secrets`: those that there are.
+pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[AbsPath]) -> Option<&'static str> {
+    let entry = |it: &AbsPath| SECRETS.find(it.as_path());
+    let first = secrets.iter().find_map(entry)?;
+    let (name, args) = (base_name(command.name()?), command.args());
+    let reads = |word: &Word| word.literal().is_some_and(|it| PRINT.contains(&base_name(it)));
+    // `cat $(ls -a)`: what it reads is what is there.
+    let lists = |word: &Word| word.kind == WordKind::Expanded && (word.text.contains("$(") || word.text.contains('`'));
+    if PRINT.contains(&name) && args.iter().any(lists) {
+        return Some(first);
+    }
+    // `cat *`, where one of all these is secret.
+    let found = |word: &Word| {
+        let path = here.filter(|_| word.kind == WordKind::Pattern)?.join(&word.text);
+        secrets.iter().find(|it| finds(&path, it)).and_then(entry)
+    };
+    if let Some(it) = args.iter().filter(|_| PRINT.contains(&name)).find_map(found) {
+        return Some(it);
+    }
+    let hands_on = name == "xargs" || name == "find" && args.iter().any(|it| it.text.starts_with("-exec"));
+    if hands_on && args.iter().any(reads) {
+        return Some(first);
+    }
+    let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
+        let places: Vec<Option<AbsPath>> = operands.map(|it| Some(here?.join(it.literal()?))).collect();
+        let inside = |secret: &&AbsPath| match places.is_empty() {
+            true => here.is_none_or(|it| secret.is_within(it)),
+            // A place that is not known may be any.
+            false => places.iter().any(|it| it.as_ref().is_none_or(|it| secret.is_within(it))),
+        };
+        secrets.iter().filter(inside).filter(|it| passes(it)).find_map(entry)
+    };
+    let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
+    match name {
+        _ if PACK.contains(&name) && operands().next().is_some() => all_of(&mut operands(), &|_| true),
+        _ if GREPS.contains(&name) && args.iter().any(safe::recurses) => {
+            let included: Vec<&str> = args.iter().filter_map(|it| it.text.strip_prefix("--include=")).collect();
+            let passes =
+                |it: &AbsPath| included.is_empty() || included.iter().any(|glob| may_match(glob, &name_of(it)));
+            all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
+        }
+        _ if RGS.contains(&name) => {
+            const SHOWS: &[&str] = &["-.", "--hidden", "-u", "--unrestricted", "--no-ignore"];
+            let all = args.iter().any(|it| SHOWS.iter().any(|show| it.text.starts_with(show)));
+            let passes = |it: &AbsPath| all || !is_hidden(it, here);
+            all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
+        }
+        _ => None,
+    }
+}
+
+fn name_of(path: &AbsPath) -> String {
+    path.as_path().file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn is_hidden(path: &AbsPath, here: Option<&AbsPath>) -> bool {
+    let below = here.and_then(|here| path.as_path().strip_prefix(here).ok()).unwrap_or(path.as_path());
+    below.components().any(|it| it.as_os_str().to_string_lossy().starts_with('.'))
+}
+
+/// Whether a path with patterns in it finds a file, as the shell does it: name by name.
+fn finds(pattern: &AbsPath, file: &AbsPath) -> bool {
+    let names = |it: &AbsPath| {
+        let all = it.as_path().components().map(|it| it.as_os_str().to_string_lossy().into_owned());
+        all.collect::<Vec<_>>()
+    };
+    let (patterns, names) = (names(pattern), names(file));
+    // A star at the start leaves out what begins with a dot.
+    let fits = |pattern: &str, name: &str| {
+        !(name.starts_with('.') && pattern.starts_with(['*', '?', '['])) && may_match(pattern, name)
+    };
+    patterns.len() == names.len() && patterns.iter().zip(&names).all(|(pattern, name)| fits(pattern, name))
+}
+
+/// Whether a pattern of the shell may find this name. Thousands may be asked about: no pattern is compiled for it.
+pub(super) fn may_match(pattern: &str, name: &str) -> bool {
+    let fixed = pattern.split(['*', '?', '[', '{', '$', '\\']).next().unwrap_or_default();
+    // What is in brackets and braces is read by no two programs alike.
+    let odd = pattern.contains(['[', '{', '$', '\\']);
+    name.starts_with(fixed) && (odd || is_like(pattern.as_bytes(), name.as_bytes()))
+}
+
+/// `*` and `?`, and nothing else.
+fn is_like(mut pattern: &[u8], mut name: &[u8]) -> bool {
+    // Where to go on when it does not fit: behind the last star, one letter later.
+    let mut again: Option<(&[u8], &[u8])> = None;
+    loop {
+        match (pattern.split_first(), name.split_first()) {
+            (None, None) => return true,
+            (Some((b'*', rest)), _) => {
+                again = Some((rest, name));
+                pattern = rest;
+                continue;
+            }
+            (Some((want, rest)), Some((it, others))) if want == it || *want == b'?' => {
+                (pattern, name) = (rest, others);
+                continue;
+            }
+            _ => (),
+        }
+        let Some((behind, from)) = again else { return false };
+        let Some((_, later)) = from.split_first() else { return false };
+        again = Some((behind, later));
+        (pattern, name) = (behind, later);
+    }
+}
