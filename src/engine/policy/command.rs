@@ -150,8 +150,14 @@ impl<'a> Shell<'a> {
         if let Some(it) = paths::guard_of_redirects(self.script).filter(|_| opinion.decision == Decision::Allow) {
             return Opinion::new(Decision::Ask, it.to_string());
         }
-        if opinion.decision != Decision::Allow || self.query.mode == Mode::Yolo {
+        if opinion.decision != Decision::Allow {
             return opinion;
+        }
+        if self.query.mode == Mode::Yolo {
+            let named = opinion.specific && opinion.allow_redirection && opinion.tier >= Some(Tier::User);
+            let outside = paths::leads_outside(self.script, self.query.roots).filter(|_| !named);
+            let ask = |it| Opinion::new(Decision::Ask, format!("its output goes outside the workspace: {it}"));
+            return outside.map(ask).unwrap_or(opinion);
         }
         if let Some(what) = danger::find(self.script) {
             return Opinion::new(Decision::Ask, format!("dangerous: {what}"));

@@ -66,8 +66,8 @@ impl Opinion {
 /// 7. In every mode, allow becomes ask for what cannot be taken back (see `destroy`), for files of secrets, and for
 ///    writes to configuration that castor, editors, shells or git obey (see `paths`), unless a rule of the user or
 ///    above names just that. Standing yeses do not.
-///    In yolo the same holds for tools that write outside the roots; here any rule that says more than the tool's name
-///    will do.
+///    In yolo the same holds for tools and redirections that write outside the roots; for these any rule will do that
+///    says more than the tool's name.
 /// 8. What is left to ask is denied when nobody can be asked.
 /// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
 /// 10. What is not denied by then is heard on by the safety checkers that speak of it, by tier and priority: one that

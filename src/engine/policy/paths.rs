@@ -93,6 +93,30 @@ pub(super) fn guard_of_redirects(script: &Script) -> Option<Guard> {
     })
 }
 
+/// Where a redirection plainly leads out of the roots; places that are thrown away do not count. What only the shell
+/// knows is not guessed at.
+pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath]) -> Option<&'a str> {
+    const THROWN_AWAY: &[&str] = &["/dev", "/proc", "/tmp", "/var/tmp"];
+    let here = roots.first().filter(|_| !script.moved && !script.commands.iter().any(|it| it.name() == Some("cd")));
+    let outside = |word: &Word| {
+        let home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"].iter().any(|it| word.text.starts_with(it));
+        let path = match word.literal() {
+            Some(it) if it.starts_with('/') => AbsPath::new(it),
+            Some(it) => here.map(|here| here.join(it)),
+            None => None,
+        };
+        let kept = roots.iter().cloned().chain(THROWN_AWAY.iter().filter_map(AbsPath::new)).collect::<Vec<_>>();
+        home || path.is_some_and(|path| !kept.iter().any(|it| path.is_within(it)))
+    };
+    script
+        .redirects
+        .iter()
+        .filter(|it| it.writes)
+        .map(|it| &it.target)
+        .find(|it| outside(it))
+        .map(|it| it.text.as_str())
+}
+
 fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {
     list.find_names(names(&word.text).filter(|it| !matches!(*it, "" | ".")), word.text.starts_with('/'))
 }

@@ -172,6 +172,20 @@ fn a_link_hides_nothing() {
     check("/w/notes", "/w/.git/hooks/pre-push", Access::Read, Decision::Allow);
 }
 
+/// A sandbox may be off: what plainly writes elsewhere is asked about in yolo, too.
+#[test]
+fn output_that_leaves_the_workspace() {
+    let named = "commandPrefix='echo'\nallowRedirection=true";
+    for (rules, want) in [(rules(""), "ask"), (rules(&rule("allow", named)), "allow")] {
+        let commands = ["echo x > /etc/x", "echo x >> ~/.x", "echo x > $HOME/x", "echo x > ../x", "echo x > a/../../x"];
+        let table = commands.map(|it| format!("yolo  {it} => {want}\n")).concat();
+        super::check(&rules, &[], &table);
+    }
+    let inside = ["x", "/w/x", "/tmp/x", "/dev/null", "a/../x", "\"$OUT\""];
+    let table = inside.map(|it| format!("yolo  echo x > {it} => allow\n")).concat();
+    super::check(&rules(""), &[], &table);
+}
+
 /// Names that are not said, and what comes along with all the rest.
 #[test]
 fn commands_that_come_upon_secrets() {
