@@ -18,7 +18,8 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 ///
 /// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize only after [`go`], `crash` ends at once, `noise`
 /// prints garbage between messages, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
-/// `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo` after a `grow`.
+/// `crossed` answers two calls of `echo`
+/// at once, the later one first, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo` after a `grow`.
 #[test]
 fn serve() {
     let Ok(kind) = std::env::var("MCP_SERVER") else { return };
@@ -29,11 +30,12 @@ fn serve() {
 pub struct Server {
     kind: Vec<String>,
     n_grown: usize,
+    held: Option<Value>,
 }
 
 impl Server {
     pub fn new(kind: &str) -> Self {
-        Self { kind: kind.split(' ').map(str::to_owned).collect(), n_grown: 0 }
+        Self { kind: kind.split(' ').map(str::to_owned).collect(), n_grown: 0, held: None }
     }
 
     fn is(&self, kind: &str) -> bool {
@@ -78,9 +80,18 @@ impl Server {
             print_line("{\"jsonrpc\":\"2.0\",\"method\":");
             print_line("\u{1}\u{fffd}");
         }
-        if let Some(answer) = self.answer(message) {
-            print_line(&answer.to_string());
+        let Some(answer) = self.answer(message) else { return };
+        if self.is("crossed") && about == "echo" {
+            match self.held.take() {
+                None => self.held = Some(answer),
+                Some(first) => {
+                    print_line(&answer.to_string());
+                    print_line(&first.to_string());
+                }
+            }
+            return;
         }
+        print_line(&answer.to_string());
     }
 
     /// The response to a request; `None`: there is none.

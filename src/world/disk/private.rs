@@ -65,6 +65,20 @@ fn open_private(path: &AbsPath, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
+/// Takes from others what an older version, a copied home or a hand left open to them. What is not ours stays as it is:
+/// nobody who may not change it is hindered.
+pub fn close_to_others(_path: &AbsPath) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let Ok(meta) = fs::metadata(_path) else { return };
+        let mode = mode_of(&meta) & 0o777;
+        if mode & 0o077 != 0 {
+            _ = fs::set_permissions(_path, fs::Permissions::from_mode(mode & 0o700));
+        }
+    }
+}
+
 /// A file that holds secrets, bounded: refused where others than its owner can read it.
 pub fn read_private(path: &AbsPath) -> io::Result<Vec<u8>> {
     // Opening a pipe would block; what is looked at after that is what was opened.

@@ -88,6 +88,7 @@ impl Store {
         let path = self.path(id)?;
         // Here "not found" speaks of castor's own folder, not of the session.
         let file = disk::create_append_private(&path).map_err(|source| StoreError::Io { id: id.clone(), source })?;
+        disk::close_to_others(&self.folder());
         let note = self.hold(id, &file)?;
         Ok(Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note })
     }
@@ -99,6 +100,8 @@ impl Store {
     pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, Log), StoreError> {
         let path = self.path(id)?;
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        disk::close_to_others(&self.folder());
+        disk::close_to_others(&path);
         let note = self.hold(id, &file)?;
         let mut log = Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note };
         let read = read::all(&mut log.file).map_err(|it| io_error(id, it))?;

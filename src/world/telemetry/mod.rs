@@ -57,7 +57,10 @@ fn log_layer(env: &Env) -> Boxed {
         eprintln!("castor: {FILTER}: {it}; write a level such as debug, or castor::world=trace");
         EnvFilter::new("warn")
     });
-    let ours = filter_fn(|it| is_ours(it.target()) || *it.level() <= Level::WARN);
+    // The crate rmcp says whole addresses when one cannot be reached, and keys are in those of many servers. What is worth
+    // knowing of it, `world::mcp` says.
+    let may_speak = |target: &str| !target.starts_with("rmcp");
+    let ours = filter_fn(move |it| is_ours(it.target()) || *it.level() <= Level::WARN && may_speak(it.target()));
     let filter = filter.and(ours.with_max_level_hint(LevelFilter::TRACE));
     // What cannot be written to stderr cannot be complained about there: that would be a panic, of the loop itself.
     let layer = tracing_subscriber::fmt::layer().with_span_events(FmtSpan::CLOSE).log_internal_errors(false);
