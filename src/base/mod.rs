@@ -3,6 +3,7 @@
 pub mod ansi;
 pub mod check;
 pub mod content;
+pub mod elicitation;
 pub mod event;
 pub mod fs;
 pub mod guarded;

@@ -19,6 +19,8 @@ pub struct Field {
     pub description: Option<String>,
     pub required: bool,
     pub kind: FieldKind,
+    /// What is filled in already.
+    pub default: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +122,11 @@ impl FieldKind {
         }
     }
 
-    fn check(&self, value: &Value) -> Result<Value, String> {
+    /// The value, as far as it fits.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn check(&self, value: &Value) -> Result<Value, String> {
         match self {
             Self::Text { min, max, format } => {
                 let text = value.as_str().ok_or("is not a text")?;
@@ -220,7 +226,7 @@ mod tests {
     }
 
     fn form(kind: FieldKind) -> Form {
-        let field = Field { name: "x".to_owned(), title: None, description: None, required: true, kind };
+        let field = Field { name: "x".to_owned(), title: None, description: None, required: true, kind, default: None };
         Form { message: "Well?".to_owned(), fields: vec![field] }
     }
 

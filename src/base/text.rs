@@ -52,6 +52,11 @@ pub fn visible(text: &str) -> String {
     text.chars().filter(|it| !is_hidden(*it)).collect()
 }
 
+/// Characters that hide others or turn them round, and all controls: text with them may look like what it is not.
+pub fn is_deceptive(it: char) -> bool {
+    it.is_control() || is_hidden(it)
+}
+
 /// `text` from a tool marked as not ours, so that the model takes no orders from it; `None` when there is nothing.
 pub fn untrusted(text: &str) -> Option<String> {
     let text = text.trim_end();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{
     path::AbsPath,
     question::{Choice, Field, FieldKind, Form},
-    text,
+    text::is_deceptive,
 };
 
 /// The answer with its reason, for the user. Only `Trusted` switches anything on.
@@ -256,6 +256,7 @@ fn form(message: String, rows: impl IntoIterator<Item = (TrustChoice, Option<Str
         description: None,
         required: true,
         kind: FieldKind::Choice { options },
+        default: None,
     };
     Form { message, fields: vec![field] }
 }
@@ -287,8 +288,8 @@ fn would_start(starts: &[String]) -> String {
 /// What a repository wrote, so that it can look like nothing else than it is: one line, no characters that hide or
 /// turn others.
 fn plain(text: &str) -> String {
-    let odd = |it: char| it.is_control() || text::is_hidden(it);
-    let mut res: String = text.chars().take(MAX_CHARS).map(|it| if odd(it) { '\u{fffd}' } else { it }).collect();
+    let mut res: String =
+        text.chars().take(MAX_CHARS).map(|it| if is_deceptive(it) { '\u{fffd}' } else { it }).collect();
     if text.chars().nth(MAX_CHARS).is_some() {
         res.push('…');
     }

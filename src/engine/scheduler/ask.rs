@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::base::{
+    elicitation::asks_for_secret,
     log::Answer,
     question::{Choice, Field, FieldKind, Form},
     tool::{ToolError, ToolKind, ToolOutput, ToolSpec},
@@ -17,9 +18,6 @@ const OPTIONS: std::ops::RangeInclusive<usize> = 2..=4;
 /// Longest text of a call, in characters, and longest answer.
 const MAX_CHARS: usize = 2_000;
 const MAX_ANSWER: u32 = 10_000;
-
-/// What an answer in free words would give away to the log and to the model.
-const SECRETS: &[&str] = &["password", "passphrase", "api key", "secret key", "private key", "access token"];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -133,7 +131,14 @@ fn field(at: usize, it: Question) -> Result<Field, String> {
         Some(example) => format!("{question} (for example: {})", plain(&example, "placeholder")?),
         None => question,
     };
-    Ok(Field { name: at.to_string(), title: header, description: Some(description), required: true, kind })
+    Ok(Field {
+        name: at.to_string(),
+        title: header,
+        description: Some(description),
+        required: true,
+        kind,
+        default: None,
+    })
 }
 
 fn choices(options: Vec<Offer>, several: bool) -> Result<FieldKind, String> {
@@ -151,11 +156,6 @@ fn choices(options: Vec<Offer>, several: bool) -> Result<FieldKind, String> {
         true => FieldKind::Choices { options: res, min: Some(1), max: None },
         false => FieldKind::Choice { options: res },
     })
-}
-
-fn asks_for_secret(question: &str) -> bool {
-    let question = question.to_lowercase().replace(['_', '-'], " ");
-    SECRETS.iter().any(|it| question.contains(it))
 }
 
 fn plain(text: &str, what: &str) -> Result<String, String> {

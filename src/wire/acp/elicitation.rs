@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
+        elicitation::check_page,
         ids::{CallId, SessionId},
         log::Answer,
         question::{Choice, Field, FieldKind, Form, TextFormat},
@@ -50,12 +51,9 @@ pub fn form(scope: Scope<'_>, form: &Form) -> Value {
 
 /// Params of a page to visit, for clients with `elicitation.url`. `None`: the address is no place to send a user to.
 pub fn link(scope: Scope<'_>, message: &str, url: &str, elicitation: &str) -> Option<Value> {
-    let parsed = url::Url::parse(url).ok()?;
-    let is_local = matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    let is_safe = parsed.scheme() == "https" || (parsed.scheme() == "http" && is_local);
-    let has_secret = !parsed.username().is_empty() || parsed.password().is_some();
+    check_page(url).ok()?;
     let params = json!({ "mode": "url", "message": message, "url": url, "elicitationId": elicitation });
-    (is_safe && !has_secret).then(|| with_scope(scope, params))
+    Some(with_scope(scope, params))
 }
 
 /// Params of elicitation/complete: what the page was for is done.
@@ -205,6 +203,7 @@ fn property(field: &Field) -> Value {
         }
         FieldKind::Bool => (),
     }
+    set("default", field.default.clone());
     res.into()
 }
 

@@ -26,7 +26,7 @@ fn is_valid(definition: &str, value: &Value) {
 
 fn field(name: &str, required: bool, kind: FieldKind) -> Field {
     let title = Some(name.to_uppercase());
-    Field { name: name.to_owned(), title, description: None, required, kind }
+    Field { name: name.to_owned(), title, description: None, required, kind, default: None }
 }
 
 fn choice(value: &str, description: Option<&str>) -> Choice {
