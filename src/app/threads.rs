@@ -89,6 +89,7 @@ impl Threads {
             | Effect::Abort { .. }
             | Effect::Save(_)
             | Effect::Trust(_)
+            | Effect::Reply { .. }
             | Effect::Settle { .. } => (),
         }
     }

@@ -8,8 +8,9 @@ use sha2::{Digest, Sha256};
 use crate::base::{
     check::{Check, Finding},
     content::Part,
+    elicitation::{Reply, Wanted},
     event::{Location, Outcome},
-    ids::{CallId, EffectId, PromptId, QuestionId},
+    ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
     log::{Answer, Entry, Lasting, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
     question::Form,
@@ -78,6 +79,16 @@ pub enum Input {
     Ran {
         effect: EffectId,
         output: Box<ToolOutput>,
+    },
+    /// A server asks the user, for one of these running calls. Answered by `Reply`, unless it is taken back.
+    Elicited {
+        elicitation: ElicitationId,
+        calls: Vec<EffectId>,
+        wanted: Wanted,
+    },
+    /// The server no longer wants to know.
+    TakenBack {
+        elicitation: ElicitationId,
     },
     Woke {
         effect: EffectId,
@@ -172,6 +183,8 @@ pub enum Effect {
     Save(Lasting),
     /// The user's word on the folder: written down, then whatever follows from it. Answered by `Joined`.
     Trust(TrustChoice),
+    /// What a server is told that asked the user. Not answered.
+    Reply { elicitation: ElicitationId, reply: Reply },
     /// Nobody waits for the answer any more.
     Withdraw { question: QuestionId },
     /// Answered by `Woke` at `at_ms` (Unix, milliseconds) or later.

@@ -46,6 +46,8 @@ pub struct Call {
     leave: Leave,
     /// How often that was asked.
     n_expansions: u8,
+    /// What castor has to say about what came of it.
+    notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -143,8 +145,8 @@ impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let display = first_display(tools, &call, cwd);
         let (asked_as, leave, places) = (call.name.clone(), Leave::default(), Arc::default());
-        let (state, reason) = (State::Waiting, None);
-        Self { asked_as, call, display, news: false, state, places, reason, leave, n_expansions: 0 }
+        let (state, reason, notes) = (State::Waiting, None, Vec::new());
+        Self { asked_as, call, display, news: false, state, places, reason, leave, n_expansions: 0, notes }
     }
 
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
@@ -265,13 +267,21 @@ impl Call {
         self.start(step, None);
     }
 
+    /// The model is told with the result; the same thing once.
+    pub fn note(&mut self, text: String) {
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
     /// The one end of the call.
     pub fn end(&mut self, step: &mut Step<'_>, output: ToolOutput) {
         self.state = State::Done;
-        let content = match &output.error {
+        let mut content = match &output.error {
             Some(error) if output.content.is_empty() => vec![Part::text(&*error.message)],
             _ => output.content,
         };
+        content.extend(std::mem::take(&mut self.notes).into_iter().map(Part::text));
         step.event(EventKind::ToolResponse {
             request_id: self.call.id.clone(),
             name: self.asked_as.clone(),

@@ -3,6 +3,7 @@
 mod ask;
 mod call;
 mod decide;
+pub mod elicitation;
 mod history;
 mod todos;
 mod wave;
@@ -34,6 +35,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Scheduler {
     calls: Vec<Call>,
+    /// Questions of servers that are open.
+    elicitations: Vec<elicitation::Open>,
 }
 
 /// Where the batch stands after an input.
@@ -193,6 +196,9 @@ impl Scheduler {
     }
 
     pub fn answered(&mut self, step: &mut Step<'_>, tools: &Toolbox, question: QuestionId, answer: Answer) -> Standing {
+        if let Some(standing) = self.replied(step, question, &answer) {
+            return standing;
+        }
         let Some(at) = self.calls.iter().position(|it| it.state.asks(question)) else {
             return Standing::Open;
         };
@@ -304,6 +310,7 @@ impl Scheduler {
     }
 
     pub fn ran(&mut self, step: &mut Step<'_>, tools: &Toolbox, effect: EffectId, mut output: ToolOutput) -> Standing {
+        self.forget_asked_by(step, effect);
         let Some(call) = self.calls.iter_mut().find(|it| it.state == State::Running { effect }) else {
             return Standing::Open;
         };
@@ -329,6 +336,7 @@ impl Scheduler {
 
     /// Ends all that has not ended. Nothing is waited for: late answers meet a finished call.
     pub fn cancel(&mut self, step: &mut Step<'_>, why: &str) {
+        self.withdraw_elicitations(step);
         for call in &mut self.calls {
             match call.state {
                 State::Resolving { effect } | State::Previewing { effect, .. } | State::Running { effect } => {

@@ -14,6 +14,7 @@ use crate::{
     },
     engine::{
         record::{Origin, Record, Serial, Step},
+        scheduler::elicitation,
         step::{Act, Choice, Effect, Input, Out},
         turn::{Arrivals, Spec, Turn, endings::Cause},
     },
@@ -124,6 +125,9 @@ impl Session {
                 if let Some(turn) = turn {
                     turn.arrived(&mut step, spec, arrivals);
                 }
+            }
+            Input::Elicited { elicitation: id, .. } if turn.is_none() => {
+                elicitation::too_late(&mut step, id);
             }
             other => {
                 if let Some(turn) = turn {

@@ -12,8 +12,9 @@ use crate::{
     base::{
         check::Finding,
         content::Part,
+        elicitation::Wanted,
         event::EventKind,
-        ids::{CallId, EffectId, PromptId, QuestionId, SessionId},
+        ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId, SessionId},
         log::{Answer, Decision, Entry, Fact, Mode, Principal, ThoughtLevel, Tuning},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
@@ -69,6 +70,9 @@ struct World {
     /// Effects whose answer is still to come, wanted or not.
     pending: Vec<(EffectId, Effect)>,
     questions: Vec<QuestionId>,
+    /// Of servers, without an answer.
+    elicitations: BTreeSet<ElicitationId>,
+    n_elicitations: u64,
     n_prompts: u64,
     open_prompts: BTreeSet<PromptId>,
     open_calls: BTreeMap<CallId, ()>,
@@ -86,6 +90,8 @@ impl World {
             log: Vec::new(),
             pending: Vec::new(),
             questions: Vec::new(),
+            elicitations: BTreeSet::new(),
+            n_elicitations: 0,
             n_prompts: 0,
             open_prompts: BTreeSet::new(),
             open_calls: BTreeMap::new(),
@@ -110,6 +116,7 @@ impl World {
             }
             3 => Input::Cancel,
             4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
+            9 => self.server(),
             5 if self.dice(3) == 0 => self.doubt(),
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
@@ -133,6 +140,23 @@ impl World {
             1 => Choice::Model(["a", "b"][self.dice(2) as usize].to_owned()),
             _ => Choice::Tuning(tuning),
         })
+    }
+
+    /// A server asks, for a call that may be over by now; or takes its question back.
+    fn server(&mut self) -> Input {
+        if let Some(id) = self.elicitations.first().copied().filter(|_| self.dice(4) == 0) {
+            self.elicitations.remove(&id);
+            return Input::TakenBack { elicitation: id };
+        }
+        self.n_elicitations += 1;
+        let id = ElicitationId(self.n_elicitations);
+        self.elicitations.insert(id);
+        let runs = self.pending.iter().filter(|(_, it)| matches!(it, Effect::Run { .. })).map(|(id, _)| *id);
+        let calls: Vec<EffectId> = runs.take(2).collect();
+        let (message, fields) = ("Well?".to_owned(), Vec::new());
+        let page = Wanted::Page { message: String::new(), url: "https://a.b".to_owned(), id: "p".to_owned() };
+        let wanted = if self.dice(2) == 0 { page } else { Wanted::Form(Form { message, fields }) };
+        Input::Elicited { elicitation: id, calls, wanted }
     }
 
     fn doubt(&mut self) -> Input {
@@ -201,6 +225,7 @@ impl World {
             }
             Effect::Ask(_)
             | Effect::Save(_)
+            | Effect::Reply { .. }
             | Effect::Withdraw { .. }
             | Effect::Abort { .. }
             | Effect::Settle { .. } => unreachable!(),
@@ -295,6 +320,9 @@ impl World {
                 Act::Do(_, Effect::Settle { prompt, .. }) => {
                     assert!(self.open_prompts.remove(&prompt), "{prompt:?} was answered twice, or never asked");
                 }
+                Act::Do(_, Effect::Reply { elicitation: it, .. }) => {
+                    assert!(self.elicitations.remove(&it), "{it} was answered twice, or taken back before");
+                }
                 Act::Do(_, Effect::Ask(question)) => self.questions.push(question.id),
                 Act::Do(_, Effect::Withdraw { question }) => self.questions.retain(|it| *it != question),
                 // An aborted effect may still answer: its row stays.
@@ -332,6 +360,7 @@ impl World {
         self.step(Input::Cancel);
         assert!(self.open_prompts.is_empty(), "seed {}: {:?} were never answered", self.seed, self.open_prompts);
         assert!(self.open_calls.is_empty() && !self.session.is_busy());
+        assert!(self.elicitations.is_empty(), "seed {}: {:?} were never answered", self.seed, self.elicitations);
         let mut ids = BTreeSet::new();
         for entry in &self.log {
             if let Fact::Event { event } = &entry.fact {

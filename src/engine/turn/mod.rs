@@ -193,6 +193,10 @@ impl Turn {
                 let standing = self.scheduler.ran(step, &self.tools, effect, *output);
                 self.called(step, spec, standing);
             }
+            Input::Elicited { elicitation, calls, wanted } => {
+                self.scheduler.elicited(step, &self.tools, elicitation, &calls, wanted);
+            }
+            Input::TakenBack { elicitation } => self.scheduler.taken_back(step, elicitation),
             Input::Prompt { .. }
             | Input::Cancel
             | Input::CancelPrompt(_)

@@ -16,12 +16,14 @@ use crate::{
     base::{
         check::Finding,
         content::Part,
+        elicitation::Wanted,
         event::{EventKind, ToolProgress},
-        ids::{EffectId, PromptId, QuestionId, SessionId},
+        ids::{EffectId, ElicitationId, PromptId, QuestionId, SessionId},
         log::{Answer, Decision, Fact, Mode, Principal},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
+        question::Form,
         tool::{Preview, TailCall, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
@@ -219,6 +221,18 @@ fn input(line: &str) -> Input {
         "in-text" => Input::Answered { question: QuestionId(n), answer: Answer::InText },
         "printed" => Input::Printed { effect, text: rest.to_owned() },
         "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)) },
+        // Calls, then a message or an address.
+        "elicited" | "visit" => {
+            let (calls, text) = rest.split_once(' ').unwrap_or((rest, "Well?"));
+            let calls = calls.split(',').map(|it| EffectId(it.parse().unwrap())).collect();
+            let (message, url, id) = ("Log in".to_owned(), text.to_owned(), "theirs".to_owned());
+            let wanted = match verb {
+                "visit" => Wanted::Page { message, url, id },
+                _ => Wanted::Form(Form { message: text.to_owned(), fields: Vec::new() }),
+            };
+            Input::Elicited { elicitation: ElicitationId(n), calls, wanted }
+        }
+        "taken-back" => Input::TakenBack { elicitation: ElicitationId(n) },
         "tail" => {
             let tail = Some(TailCall { name: rest.to_owned(), args: json!({}) });
             Input::Ran { effect, output: Box::new(ToolOutput { tail, ..ToolOutput::default() }) }
@@ -287,9 +301,16 @@ fn shown(act: &Act) -> Option<String> {
                     let why = asked.reason.as_ref().map_or_else(String::new, |it| format!(": {it}"));
                     format!("Ask {} about {} ({}){why}", it.id.0, asked.call, asked.title)
                 }
-                About::Form { form, .. } => format!("Ask {}: {}", it.id.0, form.message),
-                About::Link { url, .. } => format!("Ask {} at {url}", it.id.0),
+                About::Form { call, form } => {
+                    // Whose question it is matters where it is a server's.
+                    let of = if form.fields.is_empty() { format!(" of {call:?}") } else { String::new() };
+                    format!("Ask {}{of}: {}", it.id.0, form.message)
+                }
+                About::Link { message, url, elicitation, .. } => {
+                    format!("Ask {} at {url} ({elicitation}): {message}", it.id.0)
+                }
             },
+            Effect::Reply { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
             Effect::Withdraw { question } => format!("Withdraw {}", question.0),
             Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),

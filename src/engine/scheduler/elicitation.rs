@@ -1,0 +1,150 @@
+//! What servers ask the user in the middle of a call. The answer is the server's alone: the model sees only what the
+//! server makes of it, so none of it is a fact of the session, and what the user typed is in no log.
+
+use std::sync::Arc;
+
+use crate::{
+    base::{
+        elicitation::{Reply, Wanted},
+        ids::{EffectId, ElicitationId, QuestionId},
+        log::Answer,
+        question::Form,
+        text,
+    },
+    engine::{
+        record::Step,
+        scheduler::{Scheduler, Standing, Toolbox, call::State},
+        step::{About, Effect, Question},
+    },
+};
+
+const OVER: &str = "the call that it was for is over";
+const NOBODY: &str = "nobody is there to be asked";
+const UNSHOWN: &str = "the user's client cannot show this question";
+const UNABLE: &str = "the user's client could not ask";
+
+/// A question of a server that the user has before them.
+#[derive(Debug)]
+pub(super) struct Open {
+    id: ElicitationId,
+    question: QuestionId,
+    /// The running calls that it may be for: it ends with the last of them.
+    calls: Vec<EffectId>,
+    is_page: bool,
+}
+
+impl Open {
+    fn withdraw(&self, step: &mut Step<'_>) {
+        step.effect(Effect::Withdraw { question: self.question });
+        reply(step, self.id, Reply::Cancelled(Some(OVER.to_owned())));
+    }
+}
+
+/// No call that it could be for is running any more.
+pub fn too_late(step: &mut Step<'_>, id: ElicitationId) {
+    reply(step, id, Reply::Cancelled(Some(OVER.to_owned())));
+}
+
+fn reply(step: &mut Step<'_>, elicitation: ElicitationId, reply: Reply) {
+    step.effect(Effect::Reply { elicitation, reply });
+}
+
+impl Scheduler {
+    /// A server asks, for one of these calls.
+    pub fn elicited(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        id: ElicitationId,
+        calls: &[EffectId],
+        wanted: Wanted,
+    ) {
+        let running = self.calls.iter().filter_map(|it| match it.state {
+            State::Running { effect } if calls.contains(&effect) => Some((effect, &it.call)),
+            _ => None,
+        });
+        let running: Vec<_> = running.collect();
+        let Some((_, first)) = running.first() else { return too_late(step, id) };
+        let server = tools.outside(&first.name).map(|it| it.server.as_str()).unwrap_or_default();
+        let says = |message: &str| format!("Server `{}` asks: {message}", name(server));
+        // Where it may be for several, the client is told of none.
+        let call = (running.len() == 1).then(|| first.id.clone());
+        let is_page = matches!(wanted, Wanted::Page { .. });
+        let about = match wanted {
+            Wanted::Form(form) => {
+                About::Form { call, form: Arc::new(Form { message: says(&form.message), fields: form.fields }) }
+            }
+            Wanted::Page { message, url, .. } => {
+                About::Link { call, message: says(&message), url, elicitation: id.to_string() }
+            }
+        };
+        let calls: Vec<EffectId> = running.iter().map(|(effect, _)| *effect).collect();
+        if !tools.interactive {
+            self.note(&calls, NOBODY);
+            return reply(step, id, Reply::Declined(Some(NOBODY.to_owned())));
+        }
+        let question = step.question();
+        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
+        self.elicitations.push(Open { id, question, calls, is_page });
+    }
+
+    /// The server no longer wants to know.
+    pub fn taken_back(&mut self, step: &mut Step<'_>, id: ElicitationId) {
+        if let Some(at) = self.elicitations.iter().position(|it| it.id == id) {
+            let question = self.elicitations.remove(at).question;
+            step.effect(Effect::Withdraw { question });
+        }
+    }
+
+    /// `None`: the question is not a server's.
+    pub(super) fn replied(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) -> Option<Standing> {
+        let at = self.elicitations.iter().position(|it| it.question == question)?;
+        let Open { id, calls, is_page, .. } = self.elicitations.remove(at);
+        let said = match answer {
+            Answer::Accepted { content } => Reply::Accepted((!is_page).then(|| content.clone())),
+            Answer::Declined | Answer::Reject => Reply::Declined(None),
+            Answer::Dismissed => Reply::Cancelled(None),
+            Answer::Cancelled => Reply::Cancelled(Some("the user cancelled the turn".to_owned())),
+            Answer::Unfit { why } => {
+                let why = format!("the client's answer does not fit the question: {why}");
+                self.note(&calls, &why);
+                Reply::Cancelled(Some(why))
+            }
+            other => {
+                let why = if *other == Answer::InText || is_page { UNSHOWN } else { UNABLE };
+                self.note(&calls, why);
+                if is_page { Reply::Refused(why.to_owned()) } else { Reply::Cancelled(Some(why.to_owned())) }
+            }
+        };
+        reply(step, id, said);
+        Some(if *answer == Answer::Cancelled { Standing::TurnCancelled } else { Standing::Open })
+    }
+
+    /// Questions that were for this call, and for no other, go with it.
+    pub(super) fn forget_asked_by(&mut self, step: &mut Step<'_>, effect: EffectId) {
+        self.elicitations.iter_mut().for_each(|it| it.calls.retain(|it| *it != effect));
+        let (over, open) = std::mem::take(&mut self.elicitations).into_iter().partition(|it| it.calls.is_empty());
+        self.elicitations = open;
+        let over: Vec<Open> = over;
+        over.iter().for_each(|it| it.withdraw(step));
+    }
+
+    pub(super) fn withdraw_elicitations(&mut self, step: &mut Step<'_>) {
+        std::mem::take(&mut self.elicitations).iter().for_each(|it| it.withdraw(step));
+    }
+
+    /// What the server says of it may be wrong or nothing: the model learns why it got no answer.
+    fn note(&mut self, calls: &[EffectId], why: &str) {
+        for it in &mut self.calls {
+            if matches!(it.state, State::Running { effect } if calls.contains(&effect)) {
+                it.note(format!("The server asked the user something and got no answer: {why}."));
+            }
+        }
+    }
+}
+
+/// As a name between backticks.
+fn name(server: &str) -> String {
+    let plain: String = server.chars().filter(|it| *it != '`' && !text::is_deceptive(*it)).collect();
+    text::first_line(&plain, 100)
+}
