@@ -2,6 +2,7 @@
 
 mod call;
 mod catalog;
+pub mod elicitation;
 mod names;
 mod output;
 mod server;
