@@ -197,19 +197,17 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     {
         return Err(format!("commandPrefix and commandRegex are for {SHELL} only"));
     }
+    let RawScope {
+        mcp_name: server, subagent, tool_annotations: annotations, tool_digest: digest, interactive, ..
+    } = raw.scope;
     let res = Rule {
         tools,
-        who: Who {
-            server: raw.scope.mcp_name,
-            subagent: raw.scope.subagent,
-            annotations: raw.scope.tool_annotations,
-            digest: raw.scope.tool_digest,
-        },
+        who: Who { server, subagent, annotations, digest },
         decision,
         tier,
         priority: raw.priority,
         modes,
-        interactive: raw.scope.interactive,
+        interactive,
         matcher,
         allow_redirection: raw.allow_redirection,
         deny_message: raw.deny_message,

@@ -9,8 +9,6 @@ use history::History;
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::base::{
     event::{AgentEvent, EventKind, Speaker},
     history::Turn,
@@ -34,8 +32,6 @@ pub struct Record {
     pub tuning: Tuning,
     pub title: Option<String>,
     pub grants: Vec<Grant>,
-    /// The plan as last written, for the client.
-    pub plan: Option<Value>,
     pub spent: Spent,
     history: History,
     stream: Stream,
@@ -82,7 +78,6 @@ impl Record {
             tuning: Tuning::default(),
             title: None,
             grants: Vec::new(),
-            plan: None,
             spent: Spent::default(),
             history: History::default(),
             stream: Stream { id: StreamId::from("s"), n_events: 0 },
@@ -159,7 +154,6 @@ impl Record {
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
             EventKind::Usage { usage, size, .. } => self.spent.add(*usage, *size),
-            EventKind::Custom { kind, data } if kind == PLAN => self.plan = Some(data.clone()),
             _ => (),
         }
     }
