@@ -8,6 +8,7 @@ use crate::{
     app::{
         errors::auth_required,
         event::EditorRequest,
+        mcp::asks,
         questions, reply, sessions,
         state::{Asked, Asker, Live, Said, State},
         terminals::How,
@@ -114,12 +115,13 @@ fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Eff
         Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
         Effect::Save(lasting) => state.world.save(lasting),
         Effect::Ask(question) => questions::ask(state, id, &question, lines),
+        Effect::Reply { elicitation, reply } => asks::reply(state, elicitation, reply),
         Effect::Withdraw { question } => {
             let is_it = |it: &Asked| matches!(it, Asked::Question { session, question: of, .. } if session == id && *of == question);
             withdraw(state, is_it, lines);
         }
         Effect::Abort { effect } => {
-            state.world.abort(id, effect);
+            state.world.abort(id, effect, state.now.unix_ms);
             withdraw(state, |it| it.is_hand_of(id, effect), lines);
             // Said in the next round: after the end of the call, which may show the terminal.
             let requests = state.terminals.give_back(id, effect, How::Kill);

@@ -53,6 +53,8 @@ pub struct Held {
     /// Bytes of a line that has not ended.
     pub framed: usize,
     pub servers: usize,
+    /// Questions of servers without an answer.
+    pub asks: usize,
     pub sessions: usize,
 }
 
@@ -178,6 +180,7 @@ impl Machine {
             said: state.outbox.said.len() + state.outbox.afterwards.len(),
             framed: self.framer.len(),
             servers: state.world.mcp.len(),
+            asks: state.world.asks.len(),
             sessions: state.sessions.len(),
         }
     }

@@ -1,12 +1,18 @@
 //! MCP servers and sessions: connecting them, and what happens when a server says something.
 
+pub mod asks;
 pub mod servers;
 
 use std::sync::Arc;
 
 use crate::{
-    app::{commands, mcp::servers::Wish, state::State, world::World},
-    base::ids::SessionId,
+    app::{
+        commands,
+        mcp::servers::{Stage, Wish},
+        state::State,
+        world::World,
+    },
+    base::{elicitation::Shows, ids::SessionId},
     engine::step::Input,
     world::mcp::{Doors, News},
 };
@@ -18,7 +24,10 @@ pub fn connect(state: &mut State, session: &SessionId, wish: Wish) {
         return;
     }
     let fresh = state.world.mcp.set(session, wish, state.now.unix_ms);
-    let doors = Doors { groups: state.world.groups.clone(), http: state.models.http() };
+    let client = state.client.as_ref().filter(|it| !it.headless);
+    // As it is from now on for all who share the server.
+    let shows = client.map(|it| Shows { forms: it.shows_forms, pages: it.opens_links }).unwrap_or_default();
+    let doors = Doors { groups: state.world.groups.clone(), http: state.models.http(), shows };
     for (id, launch, stop) in fresh {
         state.world.start_server(id, launch, doors.clone(), stop);
     }
@@ -27,7 +36,26 @@ pub fn connect(state: &mut State, session: &SessionId, wish: Wish) {
 
 /// A server has something to say.
 pub fn heard(state: &mut State, server: u64, news: News) {
-    for session in state.world.mcp.take(server, news) {
+    match news {
+        News::Asks(it) => asks::asked(state, server, it),
+        News::TakesBack(number) => asks::taken_back(state, server, number),
+        News::Completed(page) => asks::completed(state, server, &page),
+        News::Ready { connection, tools } => changed(state, server, Stage::Ready { connection, tools: tools.into() }),
+        News::Changed(tools) => {
+            if let Some(connection) = state.world.mcp.connection(server) {
+                changed(state, server, Stage::Ready { connection, tools: tools.into() });
+            }
+        }
+        News::Lost(why) => {
+            state.world.asks.lost(server);
+            changed(state, server, Stage::Lost(why));
+        }
+    }
+}
+
+/// A server is no longer as it was.
+fn changed(state: &mut State, server: u64, stage: Stage) {
+    for session in state.world.mcp.take(server, stage) {
         refresh(state, &session);
     }
 }

@@ -102,7 +102,7 @@ fn let_go(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
     let lines = flush::flush(state);
     state.say_lines(|it| it.extend_from_slice(&lines));
-    state.world.abort_session(id);
+    state.world.abort_session(id, state.now.unix_ms);
     state.world.mcp.release(id);
     state.world.traces.forget_turn(id);
     state.sessions.remove(id);

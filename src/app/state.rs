@@ -235,7 +235,7 @@ impl State {
 
     /// The session as its log has it. Whatever of it the client still waits for ends with the error.
     pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
-        self.world.abort_session(id);
+        self.world.abort_session(id, self.now.unix_ms);
         self.outbox.said.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
         self.end_shown(id, error.message());
         let requests = self.terminals.give_all_back(id);

@@ -101,7 +101,7 @@ impl Threads {
             let events = events.clone();
             Box::pin(async move { _ = events.send(Event::Mcp { server, news }).await })
         };
-        self.spawn(mcp::serve(launch, doors, stop, Box::new(tell)));
+        self.spawn(mcp::serve(launch, doors, stop, Arc::new(tell)));
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

@@ -9,7 +9,7 @@ use crate::{
         desk::Desk,
         event::Wish,
         jobs::{EffectJob, Job, Search, Workers},
-        mcp::servers::Servers,
+        mcp::{asks::Asks, servers::Servers},
         traces::Traces,
     },
     base::{
@@ -49,8 +49,17 @@ pub struct World {
     /// Whether old sessions were looked for.
     pub is_swept: bool,
     pub mcp: Servers,
+    /// What servers ask the user.
+    pub asks: Asks,
     workers: Box<dyn Workers>,
-    running: BTreeMap<(SessionId, EffectId), CancellationToken>,
+    running: BTreeMap<(SessionId, EffectId), Running>,
+}
+
+/// An effect without an answer.
+struct Running {
+    cancel: CancellationToken,
+    /// The MCP server that it calls.
+    server: Option<u64>,
 }
 
 impl World {
@@ -60,6 +69,7 @@ impl World {
             groups,
             tools,
             mcp: Servers::default(),
+            asks: Asks::default(),
             traces: Traces::default(),
             listed: Cache::default(),
             n_listings: 0,
@@ -72,15 +82,27 @@ impl World {
     /// Starts what a session's engine wants done by the world.
     pub fn start(&mut self, desk: &Arc<Desk>, id: EffectId, effect: Effect, log: Option<File>) {
         let cancel = CancellationToken::new();
-        self.running.insert((desk.session.clone(), id), cancel.clone());
+        let called = match &effect {
+            Effect::Run { call, .. } => desk.mcp.iter().find(|it| it.spec.name == call.name),
+            _ => None,
+        };
+        let server = called.map(|it| it.server);
+        self.running.insert((desk.session.clone(), id), Running { cancel: cancel.clone(), server });
         self.workers.start(Job::Effect(EffectJob { desk: desk.clone(), id, effect, cancel, log }));
     }
 
     /// What was asked for under that id is no longer wanted.
-    pub fn abort(&mut self, session: &SessionId, effect: EffectId) {
-        if let Some(cancel) = self.running.remove(&(session.clone(), effect)) {
-            cancel.cancel();
+    pub fn abort(&mut self, session: &SessionId, effect: EffectId, now_ms: u64) {
+        let Some(Running { cancel, server }) = self.running.remove(&(session.clone(), effect)) else { return };
+        cancel.cancel();
+        if let Some(server) = server {
+            self.asks.give_up(server, session, now_ms);
         }
+    }
+
+    /// The calls of a server that are under way.
+    pub fn calls_of(&self, server: u64) -> Vec<(SessionId, EffectId)> {
+        self.running.iter().filter(|(_, it)| it.server == Some(server)).map(|(id, _)| id.clone()).collect()
     }
 
     /// Whether the answer to that effect is still wanted.
@@ -88,17 +110,20 @@ impl World {
         self.running.contains_key(&(session.clone(), effect))
     }
 
-    pub fn abort_session(&mut self, session: &SessionId) {
+    /// Whatever is under way for that session, and whatever it may be asked.
+    pub fn abort_session(&mut self, session: &SessionId, now_ms: u64) {
         let ids: Vec<EffectId> = self.running.keys().filter(|(it, _)| it == session).map(|(_, id)| *id).collect();
         for id in ids {
-            self.abort(session, id);
+            self.abort(session, id, now_ms);
         }
+        self.asks.forget(session);
     }
 
     pub fn abort_all(&mut self) {
-        for (_, cancel) in std::mem::take(&mut self.running) {
-            cancel.cancel();
+        for (_, it) in std::mem::take(&mut self.running) {
+            it.cancel.cancel();
         }
+        self.asks.forget_all();
     }
 
     /// An answer came. Returns the effect that it ends.

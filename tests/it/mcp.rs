@@ -30,6 +30,10 @@ fn agent(answers: &[&str]) -> (Sandbox, Client) {
 }
 
 fn agent_with(settings: &str, answers: &[&str]) -> (Sandbox, Client) {
+    agent_for(&json!({}), settings, answers)
+}
+
+fn agent_for(capabilities: &Value, settings: &str, answers: &[&str]) -> (Sandbox, Client) {
     let mut sandbox = Sandbox::new();
     sandbox.write("home/.castor/settings.json", settings);
     let lines: Vec<String> =
@@ -38,7 +42,7 @@ fn agent_with(settings: &str, answers: &[&str]) -> (Sandbox, Client) {
     sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
     sandbox.args.push(script.into());
     let mut client = Client::start(&sandbox);
-    client.initialize(&json!({})).unwrap();
+    client.initialize(capabilities).unwrap();
     (sandbox, client)
 }
 
@@ -233,4 +237,85 @@ fn a_late_server_joins_with_the_next_request() {
     wait_for_tools(&mut client, &session, |it| it.contains("mcp_late_echo"));
     let (_, second) = prompt(&mut client, &session);
     assert!(said(&second).contains("echo: x"), "{second:?}");
+}
+
+/// A call that asks for a city; `then` is what the server does next.
+fn asking(more: &str) -> String {
+    let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+    format!(r#"call mcp_p_ask {{"ask":{{"message":"Where to?","requestedSchema":{schema}}}{more}}}"#)
+}
+
+/// An agent in whose first turn a server asks; the question is open.
+fn asked(settings: &str, more: &str) -> (Sandbox, Client, String, Value) {
+    let (sandbox, mut client) =
+        agent_for(&json!({"elicitation": {"form": {}}}), settings, &[&asking(more), "text \"1\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    if more.contains("then") {
+        make_gate(&log);
+    }
+    let servers = if settings == "{}" { json!([server("p", "asks", &log)]) } else { json!([]) };
+    let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.request_as(json!(1), "session/prompt", params);
+    let question = loop {
+        let message = client.next().unwrap().unwrap();
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    (sandbox, client, session, question)
+}
+
+/// What comes until the turn ends.
+fn rest(client: &mut Client) -> Vec<Value> {
+    let mut res = Vec::new();
+    while res.last().is_none_or(|it: &Value| it["id"] != 1 || it.get("method").is_some()) {
+        res.push(client.next().unwrap().unwrap());
+    }
+    res
+}
+
+#[test]
+fn a_question_is_withdrawn_with_its_server_and_when_it_takes_it_back() {
+    for (then, says) in [("die", "its server is gone"), ("cancel", "never mind")] {
+        let (sandbox, mut client, _, question) = asked("{}", &format!(r#","then":"{then}""#));
+        go(&sandbox.workspace().join("mcp.log"));
+        let rest = rest(&mut client);
+        let withdrawn =
+            json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": question["id"]}});
+        assert!(rest.contains(&withdrawn), "{then}: {rest:?}");
+        assert!(said(&rest).contains(says), "{then}: {rest:?}");
+        // An answer that crosses the withdrawal is nothing to anybody.
+        client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+        client.end().unwrap();
+    }
+}
+
+#[test]
+fn an_answer_to_a_server_is_nowhere_else() {
+    let (sandbox, mut client, _, question) = asked("{}", r#","quiet":true"#);
+    let content = json!({"city": "canary-city"});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": content}}));
+    let rest = rest(&mut client);
+    assert!(said(&rest).contains("thanks"), "{rest:?}");
+    assert!(!said(&rest).contains("canary"), "{rest:?}");
+    client.end().unwrap();
+    let sessions = sandbox.home().join(".castor/sessions");
+    let logs: Vec<String> =
+        fs::read_dir(sessions).unwrap().map(|it| fs::read_to_string(it.unwrap().path()).unwrap_or_default()).collect();
+    assert!(logs.iter().any(|it| it.contains("thanks")) && !logs.concat().contains("canary"), "{logs:?}");
+}
+
+#[test]
+fn people_have_more_time_than_calls() {
+    let exe = std::env::current_exe().unwrap();
+    let probe = json!({"command": exe, "args": ARGS, "env": {"MCP_SERVER": "asks"}, "timeout": 2_000});
+    let (_sandbox, mut client, _, question) = asked(&json!({"mcpServers": {"p": probe}}).to_string(), "");
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(2_500) {
+        client.result("session/list", json!({})).unwrap();
+    }
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    let rest = rest(&mut client);
+    assert!(said(&rest).contains("decline"), "{rest:?}");
 }

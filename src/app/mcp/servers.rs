@@ -17,7 +17,7 @@ use crate::{
         tool::{ToolKind, ToolSpec},
     },
     engine::step::{Kit, Outside, Server, Standing},
-    world::mcp::{Connection, Launch, Names, News, ServerTool},
+    world::mcp::{Connection, Launch, Names, ServerTool},
 };
 
 /// All servers, shared by the sessions that want the same one.
@@ -35,7 +35,8 @@ struct Shared {
     stage: Stage,
 }
 
-enum Stage {
+/// How far a server has come.
+pub enum Stage {
     Starting,
     Ready { connection: Connection, tools: Arc<[ServerTool]> },
     Lost(String),
@@ -63,6 +64,7 @@ struct Use {
 pub struct McpTool {
     pub spec: ToolSpec,
     pub tool: String,
+    pub server: u64,
     pub connection: Connection,
     pub timeout: Duration,
 }
@@ -133,18 +135,18 @@ impl Servers {
         });
     }
 
-    /// Returns the sessions that the news are for.
-    pub fn take(&mut self, server: u64, news: News) -> Vec<SessionId> {
-        let Some(shared) = self.shared.get_mut(&server) else { return Vec::new() };
-        match news {
-            News::Ready { connection, tools } => shared.stage = Stage::Ready { connection, tools: tools.into() },
-            News::Changed(new) => {
-                if let Stage::Ready { tools, .. } = &mut shared.stage {
-                    *tools = new.into();
-                }
-            }
-            News::Lost(why) => shared.stage = Stage::Lost(why),
+    /// Of a server that is ready.
+    pub fn connection(&self, server: u64) -> Option<Connection> {
+        match &self.shared.get(&server)?.stage {
+            Stage::Ready { connection, .. } => Some(connection.clone()),
+            Stage::Starting | Stage::Lost(_) => None,
         }
+    }
+
+    /// Returns the sessions that the news are for.
+    pub fn take(&mut self, server: u64, stage: Stage) -> Vec<SessionId> {
+        let Some(shared) = self.shared.get_mut(&server) else { return Vec::new() };
+        shared.stage = stage;
         let uses = |it: &Party| it.uses.iter().any(|it| it.server == server);
         self.by_session.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
     }
@@ -159,7 +161,7 @@ impl Servers {
                 Stage::Starting => Standing::Starting { until_ms: shared.since_ms + party.budget_ms },
                 Stage::Ready { connection, tools } => {
                     let wanted = tools.iter().filter(|tool| it.config.wants(&tool.name));
-                    offers.extend(wanted.map(|tool| (&it.config, connection, tool)));
+                    offers.extend(wanted.map(|tool| (&*it, connection, tool)));
                     Standing::Ready
                 }
                 Stage::Lost(why) => {
@@ -174,9 +176,9 @@ impl Servers {
         let off = party.off.iter().map(|(name, why)| (name.clone(), Standing::Off(why.clone())));
         kit.servers.extend(off.map(|(name, standing)| Server { name, standing }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
-        let names: Vec<String> = offers.iter().map(|(config, _, tool)| name(config, tool)).collect();
+        let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
         let mut tools = Vec::new();
-        for (name, (config, connection, tool)) in names.into_iter().zip(offers) {
+        for (name, (Use { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
             let spec = spec(name, config, tool);
             kit.tools.push(Outside {
                 spec: spec.clone(),
@@ -185,7 +187,7 @@ impl Servers {
                 trusted: config.trust,
             });
             let (connection, timeout) = (connection.clone(), Duration::from_millis(config.timeout_ms));
-            tools.push(McpTool { spec, tool: tool.name.clone(), connection, timeout });
+            tools.push(McpTool { spec, tool: tool.name.clone(), server: *server, connection, timeout });
         }
         (kit, tools.into())
     }

@@ -9,7 +9,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use tokio::{
-    sync::{broadcast, oneshot::error::RecvError},
+    sync::{broadcast, oneshot::error::RecvError, watch},
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,8 @@ const CANCELLING: Duration = Duration::from_millis(500);
 pub struct Connection {
     peer: Peer<RoleClient>,
     progress: broadcast::Sender<ProgressNotificationParam>,
+    /// How many questions of the server are open.
+    asks: watch::Receiver<usize>,
 }
 
 /// What to call, and how.
@@ -40,7 +42,7 @@ pub struct Call<'a> {
     /// The server's own name for it.
     pub tool: &'a str,
     pub args: &'a Value,
-    /// Of silence: progress begins it anew.
+    /// Of silence: progress begins it anew, and so does the end of a question to the user.
     pub timeout: Duration,
     pub cancel: &'a CancellationToken,
     /// Takes live text.
@@ -48,13 +50,18 @@ pub struct Call<'a> {
 }
 
 impl Connection {
-    pub fn new(peer: Peer<RoleClient>, progress: broadcast::Sender<ProgressNotificationParam>) -> Self {
-        Self { peer, progress }
+    pub fn new(
+        peer: Peer<RoleClient>,
+        progress: broadcast::Sender<ProgressNotificationParam>,
+        asks: watch::Receiver<usize>,
+    ) -> Self {
+        Self { peer, progress, asks }
     }
 
     pub async fn call(&self, call: Call<'_>) -> ToolOutput {
         // Before the request: a report that comes at once must not be missed.
         let mut reports = self.progress.subscribe();
+        let mut asks = self.asks.clone();
         let args = call.args.as_object().cloned().unwrap_or_default();
         let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -66,11 +73,14 @@ impl Connection {
         let mut deadline = Instant::now() + call.timeout;
         let mut next_show = Instant::now();
         loop {
+            // People take the time they need.
+            let asks_somebody = *asks.borrow_and_update() > 0;
             tokio::select! {
                 biased;
                 () = call.cancel.cancelled() => return cancel(handle, "The call was cancelled.").await,
                 answer = &mut handle.rx => return answered(call.tool, answer),
-                () = sleep_until(deadline) => {
+                Ok(()) = asks.changed() => deadline = Instant::now() + call.timeout,
+                () = sleep_until(deadline), if !asks_somebody => {
                     let why = format!("MCP tool '{}' sent nothing for {} s.", call.tool, call.timeout.as_secs_f64());
                     return cancel(handle, &why).await;
                 }

@@ -1,5 +1,6 @@
 //! MCP servers: connected, listed, called, closed. The crate rmcp speaks the protocol; its types stay in here.
 
+mod asking;
 mod call;
 mod catalog;
 pub mod elicitation;
@@ -12,13 +13,20 @@ mod web;
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::sync::oneshot;
+
 pub use call::{Call, Connection};
 pub use catalog::ServerTool;
 pub use names::Names;
 pub use server::serve;
 
 use crate::{
-    base::{fs::BoxFuture, mcp::McpLink, path::AbsPath},
+    base::{
+        elicitation::{Reply, Shows, Wanted},
+        fs::BoxFuture,
+        mcp::McpLink,
+        path::AbsPath,
+    },
     world::{http::Http, process::Groups},
 };
 
@@ -39,19 +47,34 @@ pub struct Launch {
 pub struct Doors {
     pub groups: Groups,
     pub http: Arc<Http>,
+    /// What servers may ask the user for.
+    pub shows: Shows,
 }
 
 /// What becomes of a server, in this order: `Ready` once or not at all, `Changed` any number of times, `Lost` at most
-/// once and last. A server that is stopped says nothing more.
+/// once and last. A server that is stopped says nothing more. Questions come at any time, from others than the rest.
 pub enum News {
     Ready {
         connection: Connection,
         tools: Vec<ServerTool>,
     },
     Changed(Vec<ServerTool>),
+    Asks(Ask),
+    /// The question of that number is no longer asked.
+    TakesBack(u64),
+    /// What the user went to the page of that name for is done.
+    Completed(String),
     /// It could not be reached, or is gone: why, in one line for people.
     Lost(String),
 }
 
+/// A question to the user. Dropped: nobody can be asked.
+pub struct Ask {
+    /// Of this server's.
+    pub number: u64,
+    pub wanted: Wanted,
+    pub reply: oneshot::Sender<Reply>,
+}
+
 /// Where news go.
-pub type Tell = Box<dyn Fn(News) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type Tell = Arc<dyn Fn(News) -> BoxFuture<'static, ()> + Send + Sync>;

@@ -3,12 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
-    ClientHandler, Peer, RoleClient,
+    ClientHandler, ErrorData, Peer, RoleClient,
     model::{
-        ClientConfig, ClientRequest, ErrorCode, Implementation, ListToolsRequest, PaginatedRequestParams,
-        ProgressNotificationParam, ProtocolVersion, ServerResult,
+        ClientConfig, ClientRequest, CustomNotification, CustomRequest, CustomResult, ElicitRequestParams,
+        ElicitResult, ErrorCode, Implementation, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam,
+        ProtocolVersion, ServerResult,
     },
-    service::{NotificationContext, RunningService, ServiceError, serve_client},
+    service::{
+        NotificationContext, RequestContext, RunningService, RxJsonRpcMessage, ServiceError, TxJsonRpcMessage,
+        serve_client,
+    },
     transport::Transport,
 };
 use serde_json::Value;
@@ -19,7 +23,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Connection, Doors, Launch, News, ServerTool, Tell, catalog,
+    Connection, Doors, Launch, News, ServerTool, Tell,
+    asking::Asking,
+    catalog,
     stdio::{self, Process},
     web,
 };
@@ -34,6 +40,9 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Reports of progress that nobody has taken yet; older ones are dropped.
 const PROGRESS_QUEUE: usize = 64;
 
+const ELICIT: &str = "elicitation/create";
+const ELICITED: &str = "notifications/elicitation/complete";
+
 /// A connection that works, and what must live as long as it does.
 pub(super) struct Open {
     service: RunningService<RoleClient, Listener>,
@@ -42,8 +51,9 @@ pub(super) struct Open {
 
 /// Runs a server until it is gone or `stop` says so. Then its input is closed and its processes end.
 pub async fn serve(launch: Launch, doors: Doors, stop: CancellationToken, tell: Tell) {
-    let listener = Listener::new();
-    let (changed, progress) = (listener.changed.clone(), listener.progress.clone());
+    let listener = Listener::new(Asking::new(doors.shows, tell.clone()));
+    let (changed, progress, asks) =
+        (listener.changed.clone(), listener.progress.clone(), listener.asking.open.subscribe());
     // A server that is still starting is dropped with the future, and its process with it.
     let Some(opened) = stop.run_until_cancelled(start(&launch, &doors, listener)).await else { return };
     let (Open { service, process }, tools) = match opened {
@@ -51,7 +61,7 @@ pub async fn serve(launch: Launch, doors: Doors, stop: CancellationToken, tell: 
         Err(why) => return tell(News::Lost(why)).await,
     };
     let peer = service.peer().clone();
-    tell(News::Ready { connection: Connection::new(peer.clone(), progress), tools: tools.clone() }).await;
+    tell(News::Ready { connection: Connection::new(peer.clone(), progress, asks), tools: tools.clone() }).await;
     let follow = follow(&peer, &changed, launch.timeout, tools, &tell);
     let lost = tokio::select! {
         () = stop.cancelled() => false,
@@ -135,11 +145,13 @@ pub(super) fn plain(result: &ServerResult) -> Value {
 
 impl Open {
     /// Shakes hands over a transport. The error says why in one line.
-    pub(super) async fn shake<T>(transport: T, listener: Listener, process: Option<Process>) -> Result<Self, String>
+    pub(super) async fn shake<T>(transport: T, mut listener: Listener, process: Option<Process>) -> Result<Self, String>
     where
         T: Transport<RoleClient> + 'static,
     {
-        match serve_client(listener, transport).await {
+        listener.asking.gone = CancellationToken::new();
+        let watched = Watched { transport, gone: listener.asking.gone.clone() };
+        match serve_client(listener, watched).await {
             Ok(service) => Ok(Self { service, process }),
             Err(it) => match process {
                 Some(process) => Err(process.last_words().await),
@@ -156,16 +168,47 @@ impl Open {
     }
 }
 
+/// A transport that says when nothing more will come. rmcp says so only after every question was answered, or some
+/// seconds later.
+struct Watched<T> {
+    transport: T,
+    gone: CancellationToken,
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
+        self.transport.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.transport.receive().await;
+        if message.is_none() {
+            self.gone.cancel();
+        }
+        message
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), T::Error>> + Send {
+        self.transport.close()
+    }
+}
+
 /// What servers tell us without being asked.
 #[derive(Clone)]
 pub(super) struct Listener {
     changed: Arc<Notify>,
     progress: broadcast::Sender<ProgressNotificationParam>,
+    asking: Asking,
 }
 
 impl Listener {
-    fn new() -> Self {
-        Self { changed: Arc::default(), progress: broadcast::Sender::new(PROGRESS_QUEUE) }
+    fn new(asking: Asking) -> Self {
+        Self { changed: Arc::default(), progress: broadcast::Sender::new(PROGRESS_QUEUE), asking }
     }
 }
 
@@ -174,7 +217,35 @@ impl ClientHandler for Listener {
         let mut res = ClientConfig::default();
         res.client_info = Implementation::new("castor", env!("CARGO_PKG_VERSION"));
         res.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        res.capabilities.elicitation = self.asking.capability();
         res
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        it: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.asking.ask(&serde_json::to_value(params).unwrap_or_default(), &it.ct).await
+    }
+
+    /// rmcp takes what is not quite an elicitation for something else: it is told what is wrong with it.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        it: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != ELICIT {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        let result = self.asking.ask(&request.params.unwrap_or_default(), &it.ct).await?;
+        Ok(CustomResult(serde_json::to_value(result).unwrap_or_default()))
+    }
+
+    async fn on_custom_notification(&self, it: CustomNotification, _: NotificationContext<RoleClient>) {
+        if it.method == ELICITED {
+            self.asking.completed(it.params.as_ref()).await;
+        }
     }
 
     async fn on_progress(&self, it: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

@@ -27,7 +27,7 @@ use castor::{
 };
 use rmcp::service::serve_directly;
 use serde_json::{Value, json};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::dice::Dice;
@@ -239,7 +239,7 @@ static CONNECTION: LazyLock<Connection> = LazyLock::new(|| {
     let _in_runtime = runtime.enter();
     let (pipe, _) = tokio::io::duplex(64);
     let service = serve_directly::<rmcp::RoleClient, _, _, _, _>((), tokio::io::split(pipe), None);
-    Connection::new(service.peer().clone(), broadcast::channel(1).0)
+    Connection::new(service.peer().clone(), broadcast::channel(1).0, watch::channel(0).1)
 });
 
 const FAILURES: &[&str] =
