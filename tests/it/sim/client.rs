@@ -218,7 +218,7 @@ fn place(dice: &mut Dice) -> Value {
     let other = json!({"name": "other", "command": "/usr/bin/true", "args": ["x"], "env": []});
     let web = json!({"name": "web", "type": "http", "url": "http://127.0.0.1:9/mcp", "headers": []});
     let servers = match dice.roll(5) {
-        0 => json!([stdio]),
+        0 | 3 => json!([stdio]),
         1 => json!([stdio, other, web]),
         2 => json!([web]),
         _ => json!([]),

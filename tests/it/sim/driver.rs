@@ -24,6 +24,7 @@ enum Who {
     World,
     Clock,
     Server,
+    Ask,
     Editor,
     Search,
     Doubt,
@@ -80,7 +81,8 @@ impl Driver {
             (14, Reading),
             (60, World),
             (8, Clock),
-            (2, Server),
+            (6, Server),
+            (12, Ask),
             (3, Editor),
             (3, Search),
             (1, Doubt),
@@ -98,6 +100,7 @@ impl Driver {
                 Some(Move::Clock(1 + self.dice.roll(most) as u64))
             }
             Server => self.server(),
+            Ask => self.ask(),
             Editor => self.editor(),
             Search => (!self.life.world.searches.is_empty()).then_some(Move::Listed),
             Doubt => self.dice.pick(&self.life.watch.sessions).cloned().map(Move::Doubt),
@@ -132,10 +135,36 @@ impl Driver {
         let known: Vec<(u64, bool)> = self.life.world.servers.iter().map(|(id, it)| (*id, it.ready)).collect();
         let (server, ready) = *self.dice.pick(&known)?;
         let words = match ready {
-            false => self.dice.word(&["ready look", "ready look take", "ready", "lost"]),
+            false => self.dice.word(&["ready look", "ready look take", "ready look", "ready", "lost"]),
+            // What is there stays for a while.
+            true if !self.dice.one_in(6) => return None,
             true => self.dice.word(&["changed look", "changed look take", "changed", "lost"]),
         };
         Some(Move::Server { server, words: words.to_owned() })
+    }
+
+    /// A server asks the user; most do so in a call.
+    fn ask(&mut self) -> Option<Move> {
+        let is_called = self.life.world.tasks.iter().any(|it| it.is_outside && !it.answered);
+        let ready = self.life.world.servers.iter().filter(|(_, it)| it.ready).map(|(id, _)| *id);
+        let server = *self.dice.pick(&ready.collect::<Vec<u64>>()).filter(|_| is_called)?;
+        let words = self.dice.weighed(&[
+            (3, "asks-yes-or-no"),
+            (2, "asks-text"),
+            (3, "asks-page"),
+            (1, "takes-back"),
+            (1, "completes"),
+        ]);
+        let words = match words {
+            "takes-back" => {
+                let its: Vec<u64> =
+                    self.life.world.asked.iter().filter(|it| it.server == server).map(|it| it.number).collect();
+                format!("takes-back {}", self.dice.pick(&its)?)
+            }
+            it if it.starts_with("asks-") => format!("{it} {}", self.life.world.n_asked),
+            it => it.to_owned(),
+        };
+        Some(Move::Server { server, words })
     }
 
     fn editor(&mut self) -> Option<Move> {

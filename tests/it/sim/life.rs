@@ -149,7 +149,7 @@ impl Life {
                 if let Some(it) = self.world.servers.get_mut(server) {
                     it.ready = !words.starts_with("lost");
                 }
-                let event = World::news(words).map(|news| Event::Mcp { server: *server, news });
+                let event = self.world.news(*server, words).map(|news| Event::Mcp { server: *server, news });
                 self.take_some(event, words);
             }
             Move::Doubt(session) => {
@@ -268,7 +268,8 @@ impl Life {
         let lines = self.machine.finish();
         self.say(&lines);
         let (held, wanted, servers) = (self.machine.held(), self.world.n_wanted(), self.world.n_servers());
-        let left = [held.requests, held.running, held.said, held.listings, wanted, servers, self.world.waiting.len()];
+        let waiting = self.world.waiting.len() + self.world.asked.len();
+        let left = [held.requests, held.running, held.said, held.listings, wanted, servers, waiting];
         if left.iter().any(|it| *it > 0) {
             self.story.problems.push(format!("left at the end: {left:?}"));
         }
@@ -289,6 +290,9 @@ impl Life {
         }
         if !self.world.waiting.is_empty() {
             self.story.problems.push(format!("{} tasks wait for the editor for ever", self.world.waiting.len()));
+        }
+        if !self.world.asked.is_empty() {
+            self.story.problems.push(format!("{} servers wait for the user for ever", self.world.asked.len()));
         }
         self.check_answered();
         self.check_logs();

@@ -14,16 +14,18 @@ use castor::{
     base::{
         check::Finding,
         content::Part,
+        elicitation::{Reply, Wanted},
         ids::{EffectId, SessionId},
         log::Decision,
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         path::AbsPath,
+        question::{Field, FieldKind, Form},
         terminal::Screen,
         tool::{Access, BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
         trust::{Piece, PieceKind, first_doubt},
     },
     engine::step::{Doubted, Effect, Input},
-    world::mcp::{Connection, News, ServerTool},
+    world::mcp::{Ask, Connection, News, ServerTool},
 };
 use rmcp::service::serve_directly;
 use serde_json::{Value, json};
@@ -85,6 +87,8 @@ pub struct Task {
     pub cancel: CancellationToken,
     /// Its one answer was given: another one meets nobody.
     pub answered: bool,
+    /// A server's tool: the server may ask the user.
+    pub is_outside: bool,
 }
 
 /// A server, until nobody uses it.
@@ -101,6 +105,17 @@ pub struct World {
     pub searches: Vec<Search>,
     /// Who waits for the editor.
     pub waiting: Vec<oneshot::Receiver<Result<Value, castor::wire::jsonrpc::message::RpcError>>>,
+    /// Questions of servers without an answer.
+    pub asked: Vec<Asked>,
+    pub n_asked: u64,
+    /// How often a user's own word came to a server.
+    pub n_replies: usize,
+}
+
+pub struct Asked {
+    pub server: u64,
+    pub number: u64,
+    reply: oneshot::Receiver<Reply>,
 }
 
 impl World {
@@ -110,6 +125,7 @@ impl World {
         for job in jobs {
             match job {
                 Job::Effect(it) => {
+                    let is_outside = matches!(&it.effect, Effect::Run { call, .. } if call.name.starts_with("mcp_"));
                     let kind = match it.effect {
                         Effect::Generate { request } => {
                             assert!(!request.contents.is_empty(), "a model is asked nothing");
@@ -122,7 +138,7 @@ impl World {
                         other => panic!("no job for the world: {other:?}"),
                     };
                     let (session, effect) = (it.desk.session.to_string(), it.id.0);
-                    self.tasks.push(Task { session, effect, kind, cancel: it.cancel, answered: false });
+                    self.tasks.push(Task { session, effect, kind, cancel: it.cancel, answered: false, is_outside });
                 }
                 Job::Server { server, stop, .. } => {
                     self.servers.insert(server, Server { stop, ready: false });
@@ -133,6 +149,13 @@ impl World {
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+        self.asked.retain_mut(|it| match it.reply.try_recv() {
+            Ok(reply) => {
+                self.n_replies += usize::from(matches!(reply, Reply::Accepted(_) | Reply::Declined(None)));
+                false
+            }
+            Err(it) => it == oneshot::error::TryRecvError::Empty,
+        });
     }
 
     /// Tasks that go on though nobody wants them to.
@@ -199,16 +222,45 @@ impl World {
         ["generated", "resolved", "checked", "previewed", "ran"].iter().any(|it| words.starts_with(it))
     }
 
-    pub fn news(words: &str) -> Option<News> {
+    pub fn news(&mut self, server: u64, words: &str) -> Option<News> {
         let mut words = words.split(' ');
         let first = words.next()?;
+        if let Some(ask) = first.strip_prefix("asks-") {
+            let number = words.next()?.parse().ok()?;
+            return self.ask(server, number, ask).map(News::Asks);
+        }
+        if first == "takes-back" {
+            let number = words.next()?.parse().ok()?;
+            self.asked.retain(|it| it.server != server || it.number != number);
+            return Some(News::TakesBack(number));
+        }
         let tools: Vec<ServerTool> = words.map(server_tool).collect();
         Some(match first {
             "ready" => News::Ready { connection: CONNECTION.clone(), tools },
             "changed" => News::Changed(tools),
             "lost" => News::Lost("it ended".to_owned()),
+            "completes" => News::Completed("page".to_owned()),
             _ => return None,
         })
+    }
+
+    /// A server asks the user; it waits for the answer.
+    fn ask(&mut self, server: u64, number: u64, what: &str) -> Option<Ask> {
+        let field = |kind| {
+            let (name, title, description) = ("0".to_owned(), None, None);
+            Field { name, title, description, required: true, kind, default: None }
+        };
+        let form = |kind| Wanted::Form(Form { message: "Well?".to_owned(), fields: vec![field(kind)] });
+        let wanted = match what {
+            "yes-or-no" => form(FieldKind::Bool),
+            "text" => form(FieldKind::Text { min: None, max: None, format: None }),
+            "page" => Wanted::Page { message: "See".to_owned(), url: "https://a.b".to_owned(), id: "page".to_owned() },
+            _ => return None,
+        };
+        let (reply, answer) = oneshot::channel();
+        self.n_asked += 1;
+        self.asked.push(Asked { server, number, reply: answer });
+        Some(Ask { number, wanted, reply })
     }
 
     /// A task asks for the editor's hands; it waits for the answer.
@@ -246,7 +298,8 @@ const FAILURES: &[&str] =
     &["busy", "busy", "later", "never", "refused", "reset", "unreachable", "garbage", "no-key", "panic"];
 
 fn chunk_word(dice: &mut Dice) -> &'static str {
-    const USUAL: &[&str] = &["text", "text", "thought", "usage", "stop", "read", "write", "shell", "tool", "ask"];
+    const USUAL: &[&str] =
+        &["text", "text", "thought", "usage", "stop", "read", "write", "shell", "tool", "tool", "ask"];
     const RARE: &[&str] = &[
         "long",
         "signed",
