@@ -6,6 +6,7 @@ pub mod child;
 pub mod clean;
 pub mod client;
 pub mod failure;
+pub mod form;
 pub mod host;
 pub mod open;
 pub mod prompt;

@@ -1,4 +1,4 @@
-//! Approvals on the terminal: one question at a time, answered by a line typed on /dev/tty.
+//! Approvals, forms and pages on the terminal: one question at a time, answered by a line typed on /dev/tty.
 
 use std::{collections::VecDeque, future, io::BufRead, io::BufReader, thread};
 
@@ -8,12 +8,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     clean::{clean, clean_line, is_reordering},
-    host::{Answer, Question},
+    form::{Filled, Filling, yes_or_no},
+    host::{About, Answer, Question},
 };
 
 /// Lines of a diff or of other content that a question shows.
 const MAX_LINES: usize = 200;
 const MAX_TITLE: usize = 300;
+const MAX_URL: usize = 4_096;
 const MAX_TAKEN_BACK: usize = 64;
 /// The longest text whose diff is worked out; beyond that only its size is shown.
 const MAX_DIFF_BYTES: usize = 1 << 20;
@@ -44,8 +46,36 @@ pub struct Asker {
 struct Pending {
     request: String,
     text: String,
-    options: Vec<Choice>,
+    kind: Kind,
     answer: oneshot::Sender<Answer>,
+}
+
+enum Kind {
+    Options(Vec<Choice>),
+    Form(Filling),
+    Page,
+}
+
+impl Kind {
+    /// What the line comes to, or what to show in place of an answer.
+    fn take(&mut self, line: &str) -> Result<Answer, String> {
+        match self {
+            Self::Options(options) => match choose(line, options) {
+                Some(it) => Ok(Answer::Selected(it.id.clone())),
+                None => Err(format!("  a number from 1 to {}, y or n: ", options.len())),
+            },
+            Self::Form(form) => match form.take(line) {
+                Filled::Open(more) => Err(more),
+                Filled::Done(content) => Ok(Answer::Filled(Some(content))),
+                Filled::Declined => Ok(Answer::Declined),
+            },
+            Self::Page => match yes_or_no(line) {
+                Some(true) => Ok(Answer::Filled(None)),
+                Some(false) => Ok(Answer::Declined),
+                None => Err("  y or n: ".to_owned()),
+            },
+        }
+    }
 }
 
 /// One of the answers an agent offers.
@@ -68,15 +98,33 @@ impl Asker {
             _ = question.answer.send(Answer::Withdrawn);
             return String::new();
         }
-        let options = choices(&question.params);
         let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or("a tool call"), MAX_TITLE);
-        if matches!(self.typing, Typing::Nobody) || options.is_empty() {
-            _ = question.answer.send(narrow_no(&options));
-            return format!("castor: not allowed, as nobody is here to ask: {title}\n");
+        let (kind, text) = match question.about {
+            About::Permission(params) => {
+                let options = choices(&params);
+                if matches!(self.typing, Typing::Nobody) || options.is_empty() {
+                    _ = question.answer.send(narrow_no(&options));
+                    return format!("castor: not allowed, as nobody is here to ask: {title}\n");
+                }
+                let text = describe(&title, call, &options);
+                (Kind::Options(options), text)
+            }
+            About::Form { message, form } => {
+                let filling = Filling::new(form);
+                let text = question_text(&message) + &filling.prompt();
+                (Kind::Form(filling), text)
+            }
+            About::Page { message, url } => {
+                let url = clean_line(&url, MAX_URL);
+                (Kind::Page, format!("{}  {url}\n  open it, then answer y; n to decline: ", question_text(&message)))
+            }
+        };
+        if matches!(self.typing, Typing::Nobody) {
+            _ = question.answer.send(Answer::Declined);
+            return "castor: not answered, as nobody is here to ask\n".to_owned();
         }
         self.open();
-        let text = describe(&title, call, &options);
-        self.waiting.push_back(Pending { request: question.request, text, options, answer: question.answer });
+        self.waiting.push_back(Pending { request: question.request, text, kind, answer: question.answer });
         match self.waiting.len() {
             1 => self.show(),
             _ => String::new(),
@@ -93,14 +141,14 @@ impl Asker {
 
     /// Takes what was typed; gives what to show next.
     pub fn answer(&mut self, typed: Typed) -> String {
-        let Some(first) = self.waiting.front() else { return String::new() };
+        let Some(first) = self.waiting.front_mut() else { return String::new() };
         let answer = match typed {
-            Typed::End => Some(Answer::Cancelled),
-            Typed::Line(line) => choose(&line, &first.options).map(|it| Answer::Selected(it.id.clone())),
+            Typed::End => Ok(Answer::Cancelled),
+            Typed::Line(line) => first.kind.take(&line),
         };
         match answer {
-            None => format!("  a number from 1 to {}, y or n: ", first.options.len()),
-            Some(answer) => {
+            Err(more) => more,
+            Ok(answer) => {
                 self.settle(0, answer);
                 self.show()
             }
@@ -205,6 +253,13 @@ fn choose<'a>(line: &str, options: &'a [Choice]) -> Option<&'a Choice> {
     }
 }
 
+fn question_text(message: &str) -> String {
+    let mut res = String::new();
+    push_block(&mut res, "", message);
+    res.replace_range(..1.min(res.len()), "?");
+    res
+}
+
 fn describe(title: &str, call: &Value, options: &[Choice]) -> String {
     let mut res = format!("? {title}\n");
     let command = call.pointer("/rawInput/command").and_then(Value::as_str);
@@ -257,7 +312,7 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
 
     use super::{Asker, Typed, Typing, choices, describe};
-    use crate::app::cli::run::host::{Answer, Question};
+    use crate::app::cli::run::host::{About, Answer, Question};
 
     fn options() -> Value {
         json!({"options": [
@@ -269,7 +324,7 @@ mod tests {
 
     fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
         let (answer, settled) = oneshot::channel();
-        (Question { request: request.into(), params, answer }, settled)
+        (Question { request: request.into(), about: About::Permission(params), answer }, settled)
     }
 
     #[test]

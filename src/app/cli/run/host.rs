@@ -5,29 +5,48 @@ use jsonrpsee::{
     core::RegisterMethodError,
     types::{ErrorObject, ErrorObjectOwned, Id},
 };
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    base::{elicitation::Wanted, question::Form},
+    world::mcp::elicitation::read,
+};
 
 /// jsonrpsee replaces longer answers with an error; ours are a line.
 const MAX_RESPONSE: usize = 1 << 20;
 const METHOD_NOT_FOUND: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
 const REQUEST_CANCELLED: i32 = -32800;
 /// Never advertised; agents that ask all the same learn what to do instead.
 const NOT_OFFERED: [&str; 2] = ["fs/read_text_file", "fs/write_text_file"];
 
-/// A permission that the agent asks for.
+/// What the agent asks.
 #[derive(Debug)]
 pub struct Question {
     /// The request's id as it was written: `$/cancel_request` names it.
     pub request: String,
-    pub params: Value,
+    pub about: About,
     pub answer: oneshot::Sender<Answer>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
+pub enum About {
+    /// The params of session/request_permission.
+    Permission(Value),
+    /// Fields to fill in; the message as it came.
+    Form { message: String, form: Form },
+    /// A page to visit.
+    Page { message: String, url: String },
+}
+
+#[derive(Debug, PartialEq)]
 pub enum Answer {
     Selected(String),
+    /// What was filled in; nothing of a page.
+    Filled(Option<Map<String, Value>>),
+    Declined,
     Cancelled,
     /// The agent took the question back.
     Withdrawn,
@@ -47,6 +66,10 @@ impl Host {
         module.register_async_method("session/request_permission", |params, questions, extensions| async move {
             let request = extensions.get::<RequestId>().map(|it| it.0.clone()).unwrap_or_default();
             permission(request, params.parse()?, &questions).await
+        })?;
+        module.register_async_method("elicitation/create", |params, questions, extensions| async move {
+            let request = extensions.get::<RequestId>().map(|it| it.0.clone()).unwrap_or_default();
+            elicitation(request, &params.parse()?, &questions).await
         })?;
         for method in NOT_OFFERED {
             module.register_method(method, |_, _, _| {
@@ -81,14 +104,38 @@ async fn permission(
     params: Value,
     questions: &mpsc::Sender<Question>,
 ) -> Result<Value, ErrorObjectOwned> {
-    let (answer, settled) = oneshot::channel();
-    let ended = |_| error(INTERNAL, "this client is about to leave");
-    questions.send(Question { request, params, answer }).await.map_err(|_| ended(()))?;
-    match settled.await.map_err(|_| ended(()))? {
+    match ask(request, About::Permission(params), questions).await? {
         Answer::Selected(option) => Ok(json!({"outcome": {"outcome": "selected", "optionId": option}})),
-        Answer::Cancelled => Ok(json!({"outcome": {"outcome": "cancelled"}})),
+        Answer::Cancelled | Answer::Declined | Answer::Filled(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
         Answer::Withdrawn => Err(error(REQUEST_CANCELLED, "withdrawn")),
     }
+}
+
+async fn elicitation(
+    request: String,
+    params: &Value,
+    questions: &mpsc::Sender<Question>,
+) -> Result<Value, ErrorObjectOwned> {
+    let message = params.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // Agents ask as MCP servers do, and what those must not ask for is no more theirs.
+    let about = match read(params).map_err(|why| error(INVALID_PARAMS, &why))? {
+        Wanted::Form(form) => About::Form { message, form },
+        Wanted::Page { url, .. } => About::Page { message, url },
+    };
+    match ask(request, about, questions).await? {
+        Answer::Filled(Some(content)) => Ok(json!({"action": "accept", "content": content})),
+        Answer::Filled(None) => Ok(json!({"action": "accept"})),
+        Answer::Declined => Ok(json!({"action": "decline"})),
+        Answer::Cancelled | Answer::Selected(_) => Ok(json!({"action": "cancel"})),
+        Answer::Withdrawn => Err(error(REQUEST_CANCELLED, "withdrawn")),
+    }
+}
+
+async fn ask(request: String, about: About, questions: &mpsc::Sender<Question>) -> Result<Answer, ErrorObjectOwned> {
+    let (answer, settled) = oneshot::channel();
+    let ended = || error(INTERNAL, "this client is about to leave");
+    questions.send(Question { request, about, answer }).await.map_err(|_| ended())?;
+    settled.await.map_err(|_| ended())
 }
 
 fn error(code: i32, message: &str) -> ErrorObjectOwned {

@@ -41,6 +41,8 @@ pub async fn open(driver: &mut Driver, wish: &Wish) -> Result<Option<()>, Failur
 }
 
 fn hello(wish: &Wish) -> Value {
+    // Without a terminal nobody could fill in a form.
+    let elicitation = if wish.interactive { json!({"form": {}, "url": {}}) } else { json!({}) };
     json!({
         "protocolVersion": PROTOCOL_VERSION,
         "clientInfo": {"name": "castor-run", "title": "castor run", "version": env!("CARGO_PKG_VERSION")},
@@ -48,6 +50,7 @@ fn hello(wish: &Wish) -> Value {
             "fs": {"readTextFile": false, "writeTextFile": false},
             "terminal": false,
             "session": {"notices": {}},
+            "elicitation": elicitation,
             "_meta": {"castor": {"interactive": wish.interactive, "events": wish.events}},
         },
     })
@@ -172,6 +175,8 @@ mod tests {
         let request: InitializeRequest = serde_json::from_value(hello(&wish)).unwrap();
         let capabilities = request.client_capabilities;
         assert!(!capabilities.terminal && !capabilities.fs.read_text_file);
+        let elicitation = capabilities.elicitation.unwrap();
+        assert!(elicitation.supports_form() && elicitation.supports_url());
         assert_eq!(capabilities.meta.unwrap()["castor"]["interactive"], true);
         assert_eq!(request.client_info.unwrap().name, "castor-run");
     }

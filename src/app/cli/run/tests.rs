@@ -254,6 +254,28 @@ fn the_user_is_asked_on_a_terminal() {
 }
 
 #[test]
+fn forms_and_pages_are_answered_on_a_terminal() {
+    let script = r#"
+< ask 7 elicitation/create {"sessionId":"s1","mode":"form","message":"Server `x` asks: Where\u001b[2J to?","requestedSchema":{"type":"object","properties":{"city":{"type":"string","title":"City"}},"required":["city"]}}
+> answer {"id":"7","result":{"action":"accept","content":{"city":"y"}}}
+< ask 8 elicitation/create {"sessionId":"s1","mode":"url","message":"Log in","url":"https://a.b/c","elicitationId":"e"}
+> answer {"id":"8","result":{"action":"accept"}}
+< ask 9 elicitation/create {"sessionId":"s1","mode":"form","message":"Log in","requestedSchema":{"type":"object","properties":{"password":{"type":"string"}}}}
+> answer {"id":"9","error":{"code":-32602}}
+< result {"stopReason":"end_turn"}"#;
+    let seen = check(Case { typed: Some("y"), ..Case::default() }, script);
+    let form = "? Server `x` asks: Where to?\n  City, a line, - to decline: ";
+    let page = "? Log in\n  https://a.b/c\n  open it, then answer y; n to decline: ";
+    assert_eq!(seen.err, format!("{form}{page}"));
+    let nobody = script.lines().take(2).collect::<Vec<_>>().join("\n");
+    let script = format!(
+        "{nobody}\n> answer {{\"id\":\"7\",\"result\":{{\"action\":\"decline\"}}}}\n< result {{\"stopReason\":\"end_turn\"}}"
+    );
+    let seen = check(plain(OutputFormat::Text), &script);
+    assert_eq!(seen.err, "castor: not answered, as nobody is here to ask\n");
+}
+
+#[test]
 fn a_question_can_be_taken_back() {
     let script = format!(
         r#"{ASKING}< raw {{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":"7"}}}}

@@ -11,7 +11,7 @@ use super::{
     child::Tail,
     client::{Incoming, Peer},
     failure::{self, Exit, Failure},
-    host::{Answer, Host, Question},
+    host::{About, Answer, Host, Question},
     screen::Screen,
 };
 
@@ -215,7 +215,10 @@ impl Driver {
             _ = question.answer.send(Answer::Cancelled);
             return;
         }
-        let call = self.screen.call(question.params.get("toolCall").unwrap_or(&Value::Null));
+        let call = match &question.about {
+            About::Permission(params) => self.screen.call(params.get("toolCall").unwrap_or(&Value::Null)),
+            About::Form { .. } | About::Page { .. } => Value::Null,
+        };
         let text = self.asker.ask(question, &call);
         self.screen.aside(text);
     }
