@@ -179,7 +179,7 @@ fn a_hard_link_to_a_secret_is_told() {
     };
     let edit = |path: &str| json!({"file_path": path, "old_string": "a", "new_string": "b", "content": ""});
     for tool in [&ReadFile as &dyn Builtin, &WriteFile, &Replace] {
-        assert_eq!(touched(tool, edit("notes.txt")), [secret.clone()]);
+        assert_eq!(touched(tool, edit("notes.txt")), std::slice::from_ref(&secret));
         assert_eq!(touched(tool, edit("other.txt")), Vec::<AbsPath>::new());
     }
     assert_eq!(touched(&GrepSearch, json!({"pattern": "x", "dir_path": "notes.txt"})), [secret]);
