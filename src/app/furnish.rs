@@ -77,14 +77,22 @@ pub fn furnish(
 
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
 pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
-    let McpSettings { servers, off, start_budget_ms } = &site.settings.mcp;
+    let McpSettings { servers, off, start_budget_ms, .. } = &site.settings.mcp;
     let (of_settings, mut off) = match site.ground.trust.is_trusted() {
         true => (servers.clone(), off.clone()),
         false => {
             (Vec::new(), servers.iter().map(|it| (it.name.clone(), UNTRUSTED.to_owned())).chain(off.clone()).collect())
         }
     };
-    let servers = merged(place.mcp_servers.clone(), of_settings);
+    let mut servers = merged(place.mcp_servers.clone(), of_settings);
+    // The user's word holds for what the client brings, too.
+    servers.retain(|it| match site.settings.mcp.why_not(&it.name) {
+        Some(why) if off.iter().all(|(name, _)| *name != it.name) => {
+            off.push((it.name.clone(), why.to_owned()));
+            false
+        }
+        why => why.is_none(),
+    });
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
     Wish { servers, off, cwd: desk.cwd.clone(), env: Arc::clone(&desk.children.env), budget_ms: *start_budget_ms }
 }

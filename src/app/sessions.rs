@@ -9,6 +9,7 @@ use crate::{
         access::{self, AccessKind, Given},
         desk::Desk,
         errors::{auth_required, store_error},
+        flush,
         furnish::{furnish, wish},
         mcp::{self, servers::Wish},
         options::Options,
@@ -29,6 +30,7 @@ use crate::{
         routing::limits::KNOWN,
         session::Session,
         step::Out,
+        turn::Spec,
     },
     wire::{
         acp::{
@@ -107,26 +109,31 @@ fn new_id(now: Now) -> SessionId {
 /// # Errors
 /// As [`create`]; also for a session that is not there, that another process has open, or that is busy here.
 pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entry>, ErrorObjectOwned> {
-    if let Some(live) = state.sessions.get_mut(id) {
-        if live.session.is_busy() {
-            return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
-        }
-        let desk = Arc::clone(&live.desk);
-        // Told with the answer.
-        live.commands = None;
-        let site = survey(state, place)?;
-        mcp::connect(state, id, wish(&site, place, &desk));
-        return state.world.store.read(id).map_err(|it| store_error(id, &it));
+    let is_live = state.sessions.get(id).is_some();
+    if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
+        return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
     }
     let site = survey(state, place)?;
-    let (entries, log) = state.world.store.open(id).map_err(|it| store_error(id, &it))?;
+    let (entries, log) = match is_live {
+        // What it was told in the same breath belongs to it.
+        true => {
+            let lines = flush::flush(state);
+            state.say_lines(|it| it.extend_from_slice(&lines));
+            (state.world.store.read(id).map_err(|it| store_error(id, &it))?, None)
+        }
+        false => {
+            state.world.store.open(id).map(|(entries, log)| (entries, Some(log))).map_err(|it| store_error(id, &it))?
+        }
+    };
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
     let mut record = Record::replay(&entries).ok_or_else(missing)?;
     bring_up_to_date(&mut record, &entries, &state.options, &site);
     let (spec, desk) = furnish(state, id, &site, &record.model)?;
-    let session = Session::resume(record, spec);
     let wish = wish(&site, place, &desk);
-    admit(state, session, log, desk);
+    match log {
+        Some(log) => admit(state, Session::resume(record, spec), log, desk),
+        None => admit_again(state, record, spec, desk),
+    }
     trust::raise(state, id, Pending { ground: site.ground, place: place.clone() });
     mcp::connect(state, id, wish);
     Ok(entries)
@@ -160,6 +167,24 @@ pub fn nearest_mode(mode: Mode, joined: &Joined) -> Mode {
 
 fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
     let id = desk.session.clone();
+    let (manner, view) = shown(state, &id, &session);
+    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None, pending: None });
+}
+
+/// As [`admit`], for a session that is live: rules, trust and what confines commands are those of now.
+fn admit_again(state: &mut State, record: Record, spec: Arc<Spec>, desk: Arc<Desk>) {
+    let id = desk.session.clone();
+    let Some(mut live) = state.sessions.remove(&id) else { return };
+    live.session.refold(record);
+    live.session.furnish(spec);
+    let (manner, view) = shown(state, &id, &live.session);
+    // Its commands are told with the answer.
+    let Live { session, log, .. } = live;
+    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None, pending: None });
+}
+
+/// How the client sees it.
+fn shown(state: &State, id: &SessionId, session: &Session) -> (Manner, View) {
     let client = state.client.clone().unwrap_or_default();
     let record = session.record();
     let chosen = Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning };
@@ -167,7 +192,7 @@ fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
     let offer = Offer { models, thinking: !state.options.needs_no_access(), booleans: client.booleans };
     let manner = Manner { offer, notices: client.notices };
     let view = View::new(id.clone(), manner.clone(), chosen);
-    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None, pending: None });
+    (manner, view)
 }
 
 /// Whether a mode may be set in a session now.

@@ -15,40 +15,53 @@ pub struct McpSettings {
     pub servers: Vec<McpServerConfig>,
     /// The others: names, and why not.
     pub off: Vec<(String, String)>,
+    /// Names that the user takes, wherever a server comes from; `None`: any.
+    allowed: Option<Vec<String>>,
+    excluded: Vec<String>,
     /// How long a first prompt waits for a server that starts.
     pub start_budget_ms: u64,
 }
 
 impl McpSettings {
     pub(super) fn read(get: &Getter<'_>, sources: Sources<'_>, warnings: &mut Vec<Warning>) -> Self {
-        let allowed = get.value("mcp.allowed").is_array().then(|| get.texts("mcp.allowed"));
-        let excluded = get.texts("mcp.excluded");
-        let why_not = |name: &str| {
-            let has = |list: &Vec<String>| list.iter().any(|it| it.eq_ignore_ascii_case(name));
-            match (has(&excluded), allowed.as_ref().is_none_or(has)) {
-                (true, _) => Some("excluded by `mcp.excluded`"),
-                (false, false) => Some("not among `mcp.allowed`"),
-                (false, true) => None,
-            }
+        let (servers, off) = (Vec::new(), Vec::new());
+        let mut res = Self {
+            servers,
+            off,
+            allowed: get.value("mcp.allowed").is_array().then(|| get.texts("mcp.allowed")),
+            excluded: get.texts("mcp.excluded"),
+            start_budget_ms: get.size("mcp.startBudgetMs"),
         };
-        let (mut servers, mut off) = (Vec::new(), Vec::new());
         let all = get.value("mcpServers");
         for (name, it) in all.as_object().into_iter().flatten() {
-            if let Some(why) = why_not(name) {
-                off.push((name.clone(), why.to_owned()));
+            if let Some(why) = res.why_not(name) {
+                res.off.push((name.clone(), why.to_owned()));
                 continue;
             }
             match server(name, it) {
                 // A repository must not answer its own question.
-                Ok(it) => servers.push(McpServerConfig { trust: it.trust && !is_of_workspace(name, sources), ..it }),
+                Ok(it) => {
+                    res.servers.push(McpServerConfig { trust: it.trust && !is_of_workspace(name, sources), ..it })
+                }
                 Err(why) => {
-                    off.push((name.clone(), format!("its settings are wrong: {}", why.trim_end_matches("; ignored"))));
+                    res.off
+                        .push((name.clone(), format!("its settings are wrong: {}", why.trim_end_matches("; ignored"))));
                     let key = Some(format!("mcpServers.{name}"));
                     warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: why });
                 }
             }
         }
-        Self { servers, off, start_budget_ms: get.size("mcp.startBudgetMs") }
+        res
+    }
+
+    /// Why a server of that name must not start, also if the client brings it.
+    pub fn why_not(&self, name: &str) -> Option<&'static str> {
+        let has = |list: &Vec<String>| list.iter().any(|it| it.eq_ignore_ascii_case(name));
+        match (has(&self.excluded), self.allowed.as_ref().is_none_or(has)) {
+            (true, _) => Some("excluded by `mcp.excluded`"),
+            (false, false) => Some("not among `mcp.allowed`"),
+            (false, true) => None,
+        }
     }
 }
 

@@ -65,9 +65,11 @@ impl Session {
         self.waiting.clear();
     }
 
-    /// What the session is built from changed with what counts in its folder. Tools from outside come anew.
+    /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
+    /// a doubt about the folder.
     pub fn furnish(&mut self, spec: Arc<Spec>) {
         self.spec = spec;
+        self.arrivals.settle_doubt();
     }
 
     /// Ids and names of the models on offer.
