@@ -29,7 +29,7 @@ use crate::{
         record::{Origin, Record},
         routing::limits::KNOWN,
         session::Session,
-        step::Out,
+        step::{Input, Out},
         turn::Spec,
     },
     wire::{
@@ -78,8 +78,7 @@ pub struct Joined {
 pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObjectOwned> {
     let site = survey(state, place)?;
     let model = model_of(&state.options, &site.settings);
-    let mode = site.settings.approval_mode;
-    allow_mode(mode, &site.ground.trust, &site.settings)?;
+    let (mode, notice) = first_mode(&state.options, &site.ground.trust, &site.settings)?;
     let now = state.now();
     let id = new_id(now);
     let (spec, desk) = furnish(state, &id, &site, &model)?;
@@ -91,6 +90,9 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
+    if let Some(it) = notice {
+        state.step(&id, Input::Noticed(it));
+    }
     trust::raise(state, &id, Pending { ground, place: place.clone() });
     mcp::connect(state, &id, wish);
     Ok(id)
@@ -330,6 +332,31 @@ pub fn model_of(options: &Options, settings: &Settings) -> String {
         (_, Some(model)) => model.clone(),
         (Some(_), None) => "script".to_owned(),
         (None, None) => DEFAULT_MODEL.to_owned(),
+    }
+}
+
+/// The mode that a session begins in, and what is to be said about it. A mode of the settings that is not allowed here
+/// is a wish that waits; one that castor was started with is an order.
+///
+/// # Errors
+/// As [`allow_mode`], for a mode of the command line.
+pub fn first_mode(
+    options: &Options,
+    trust: &Trust,
+    settings: &Settings,
+) -> Result<(Mode, Option<String>), ErrorObjectOwned> {
+    let wanted = settings.approval_mode;
+    match allow_mode(wanted, trust, settings) {
+        Ok(()) => Ok((wanted, None)),
+        Err(it) if options.approval_mode.is_some() => Err(it),
+        Err(_) => {
+            let mode = Mode::OFFERED.iter().copied().min().unwrap_or_default();
+            let (wanted, begun) = (wanted.as_str(), mode.as_str());
+            let said = format!(
+                "The settings ask for the mode {wanted}, which needs a trusted folder: this session begins in the mode {begun}."
+            );
+            Ok((mode, Some(said)))
+        }
     }
 }
 

@@ -54,6 +54,7 @@ fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustC
         tracing::warn!("{it}");
     }
     let before = sessions::settings_of(&state.options, &ground);
+    let begun = sessions::first_mode(&state.options, &ground.trust, &before).map_or(before.approval_mode, |it| it.0);
     let ground = match choice {
         TrustChoice::Never => ground.refused(&state.env, "you said so"),
         _ => ground.accepted(&state.env, "you said so"),
@@ -67,7 +68,7 @@ fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustC
         offer(state, id, &after.settings, &new);
         state.step(id, Input::Choose(Choice::Model(new)));
     }
-    let wanted = if mode == before.approval_mode { after.settings.approval_mode } else { mode };
+    let wanted = if mode == begun { after.settings.approval_mode } else { mode };
     let mode_now = sessions::nearest_mode(wanted, &after);
     if mode_now != mode {
         state.step(id, Input::Choose(Choice::Mode(mode_now)));

@@ -35,6 +35,8 @@ pub enum Input {
     Choose(Choice),
     /// The folder is not trusted, or not as it is now: what the next turn asks or tells.
     Doubted(Doubted),
+    /// For user and model at the start of the next turn.
+    Noticed(String),
     /// What the user said about the folder holds, or why it could not be written down.
     Joined {
         effect: EffectId,

@@ -120,6 +120,7 @@ impl Session {
             }
             Input::Choose(choice) => choose(&mut step, choice),
             Input::Doubted(doubt) => arrivals.doubt(doubt),
+            Input::Noticed(text) => arrivals.notice(text),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
                 arrivals.take(&kit.servers, kit.notices);

@@ -36,6 +36,10 @@ impl Arrivals {
         }
     }
 
+    pub fn notice(&mut self, text: String) {
+        self.notices.push(text);
+    }
+
     /// The question that is still open.
     pub fn open_doubt(&self) -> Option<Arc<Form>> {
         self.doubt.clone()

@@ -202,6 +202,7 @@ impl Turn {
             | Input::CancelPrompt(_)
             | Input::Choose(_)
             | Input::Doubted(_)
+            | Input::Noticed(_)
             | Input::ToolsChanged(_) => (),
         }
     }
