@@ -18,9 +18,41 @@ const DANGEROUS: &[(&str, When)] = &[
     ("su", When::Always),
 ];
 
+/// Variables in capitals that programs only read numbers, names and switches from. Of others nobody knows: many name a
+/// program that is run, a library that is loaded, a file that is obeyed.
+const HARMLESS_VARIABLES: &[&str] = &[
+    "CARGO_TERM_COLOR",
+    "CI",
+    "COLUMNS",
+    "DEBUG",
+    "FORCE_COLOR",
+    "LANG",
+    "LC_ALL",
+    "LINES",
+    "LOG_LEVEL",
+    "NODE_ENV",
+    "NO_COLOR",
+    "PORT",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "TERM",
+    "TZ",
+    "VERBOSE",
+];
+
 /// What is dangerous in the script, for people to read.
 pub(super) fn find(script: &Script) -> Option<String> {
-    script.commands.iter().find(|it| is_dangerous(it)).map(|it| it.text.chars().take(80).collect())
+    let command = script.commands.iter().find(|it| is_dangerous(it)).map(|it| it.text.chars().take(80).collect());
+    command.or_else(|| script.assigned.iter().find(|it| !is_harmless(it)).map(|it| format!("{it}=")))
+}
+
+/// A script's own variables are lower case, but for those that npm and libraries for the net read.
+fn is_harmless(variable: &str) -> bool {
+    let own = !variable.contains(|it: char| it.is_ascii_uppercase())
+        && !variable.starts_with("npm_")
+        && !variable.ends_with("_proxy");
+    // `A`, `I`: nobody obeys a single letter.
+    own || variable.len() == 1 || HARMLESS_VARIABLES.contains(&variable)
 }
 
 fn is_dangerous(command: &Command) -> bool {

@@ -90,6 +90,8 @@ pub struct Script {
     pub has_substitution: bool,
     /// Assignments, functions, loops over a variable, arithmetic: later words may not mean what they say.
     pub has_definitions: bool,
+    /// Variables that it sets, by name.
+    pub assigned: Vec<String>,
     /// Here-documents and here-strings.
     pub has_heredoc: bool,
     /// It runs in a folder that the call names: as behind a `cd`.

@@ -90,6 +90,7 @@ impl Walker<'_> {
             | "c_style_for_statement"
             | "arithmetic_expansion" => {
                 self.out.has_definitions = true;
+                self.assigned(node);
                 Ok(())
             }
             "compound_statement" if self.slice(node).starts_with("((") => {
@@ -109,6 +110,17 @@ impl Walker<'_> {
             "``" => Err(ODD_BLANKS),
             _ => Ok(()),
         }
+    }
+
+    /// Notes which variable the node sets, if it does.
+    fn assigned(&mut self, node: Node) {
+        let name = match node.kind() {
+            "variable_assignment" => Some(self.slice(node).split(['=', '[', '+']).next().unwrap_or_default()),
+            "for_statement" => node.child_by_field_name("variable").map(|it| self.slice(it)),
+            _ => None,
+        };
+        let name = name.map(str::to_owned);
+        self.out.assigned.extend(name);
     }
 
     fn finish(&self) -> Result<(), Unparsed> {

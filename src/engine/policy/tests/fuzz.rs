@@ -262,6 +262,9 @@ fn one_more_deny_never_allows_more() {
 fn loading_and_reading_never_panic() {
     const WORDS: &[&str] = &[
         "[[rule]]\n",
+        "[[safety_checker]]\n",
+        "checker",
+        "{ type = 'external', name = '/x' }",
         "toolName",
         "=",
         "'x'",

@@ -4,6 +4,7 @@ mod checkers;
 mod commands;
 mod destroy;
 mod fuzz;
+mod incidents;
 mod origins;
 mod shell;
 mod tools;
