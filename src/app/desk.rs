@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::{CancellationToken, DropGuard};
+
 use crate::{
     app::{fault::Fault, mcp::servers::McpTool},
     base::{ids::SessionId, path::AbsPath, sandbox::Confinement},
@@ -33,6 +35,22 @@ pub struct Children {
     pub env: Arc<Vec<(String, String)>>,
     /// What commands may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+    /// Ends what commands left running.
+    pub closed: Closed,
+}
+
+/// Cancelled when the last that holds it is gone, which is the end of the session.
+#[derive(Clone)]
+pub struct Closed {
+    pub token: CancellationToken,
+    _guard: Arc<DropGuard>,
+}
+
+impl Default for Closed {
+    fn default() -> Self {
+        let token = CancellationToken::new();
+        Self { _guard: Arc::new(token.clone().drop_guard()), token }
+    }
 }
 
 #[derive(Clone)]

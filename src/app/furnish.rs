@@ -7,7 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         confinement,
-        desk::{Children, Desk, Editor, Screens},
+        desk::{Children, Closed, Desk, Editor, Screens},
         fault::Fault,
         mcp::servers::Wish,
         policies,
@@ -66,6 +66,7 @@ pub fn furnish(
         children: Children {
             env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
             confined: confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new),
+            closed: Closed::default(),
         },
         truncate_at: settings.truncate_threshold,
         editor: Editor { reads: client.reads_files, writes: client.writes_files },

@@ -190,6 +190,7 @@ impl Hand {
             places,
             fs,
             cancel: self.cancel.clone(),
+            closed: desk.children.closed.token.clone(),
             progress: self.progress(),
             settings: desk.tools.clone(),
             env: desk.children.env.clone(),

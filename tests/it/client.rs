@@ -28,6 +28,8 @@ pub struct Sandbox {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub env: Vec<(String, String)>,
+    /// As some distributions do it.
+    pub forbids_namespaces: bool,
 }
 
 impl Sandbox {
@@ -37,7 +39,13 @@ impl Sandbox {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let env = vec![("CASTOR_TRUST_WORKSPACE".into(), "true".into())];
-        Self { dir, program: env!("CARGO_BIN_EXE_castor").into(), args: vec!["acp".into()], env }
+        Self {
+            dir,
+            program: env!("CARGO_BIN_EXE_castor").into(),
+            args: vec!["acp".into()],
+            env,
+            forbids_namespaces: false,
+        }
     }
 
     pub fn workspace(&self) -> PathBuf {
@@ -66,8 +74,42 @@ impl Sandbox {
         res.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         res.env("HOME", self.home()).env("CASTOR_HOME", self.home().join(".castor")).env("LANG", "C.UTF-8");
         res.envs(self.env.iter().map(|(name, value)| (name, value)));
+        #[cfg(target_os = "linux")]
+        if self.forbids_namespaces {
+            forbid_namespaces(&mut res);
+        }
         res
     }
+}
+
+/// The system call answers "not permitted", to castor and all its children.
+#[cfg(target_os = "linux")]
+fn forbid_namespaces(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+    let unshare = [(nix::libc::SYS_unshare, Vec::new())].into_iter().collect();
+    let refuse = SeccompAction::Errno(nix::libc::EPERM as u32);
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter: BpfProgram =
+        SeccompFilter::new(unshare, SeccompAction::Allow, refuse, arch).unwrap().try_into().unwrap();
+    let restrict = move || {
+        nix::sys::prctl::set_no_new_privs()?;
+        apply_filter(&filter).map_err(|_| std::io::ErrorKind::PermissionDenied.into())
+    };
+    // SAFETY: makes system calls only; the filter was made before.
+    unsafe { command.pre_exec(restrict) };
+}
+
+/// Whether any process but castor works in that folder. What a command says of its own number counts in the sandbox only.
+#[cfg(target_os = "linux")]
+pub fn is_worked_in(folder: &Path) -> bool {
+    let folder = folder.canonicalize().unwrap();
+    let works = |pid: &str| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|it| it == folder) && name.trim() != "castor"
+    };
+    fs::read_dir("/proc").unwrap().flatten().any(|it| it.file_name().to_str().is_some_and(works))
 }
 
 /// One running agent. Dropping it closes it and fails the test where something was left unsaid.

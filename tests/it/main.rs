@@ -4,6 +4,7 @@
 
 mod auth;
 mod client;
+mod confined;
 mod connections;
 mod conversation;
 #[cfg(target_os = "linux")]

@@ -25,6 +25,8 @@ use super::{
 const GRACE: Duration = Duration::from_millis(500);
 /// How often those who got a TERM are looked at.
 const TICK: Duration = Duration::from_millis(10);
+/// How often those are looked for who go on after their command: placeholders stand as long as they do.
+const LOOK: Duration = Duration::from_millis(500);
 /// The variable by which those are found who left both their session and their parents.
 pub(super) const MARK: &str = "CASTOR_COMMAND";
 /// After KILL: whoever is still there hangs in the kernel, and waiting does not help.
@@ -44,6 +46,8 @@ enum Order {
     Add(Process, String, Held),
     /// Nobody is left in it.
     Forget(u32),
+    /// Its first process is dead, and others live.
+    Left(u32),
     End(u32),
     EndAll(oneshot::Sender<()>),
 }
@@ -82,10 +86,9 @@ impl Groups {
     pub(super) fn exited(&self, pid: u32) -> Vec<u32> {
         // It was reaped, so nobody has its id unless the session is over: any start time will do.
         let left = Table::read().members(Process { pid, start: 0 }, &[]);
-        if left.is_empty() {
-            self.tell(pid, Order::Forget(pid));
-        }
-        left.iter().map(|it| it.pid).collect()
+        self.tell(pid, if left.is_empty() { Order::Forget(pid) } else { Order::Left(pid) });
+        let helper = left.iter().position(|it| is_helper(it.pid));
+        left.iter().enumerate().filter(|(at, _)| Some(*at) != helper).map(|(_, it)| it.pid).collect()
     }
 
     fn tell(&self, pid: u32, order: Order) {
@@ -97,6 +100,15 @@ impl Groups {
             send(Signal::SIGKILL, leader, &[leader]);
         }
     }
+}
+
+/// Whether it is the one that looks after a sandbox's processes: nobody that a command started.
+fn is_helper(pid: u32) -> bool {
+    #[cfg(target_os = "linux")]
+    return std::fs::read(format!("/proc/{pid}/comm"))
+        .is_ok_and(|it| it.trim_ascii() == super::sandbox::helper::init::NAME.to_bytes());
+    #[cfg(not(target_os = "linux"))]
+    return pid == 0;
 }
 
 fn start(prefix: String) -> Option<Sender<Order>> {
@@ -116,6 +128,8 @@ struct Group {
     known: Vec<Process>,
     /// When TERM was sent.
     ending: Option<Instant>,
+    /// Nobody tells when the last of it is gone.
+    left: bool,
 }
 
 struct Reaper {
@@ -130,12 +144,15 @@ impl Reaper {
     fn run(mut self, orders: &Receiver<Order>) {
         loop {
             let busy = self.groups.values().any(|it| it.ending.is_some());
-            let order = match busy {
-                true => orders.recv_timeout(TICK),
-                false => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let left = self.groups.values().any(|it| it.left);
+            let order = match (busy, left) {
+                (true, _) => orders.recv_timeout(TICK),
+                (false, true) => orders.recv_timeout(LOOK),
+                (false, false) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match order {
                 Ok(it) => self.follow(it),
+                Err(RecvTimeoutError::Timeout) if !busy => self.forget_empty(),
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -152,12 +169,20 @@ impl Reaper {
         match order {
             Order::Add(leader, mark, held) => {
                 self.forget_empty();
-                self.groups.insert(leader.pid, Group { leader, mark, _held: held, known: Vec::new(), ending: None });
+                self.groups.insert(
+                    leader.pid,
+                    Group { leader, mark, _held: held, known: Vec::new(), ending: None, left: false },
+                );
                 if self.closing {
                     self.end(leader.pid);
                 }
             }
             Order::Forget(pid) => _ = self.groups.remove(&pid),
+            Order::Left(pid) => {
+                if let Some(group) = self.groups.get_mut(&pid) {
+                    group.left = true;
+                }
+            }
             Order::End(pid) => self.end(pid),
             Order::EndAll(done) => {
                 self.closing = true;
@@ -176,7 +201,7 @@ impl Reaper {
         for leader in strays {
             if !self.groups.values().any(|it| it.known.contains(&leader)) {
                 let (mark, held) = (String::new(), Held::default());
-                let group = Group { leader, mark, _held: held, known: vec![leader], ending: None };
+                let group = Group { leader, mark, _held: held, known: vec![leader], ending: None, left: false };
                 self.groups.insert(leader.pid, group);
                 self.end(leader.pid);
             }

@@ -143,22 +143,22 @@ impl Spawn<'_> {
 
     /// All but the three streams.
     fn bare_command(&self, mark: &str) -> io::Result<(Command, Held)> {
-        let (mut res, held) = match self.confined {
+        let (mut res, held, life) = match self.confined {
             None => {
                 let mut res = Command::new(self.program);
                 res.args(self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
-                (res, Held::default())
+                (res, Held::default(), None)
             }
             Some(it) => {
                 let door = sandbox::door(it, self.program, self.args, self.cwd, self.env)?;
                 let mut res = Command::new(door.program);
                 res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env));
-                (res, door.held)
+                (res, door.held, door.life)
             }
         };
         res.current_dir(self.cwd).env(groups::MARK, mark);
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
-        unsafe { res.pre_exec(leave) };
+        unsafe { res.pre_exec(move || leave(life.as_ref())) };
         Ok((res, held))
     }
 }
@@ -251,13 +251,16 @@ impl Drop for Child {
 }
 
 /// What the new process does before it becomes the program. Only async-signal-safe calls here.
-fn leave() -> io::Result<()> {
+fn leave(life: Option<&OwnedFd>) -> io::Result<()> {
     // Ours close by themselves, but not those that castor was started with: an editor's sockets and locks.
     #[cfg(target_os = "linux")]
     // SAFETY: marks descriptors, by number; an old kernel knows no such call and does nothing.
     unsafe {
         use nix::libc::{CLOSE_RANGE_CLOEXEC, SYS_close_range, c_uint, syscall};
         _ = syscall(SYS_close_range, 3 as c_uint, c_uint::MAX, CLOSE_RANGE_CLOEXEC);
+    }
+    if let Some(it) = life {
+        fcntl(it, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
     // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the editor's
     // screen, and ask there for a password.

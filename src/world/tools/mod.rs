@@ -82,6 +82,8 @@ pub struct ToolContext {
     pub places: Arc<[TargetPath]>,
     pub fs: Arc<dyn Fs>,
     pub cancel: CancellationToken,
+    /// The end of the session, and with it of all that commands left running.
+    pub closed: CancellationToken,
     /// Takes what was printed since the last call; waits while the loop cannot take more.
     pub progress: Progress,
     pub settings: Arc<ToolSettings>,

@@ -60,6 +60,7 @@ impl Ground {
             places: Arc::default(),
             fs: Arc::new(DiskFs),
             cancel: self.cancel.clone(),
+            closed: CancellationToken::new(),
             progress: Arc::new(|_| Box::pin(async {})),
             settings: Arc::new(self.settings.clone()),
             env: Arc::new(Vec::new()),

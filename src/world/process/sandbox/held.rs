@@ -5,18 +5,21 @@
 
 use std::{
     fs::{self, File},
-    io,
-    os::unix::fs::MetadataExt,
+    io::{self, PipeWriter},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
 /// Somebody else may remove it between making and holding it, but not for ever.
 const TRIES: usize = 100;
 
-/// Placeholders in use. Dropping it removes those that nobody else uses.
+/// Placeholders in use. Dropping it removes those that nobody else uses, and ends whoever is left in the sandbox.
 #[derive(Debug, Default)]
 pub struct Held {
     folders: Vec<(PathBuf, File)>,
+    /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
+    /// castor is killed.
+    life: Option<PipeWriter>,
 }
 
 impl Held {
@@ -40,6 +43,13 @@ impl Held {
         Err(io::Error::other(format!("{} cannot be held", path.display())))
     }
 
+    /// What the first process of the sandbox watches.
+    pub(super) fn lives(&mut self) -> io::Result<OwnedFd> {
+        let (reader, writer) = io::pipe()?;
+        self.life = Some(writer);
+        Ok(reader.into())
+    }
+
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.
     pub(super) fn share(&mut self, path: &Path) {
         if !is_placeholder(path) {
@@ -55,6 +65,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        self.life = None;
         for (path, folder) in self.folders.drain(..) {
             // Not the last one, or somebody else's work by now: it stays.
             if folder.unlock().is_ok() && folder.try_lock().is_ok() && same(&folder, &path) {

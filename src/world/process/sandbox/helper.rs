@@ -1,15 +1,24 @@
 //! The helper: castor, started anew to confine itself and then become the command. It makes no thread and no runtime.
 
 mod calls;
+pub(in crate::world::process) mod init;
 mod mounts;
 mod rules;
 
 use std::{
     ffi::OsString,
-    io,
-    os::unix::process::CommandExt,
+    os::{
+        fd::{FromRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     process::{Command, Stdio},
     sync::OnceLock,
+};
+
+use nix::{
+    fcntl::{FcntlArg, FdFlag},
+    sys::wait::{WaitStatus, waitpid},
+    unistd::{ForkResult, fork},
 };
 
 use super::{ARG, FAILED, Plan};
@@ -46,20 +55,50 @@ pub fn enter_if_asked() {
 fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible, String> {
     let plan = args.next().and_then(|it| it.into_string().ok()).ok_or("no plan")?;
     if plan == PROBE {
-        mounts::isolate(&Plan { cwd: "/".into(), namespaces: true, ..Plan::default() })?;
-        std::process::exit(0);
+        probe();
     }
     let plan: Plan = serde_json::from_str(&plan).map_err(|it| it.to_string())?;
     let program = args.next().ok_or("no program")?;
+    let args: Vec<OsString> = args.collect();
+    // SAFETY: castor left it open for this process, and nobody else here knows of it.
+    let life = unsafe { OwnedFd::from_raw_fd(plan.life.filter(|it| *it > 2).ok_or("nobody to live for")?) };
+    nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|it| format!("life: {it}"))?;
     nix::sys::prctl::set_no_new_privs().map_err(|it| format!("no_new_privs: {it}"))?;
     if plan.namespaces {
         mounts::isolate(&plan)?;
     }
+    let arrange = || if plan.namespaces { mounts::arrange(&plan) } else { Ok(()) };
+    Err(init::start(life, plan.namespaces, arrange, || match confine(&plan) {
+        Ok(()) => {
+            let why = Command::new(&program).args(&args).exec();
+            format!("{}: {why}", program.to_string_lossy())
+        }
+        Err(it) => it,
+    }))
+}
+
+/// Restricts the process that becomes the command.
+fn confine(plan: &Plan) -> Result<(), String> {
     mounts::drop_capabilities();
-    rules::restrict(&plan)?;
-    calls::restrict(&plan)?;
+    rules::restrict(plan)?;
+    calls::restrict(plan)?;
     // The folder that it was started in is the one beneath the new mounts.
-    std::env::set_current_dir(&plan.cwd).map_err(|it| format!("{}: {it}", plan.cwd.display()))?;
-    let why: io::Error = Command::new(&program).args(args).exec();
-    Err(format!("{}: {why}", program.to_string_lossy()))
+    std::env::set_current_dir(&plan.cwd).map_err(|it| format!("{}: {it}", plan.cwd.display()))
+}
+
+/// Number 1 of a namespace can do what it must: mounts, and a child.
+fn probe() -> ! {
+    let plan = Plan { cwd: "/".into(), namespaces: true, ..Plan::default() };
+    let tried = || -> Result<i32, String> {
+        mounts::isolate(&plan)?;
+        // SAFETY: there is one thread only, so the new process may do anything.
+        match unsafe { fork() }.map_err(|it| it.to_string())? {
+            ForkResult::Child => std::process::exit(mounts::arrange(&plan).map_or(FAILED, |()| 0)),
+            ForkResult::Parent { child } => match waitpid(child, None) {
+                Ok(WaitStatus::Exited(_, code)) => Ok(code),
+                _ => Ok(FAILED),
+            },
+        }
+    };
+    std::process::exit(tried().unwrap_or(FAILED))
 }

@@ -3,13 +3,14 @@
 pub mod denied;
 mod held;
 #[cfg(target_os = "linux")]
-mod helper;
+pub(super) mod helper;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 
 use std::{
     ffi::OsString,
     fs, io,
+    os::fd::{AsRawFd, OwnedFd, RawFd},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -65,7 +66,9 @@ struct Plan {
     /// Written, but neither renamed nor removed.
     fixed: Vec<PathBuf>,
     network: bool,
-    /// Mounts and networks of its own; else only what needs none.
+    /// The number of the descriptor that closes when castor lets go.
+    life: Option<RawFd>,
+    /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,
     /// Something protected is a symlink, which a mount cannot hold: new entries beside it are refused.
     strict: bool,
@@ -77,6 +80,8 @@ pub(super) struct Door {
     pub args: Vec<OsString>,
     /// Kept until the last of its processes is gone.
     pub held: Held,
+    /// Open in the new process, under the same number.
+    pub life: Option<OwnedFd>,
 }
 
 /// Whether this system can confine at all. Cheap: asked for every session.
@@ -114,11 +119,13 @@ pub(super) fn door(
 #[cfg(target_os = "linux")]
 fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io::Result<Door> {
     let namespaces = helper::has_namespaces();
-    let (plan, held) = plan(it, cwd, namespaces)?;
+    let (mut plan, mut held) = plan(it, cwd, namespaces)?;
+    let life = held.lives()?;
+    plan.life = Some(life.as_raw_fd());
     let plan = serde_json::to_string(&plan).map_err(io::Error::other)?;
     let args = [ARG, &plan, program].iter().chain(args).map(OsString::from).collect();
     // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.
-    Ok(Door { program: "/proc/self/exe".into(), args, held })
+    Ok(Door { program: "/proc/self/exe".into(), args, held, life: Some(life) })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -128,7 +135,7 @@ fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io:
         let (plan, held) = plan(it, cwd, false)?;
         let profile = seatbelt::profile(&plan, NEVER_MADE);
         let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
-        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, held })
+        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, held, life: None })
     }
     #[cfg(not(target_os = "macos"))]
     {

@@ -51,15 +51,28 @@ impl Log {
     }
 }
 
-/// Reads on until nobody can print any more. Dropping the task ends a command that still runs.
-pub async fn read_on(mut running: Box<dyn Running>, mut log: Option<Log>) {
-    let mut fresh = String::new();
+/// Who is there when nothing is printed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    Nobody,
+    /// Perhaps somebody who closed all outputs.
+    Somebody,
+}
+
+/// Reads on until nobody can print any more.
+pub async fn read_on(running: &mut dyn Running, mut log: Option<Log>) -> Left {
+    let (mut fresh, mut left) = (String::new(), Left::Somebody);
     loop {
         let text = match running.next().await {
             Happening::Output(text) => text,
-            Happening::Exited(exit) => format!("\n{}\n", last_line(&exit)),
+            Happening::Exited(exit) => {
+                if exit.left.is_empty() {
+                    left = Left::Nobody;
+                }
+                format!("\n{}\n", last_line(&exit))
+            }
             Happening::Heard => continue,
-            Happening::Closed | Happening::Lost(_) => return,
+            Happening::Closed | Happening::Lost(_) => return left,
         };
         fresh.push_str(&text);
         let (shown, rest) = plain(&fresh);

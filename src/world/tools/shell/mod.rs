@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::{
     live::{Live, Style},
-    log::Log,
+    log::{Left, Log},
     output::Output,
     params::Params,
     report::Facts,
@@ -87,7 +87,7 @@ impl Shell {
         let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
         let (pid, text) = (running.pid(), output.text());
-        let log = if goes_on(&ending, &*running) { let_go(running, &text, ctx).await } else { None };
+        let log = if goes_on(&ending) { let_go(running, &text, ctx).await } else { None };
         Facts { ending, pid, text, log, note, confined, cwd: params.real_dir.clone() }.report()
     }
 
@@ -138,7 +138,7 @@ impl Builtin for Shell {
                 ),
                 (
                     "is_background",
-                    flag("Leave it running, for servers and watchers; it is ended together with the agent."),
+                    flag("Leave it running, for servers and watchers; it is ended together with the session."),
                 ),
                 (
                     "delay_ms",
@@ -188,22 +188,31 @@ impl Builtin for Shell {
     }
 }
 
-/// Whether somebody will still print when the call has returned.
-fn goes_on(ending: &Ending, running: &dyn Running) -> bool {
+/// Whether somebody is there when the call has returned.
+fn goes_on(ending: &Ending) -> bool {
     match ending {
         Ending::Running => true,
-        Ending::Exited(exit) => !exit.left.is_empty() && running.is_open(),
+        Ending::Exited(exit) => !exit.left.is_empty(),
         Ending::Cancelled | Ending::Silent(_) | Ending::Lost(_) => false,
     }
 }
 
-/// Leaves what still runs to itself; returns where its output goes. Without a log it is read on all the same.
-async fn let_go(running: Box<dyn Running>, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
-    let (path, log) = match Log::create(&ctx.scratch, so_far).await {
-        Ok((path, log)) => (Some(path), Some(log)),
-        Err(_) => (None, None),
+/// Leaves what still runs to itself until the session is closed; returns where its output goes. Without a log it is
+/// read on all the same.
+async fn let_go(mut running: Box<dyn Running>, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
+    let (path, log) = match running.is_open() {
+        true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
+        false => (None, None),
     };
-    tokio::spawn(log::read_on(running, log));
+    let closed = ctx.closed.clone();
+    tokio::spawn(async move {
+        if closed.run_until_cancelled(log::read_on(&mut *running, log)).await == Some(Left::Nobody) {
+            return;
+        }
+        closed.cancelled().await;
+        // What it says at its end is for nobody.
+        _ = running.end().await;
+    });
     path
 }
 

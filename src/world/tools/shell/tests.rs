@@ -63,6 +63,7 @@ impl Bench {
             places: Arc::default(),
             fs: Arc::new(NoFs),
             cancel: CancellationToken::new(),
+            closed: CancellationToken::new(),
             progress: Arc::new(move |text| {
                 _ = sender.send(text);
                 Box::pin(async {})

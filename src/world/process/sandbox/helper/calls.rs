@@ -16,6 +16,8 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -52,6 +54,22 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
 ];
+/// Shared between all processes of the machine, where there is no namespace of its own for it.
+const SHARED: &[libc::c_long] = &[libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget, libc::SYS_mq_open];
+/// Of other processes too, where all can be named: a number other than 0, which is the caller, in this argument.
+const OF_OTHERS: &[(libc::c_long, u8)] = &[
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_migrate_pages, 0),
+    (libc::SYS_move_pages, 0),
+];
+/// `setpriority` and `ioprio_set` also take a user, whom 0 makes the caller's.
+const OF_USERS: &[(libc::c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
@@ -65,6 +83,16 @@ const X32: i64 = 0x4000_0000;
 pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = NEVER.iter().map(|it| (*it, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![sockets(plan)?]);
+    rules.insert(libc::SYS_socketpair, unconnected_pairs()?);
+    if !plan.namespaces {
+        rules.extend(SHARED.iter().map(|it| (*it, Vec::new())));
+        for (call, argument) in OF_OTHERS {
+            rules.entry(*call).or_default().push(when(&[(*argument, Op::Ne, 0)])?);
+        }
+        for (call, user) in OF_USERS {
+            rules.entry(*call).or_default().push(when(&[(0, Op::Eq, *user)])?);
+        }
+    }
     let namespaces = each_bit(NEW_NAMESPACES).map(|it| when(&[(0, Op::MaskedEq(it), it)]));
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
     // Typing into somebody's terminal.
@@ -91,6 +119,14 @@ fn sockets(plan: &Plan) -> Result<SeccompRule, String> {
         [] => when(&[(0, Op::Ge, 0)]),
         it => when(it),
     }
+}
+
+/// Pairs of datagrams: each end can be pointed at any socket later, by `connect` or `sendto`. To the kernel raw ones are
+/// the same.
+fn unconnected_pairs() -> Result<Vec<SeccompRule>, String> {
+    const KIND: u64 = 0xf;
+    let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].iter().filter_map(|it| u64::try_from(*it).ok());
+    kinds.map(|it| when(&[(1, Op::MaskedEq(KIND), it)])).collect()
 }
 
 fn each_bit(mask: u64) -> impl Iterator<Item = u64> {

@@ -3,6 +3,7 @@
 use std::{fs, io, path::Path};
 
 use nix::{
+    errno::Errno,
     libc,
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
@@ -25,7 +26,11 @@ struct Attributes {
 /// Moves this process into namespaces of its own.
 pub(super) fn isolate(plan: &Plan) -> Result<(), String> {
     let (uid, gid) = (geteuid(), getegid());
-    let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+    let mut flags = CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWIPC
+        // Of its children: it stays where it is itself.
+        | CloneFlags::CLONE_NEWPID;
     if !plan.network {
         flags |= CloneFlags::CLONE_NEWNET;
     }
@@ -39,10 +44,11 @@ pub(super) fn isolate(plan: &Plan) -> Result<(), String> {
     if !plan.network {
         loopback_up().map_err(|it| format!("loopback: {it}"))?;
     }
-    arrange(plan)
+    Ok(())
 }
 
-fn arrange(plan: &Plan) -> Result<(), String> {
+/// Mounts what there is to see, as number 1 of the namespace.
+pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|it| format!("private /: {it}"))?;
     set(Path::new("/"), true, READ_ONLY, 0)?;
@@ -68,7 +74,17 @@ fn arrange(plan: &Plan) -> Result<(), String> {
         mount(Some("tmpfs"), "/dev/shm", Some("tmpfs"), flags, Some("mode=1777"))
             .map_err(|it| format!("/dev/shm: {it}"))?;
     }
-    Ok(())
+    proc()
+}
+
+/// Its own processes alone. In a container parts of `/proc` may be covered, and then the kernel gives nobody a fresh
+/// one: the old one stays, in which Landlock lets nobody look into processes outside.
+fn proc() -> Result<(), String> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
+    match mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
+        Ok(()) | Err(Errno::EPERM) => Ok(()),
+        Err(it) => Err(format!("/proc: {it}")),
+    }
 }
 
 fn bind(path: &Path) -> Result<(), String> {

@@ -1,0 +1,220 @@
+//! The first process of a sandbox: it starts the command, takes in whoever loses their parent, and nobody outlives it.
+//!
+//! With namespaces it is number 1 of its own, and the kernel kills all with it. Without them it is only the one to whom
+//! orphans fall, and ends them by itself. Three processes stand in a row: the one that castor started waits and reports
+//! the command's end; this one; the command.
+
+use std::{
+    fs::File,
+    io::{self, PipeReader, PipeWriter, Read, Write},
+    os::fd::{AsFd, OwnedFd},
+};
+
+use nix::{
+    errno::Errno,
+    libc,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        prctl,
+        signal::{SigHandler, SigSet, Signal, kill, raise, signal},
+        signalfd::{SfdFlags, SignalFd},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
+    },
+    unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, getpid},
+};
+
+use crate::world::process::{
+    sandbox::FAILED,
+    table::{Process, Table},
+};
+
+/// By which castor knows this process among those that a command left behind.
+pub const NAME: &std::ffi::CStr = c"castor-init";
+
+/// What became of the command: its exit code, or the signal that ended it, and whether somebody is left.
+struct Report {
+    code: i32,
+    signal: i32,
+    left: bool,
+}
+
+/// Runs `command` in the last of the three processes, after `arrange` in the second. Returns only where something went
+/// wrong. All three live no longer than somebody holds the other end of `life`.
+pub(super) fn start(
+    life: OwnedFd,
+    own_numbers: bool,
+    arrange: impl FnOnce() -> Result<(), String>,
+    command: impl FnOnce() -> String,
+) -> String {
+    let (reader, writer) = match io::pipe() {
+        Ok(it) => it,
+        Err(it) => return format!("pipe: {it}"),
+    };
+    // What is sent to the group is for the command alone.
+    if let Err(it) = SigSet::all().thread_block() {
+        return format!("signals: {it}");
+    }
+    // SAFETY: there is one thread only, so the new process may do anything.
+    match unsafe { fork() } {
+        Err(it) => format!("fork: {it}"),
+        Ok(ForkResult::Parent { child }) => {
+            drop((life, writer));
+            wait_and_report(child, reader)
+        }
+        Ok(ForkResult::Child) => {
+            drop(reader);
+            match be_first(life, writer, own_numbers, arrange, command) {
+                Ok(never) => match never {},
+                Err(it) => it,
+            }
+        }
+    }
+}
+
+/// The process that castor started: it ends as the command ended.
+fn wait_and_report(first: Pid, mut reader: PipeReader) -> ! {
+    silence();
+    let report = Report::read(&mut reader);
+    if !report.as_ref().is_some_and(|it| it.left) {
+        // Whoever asks now who is left must not find it.
+        let end = waitpid(first, None);
+        if let (None, Ok(WaitStatus::Exited(_, code))) = (&report, end) {
+            std::process::exit(code);
+        }
+    }
+    match report {
+        Some(Report { code, signal: 0, .. }) => std::process::exit(code),
+        Some(it) => die_of(it.signal),
+        None => die_of(libc::SIGKILL),
+    }
+}
+
+fn die_of(number: i32) -> ! {
+    if let Ok(it) = Signal::try_from(number) {
+        // SAFETY: gives back the default; no code of ours is called.
+        _ = unsafe { signal(it, SigHandler::SigDfl) };
+        // The command wrote its core, if anybody wants one.
+        _ = prctl::set_dumpable(false);
+        _ = raise(it);
+        let mut only = SigSet::empty();
+        only.add(it);
+        _ = only.thread_unblock();
+    }
+    std::process::exit(128 + number)
+}
+
+fn be_first(
+    life: OwnedFd,
+    mut writer: PipeWriter,
+    own_numbers: bool,
+    arrange: impl FnOnce() -> Result<(), String>,
+    command: impl FnOnce() -> String,
+) -> Result<std::convert::Infallible, String> {
+    let said = |what: &'static str| move |it: Errno| format!("{what}: {it}");
+    prctl::set_name(NAME).map_err(said("name"))?;
+    if !own_numbers {
+        prctl::set_child_subreaper(true).map_err(said("subreaper"))?;
+    }
+    arrange()?;
+    let mut child_ended = SigSet::empty();
+    child_ended.add(Signal::SIGCHLD);
+    let ended = SignalFd::with_flags(&child_ended, SfdFlags::SFD_CLOEXEC).map_err(said("signalfd"))?;
+    // SAFETY: there is one thread only, so the new process may do anything.
+    let main = match unsafe { fork() }.map_err(said("fork"))? {
+        ForkResult::Parent { child } => child,
+        ForkResult::Child => {
+            drop((life, writer, ended));
+            SigSet::empty().thread_set_mask().map_err(said("signals"))?;
+            return Err(command());
+        }
+    };
+    // Nobody looks into it, and its ends of the command's pipes are no reason to wait for more.
+    _ = prctl::set_dumpable(false);
+    silence();
+    let mut reported = false;
+    loop {
+        let (report, anybody) = reap(main);
+        if let Some(it) = report {
+            reported = Report { left: anybody, ..it }.write(&mut writer).is_ok();
+        }
+        if !anybody {
+            std::process::exit(if reported { 0 } else { FAILED });
+        }
+        if is_over(&life, &ended) {
+            end_all(own_numbers);
+        }
+    }
+}
+
+/// Waits until a child ended, or castor let go.
+fn is_over(life: &OwnedFd, ended: &SignalFd) -> bool {
+    let mut both = [PollFd::new(life.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut both, PollTimeout::NONE) {
+        Ok(_) => (),
+        Err(Errno::EINTR) => return false,
+        Err(_) => return true,
+    }
+    let over = both.first().and_then(PollFd::any).unwrap_or(true);
+    // One word for many: all who ended are asked for anyway.
+    if both.last().and_then(PollFd::any) == Some(true) {
+        _ = ended.read_signal();
+    }
+    over
+}
+
+/// Takes in all who ended; what became of the command, if it is among them, and whether there is anybody still.
+fn reap(main: Pid) -> (Option<Report>, bool) {
+    let mut report = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(it, code)) if it == main => report = Some(Report { code, signal: 0, left: false }),
+            Ok(WaitStatus::Signaled(it, by, _)) if it == main => {
+                report = Some(Report { code: 0, signal: by as i32, left: false });
+            }
+            Ok(WaitStatus::StillAlive) => return (report, true),
+            Ok(_) | Err(Errno::EINTR) => (),
+            Err(_) => return (report, false),
+        }
+    }
+}
+
+/// Castor is gone or wants no more of it.
+fn end_all(own_numbers: bool) -> ! {
+    // The kernel does the rest at the end of number 1.
+    while !own_numbers {
+        let own = u32::try_from(getpid().as_raw()).map(Process::now);
+        let Ok(own) = own else { break };
+        let left = Table::read().members(own, &[own]);
+        for it in left.iter().filter(|it| it.pid != own.pid) {
+            _ = i32::try_from(it.pid).map(|it| kill(Pid::from_raw(it), Signal::SIGKILL));
+        }
+        // Whoever was made meanwhile falls to us.
+        if waitpid(None, None) == Err(Errno::ECHILD) {
+            break;
+        }
+    }
+    std::process::exit(0)
+}
+
+fn silence() {
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        _ = dup2_stdin(&null);
+        _ = dup2_stdout(&null);
+        _ = dup2_stderr(&null);
+    }
+}
+
+impl Report {
+    fn write(&self, to: &mut PipeWriter) -> io::Result<()> {
+        let [a, b, c, d] = self.code.to_ne_bytes();
+        let signal = u8::try_from(self.signal).unwrap_or_default();
+        to.write_all(&[a, b, c, d, signal, u8::from(self.left)])
+    }
+
+    fn read(from: &mut PipeReader) -> Option<Self> {
+        let mut bytes = [0; 6];
+        from.read_exact(&mut bytes).ok()?;
+        let [a, b, c, d, signal, left] = bytes;
+        Some(Self { code: i32::from_ne_bytes([a, b, c, d]), signal: signal.into(), left: left != 0 })
+    }
+}

@@ -1,0 +1,162 @@
+//! Confined commands as the system sees them: who lives on, and what they reach where namespaces are forbidden.
+#![cfg(target_os = "linux")]
+
+use std::{fs, path::PathBuf, thread, time::Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Sandbox, WATCHDOG, is_worked_in};
+
+/// Forks, leaves session and parent, empties its environment, and waits to write where it may not.
+const STRAY: &str = "import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        null = os.open('/dev/null', os.O_RDWR)
+        for it in (0, 1, 2):
+            os.dup2(null, it)
+        os.execve(sys.executable, [sys.executable, '-c', '''
+import os, time
+while True:
+    for it in ('.vscode/tasks.json', '.mcp.json', '.git/hooks/pre-commit', '.git/commondir'):
+        try:
+            os.makedirs(os.path.dirname(it) or '.', exist_ok=True)
+            open(it, 'w').write('evil')
+        except OSError:
+            pass
+    open('out/alive', 'w').write(str(time.time()))
+    time.sleep(0.005)
+'''], {})
+    os._exit(0)
+while not os.path.exists('out/alive'):
+    time.sleep(0.005)
+";
+
+struct Bed {
+    sandbox: Sandbox,
+    client: Client,
+    session: String,
+}
+
+impl Bed {
+    /// A session whose model calls for each of the commands, one in each prompt.
+    fn new(namespaces: bool, commands: &[&str]) -> Self {
+        let mut sandbox = Sandbox::new();
+        sandbox.forbids_namespaces = !namespaces;
+        let part = |part: Value| {
+            let chunk = json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]});
+            format!("{}\n", json!({"method": "generateContentStream", "response": [chunk]}))
+        };
+        let call = |it: &&str| part(json!({"functionCall": {"name": "run_shell_command", "args": {"command": it}}}));
+        let lines: String = commands.iter().map(|it| call(it) + &part(json!({"text": "done"}))).collect();
+        let script = sandbox.write("script.jsonl", &lines);
+        sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+        sandbox.args.push(script.into());
+        sandbox.write("ws/.git/HEAD", "ref: refs/heads/main");
+        sandbox.write("ws/.git/config", "[core]");
+        sandbox.write("ws/stray.py", STRAY);
+        sandbox.write("ws/out/there", "");
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        Self { sandbox, client, session }
+    }
+
+    /// Runs the next command; what the client was told about it.
+    fn run(&mut self) -> String {
+        let prompt = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": "go"}]});
+        let (_, told) = self.client.call("session/prompt", prompt).unwrap();
+        told.iter().map(ToString::to_string).collect()
+    }
+
+    fn path(&self, it: &str) -> PathBuf {
+        self.sandbox.workspace().join(it)
+    }
+
+    /// Nothing of the workspace's is at work, and nothing was made that somebody obeys.
+    fn is_clean(&self) {
+        self.is_over();
+        let left =
+            || [".vscode", ".mcp.json", ".git/hooks"].into_iter().find(|it| self.path(it).symlink_metadata().is_ok());
+        let start = Instant::now();
+        while let Some(it) = left() {
+            assert!(start.elapsed() < WATCHDOG, "{it}");
+            thread::yield_now();
+        }
+    }
+
+    fn is_over(&self) {
+        let start = Instant::now();
+        while is_worked_in(&self.path("")) {
+            assert!(start.elapsed() < WATCHDOG, "somebody is left");
+            thread::yield_now();
+        }
+    }
+}
+
+fn check(namespaces: bool, end: impl FnOnce(&mut Bed)) {
+    let mut bed = Bed::new(namespaces, &["python3 stray.py"]);
+    let told = bed.run();
+    assert!(told.contains("backgroundPids"), "who is left is told: {told}");
+    assert!(is_worked_in(&bed.path("")), "the test has nobody to look for");
+    end(&mut bed);
+    bed.is_clean();
+}
+
+#[test]
+fn a_stray_does_not_outlive_its_session() {
+    for namespaces in [true, false] {
+        check(namespaces, |it| {
+            let session = json!({"sessionId": it.session});
+            it.client.result("session/close", session).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_stray_does_not_outlive_castor() {
+    for namespaces in [true, false] {
+        check(namespaces, |it| _ = it.client.end().unwrap());
+    }
+}
+
+/// Nobody can tidy up then, but nobody writes any more either.
+#[test]
+fn a_stray_does_not_outlive_a_killed_castor() {
+    for namespaces in [true, false] {
+        let mut bed = Bed::new(namespaces, &["python3 stray.py"]);
+        bed.run();
+        bed.client.kill().unwrap();
+        bed.is_over();
+        assert!(!bed.path(".vscode/tasks.json").exists() && !bed.path(".mcp.json").is_file());
+    }
+}
+
+/// What the commands of `script` reached, `$PID` being castor.
+fn reached(namespaces: bool, script: &str) -> Vec<String> {
+    let mut bed = Bed::new(namespaces, &["bash reach.sh"]);
+    let pid = bed.client.pid().to_string();
+    fs::write(bed.path("reach.sh"), format!("PID={pid}\n{script}")).unwrap();
+    let told = bed.run();
+    let words = told.split("<<").skip(1).filter_map(|it| it.split_once(">>"));
+    let res: std::collections::BTreeSet<String> = words.map(|it| it.0.to_owned()).collect();
+    res.into_iter().collect()
+}
+
+#[test]
+fn castor_and_what_all_share_are_out_of_reach() {
+    let tries = "
+        for it in 'kill -9 $PID' 'kill -0 $PID' 'head -c 1 /proc/$PID/environ' 'prlimit -p $PID --nofile=10:10' \\
+            'renice -n 19 -p $PID' 'taskset -p 1 $PID' 'ionice -c 3 -p $PID' 'chrt -b -p 0 $PID'
+        do eval \"$it\" >/dev/null 2>&1 && echo \"<<$it>>\"; done
+        echo '<<ran>>'";
+    for namespaces in [true, false] {
+        assert_eq!(reached(namespaces, tries), ["ran"], "{namespaces}");
+    }
+    let memory =
+        "perl -e 'print \"<<memory>>\" if defined shmget(0, 4096, 0600)'; echo '<<'$(readlink /proc/self/ns/ipc)'>>'";
+    let ours = fs::read_link("/proc/self/ns/ipc").unwrap().display().to_string();
+    assert_eq!(reached(false, memory), [ours.clone()]);
+    let own = reached(true, memory);
+    assert!(own.len() == 2 && !own.contains(&ours), "{own:?}");
+}
