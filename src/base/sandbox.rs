@@ -1,5 +1,7 @@
 //! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
 
+use std::{ffi::OsStr, path::Path};
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::{guarded, log::Grant, path::AbsPath};
@@ -7,8 +9,32 @@ use crate::base::{guarded, log::Grant, path::AbsPath};
 /// Of [`guarded::CONFIG`], what must not even be made in a folder that commands write: it is obeyed as soon as it is there.
 pub const NEVER_MADE: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
 
-/// Below a repository's `.git`: what git runs or obeys. The rest is written by every commit.
-pub const GIT_CONFIG: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info", "modules"];
+/// What stands in the place of something that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandIn {
+    Folder,
+    /// A file with that in it.
+    File(&'static str),
+}
+
+/// Below a repository's `.git`: what git runs or obeys, and what may stand there without a change to what git does. The
+/// rest is written by every commit.
+pub const GIT_CONFIG: &[(&str, StandIn)] = &[
+    ("branches", StandIn::Folder),
+    ("commondir", ITSELF),
+    ("config", StandIn::File("")),
+    ("config.worktree", StandIn::File("")),
+    ("hooks", StandIn::Folder),
+    ("info", StandIn::Folder),
+    ("modules", StandIn::Folder),
+    ("remotes", StandIn::Folder),
+];
+/// "The repository's common part is here": an empty file is an error to git, and a folder too. Written as nobody does it.
+pub const ITSELF: StandIn = StandIn::File("././.\n");
+
+/// The same for each folder in `.git/worktrees`. `None`: always there.
+pub const WORKTREE_CONFIG: &[(&str, Option<StandIn>)] =
+    &[("commondir", None), ("config.worktree", Some(StandIn::File(""))), ("gitdir", None)];
 
 /// What shells and git obey in a home folder, where that is a workspace.
 pub const HOME_CONFIG: &[&str] = &[
@@ -91,13 +117,18 @@ impl Confinement {
         let in_root = |root: &AbsPath| {
             let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { return false };
             match below.strip_prefix(".git") {
-                Ok(rest) => rest.as_os_str().is_empty() || GIT_CONFIG.iter().any(|it| rest.starts_with(it)),
+                Ok(rest) => rest.as_os_str().is_empty() || is_git_config(rest),
                 Err(_) => guarded::CONFIG.find(below).is_some(),
             }
         };
         let kept = self.kept.iter().any(|it| path.is_within(it)) && !path.is_within(&self.tmp);
         kept || self.roots.iter().chain(&self.writable).any(in_root)
     }
+}
+
+fn is_git_config(below: &Path) -> bool {
+    let of_worktree = |rest: &Path| WORKTREE_CONFIG.iter().any(|(name, _)| rest.iter().skip(1).eq([OsStr::new(name)]));
+    GIT_CONFIG.iter().any(|(name, _)| below.starts_with(name)) || below.strip_prefix("worktrees").is_ok_and(of_worktree)
 }
 
 /// What a user allows beyond the confinement.

@@ -76,8 +76,11 @@ impl Bed {
     /// Nothing of the workspace's is at work, and nothing was made that somebody obeys.
     fn is_clean(&self) {
         self.is_over();
-        let left =
-            || [".vscode", ".mcp.json", ".git/hooks"].into_iter().find(|it| self.path(it).symlink_metadata().is_ok());
+        let left = || {
+            [".vscode", ".mcp.json", ".git/hooks", ".git/commondir"]
+                .into_iter()
+                .find(|it| self.path(it).symlink_metadata().is_ok())
+        };
         let start = Instant::now();
         while let Some(it) = left() {
             assert!(start.elapsed() < WATCHDOG, "{it}");

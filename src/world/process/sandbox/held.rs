@@ -1,14 +1,17 @@
-//! Empty folders in the place of configuration that is not there: what is not there cannot be mounted read-only.
+//! Stand-ins in the place of configuration that is not there: what is not there cannot be mounted read-only.
 //!
 //! They are there while somebody confined runs, and each user of one holds a shared lock on it, so that the last one
-//! removes it, also among several castors. After a kill -9 empty folders may stay.
+//! removes it, also among several castors. After a kill -9 they may stay.
 
 use std::{
     fs::{self, File},
-    io::{self, PipeWriter},
+    io::{self, PipeWriter, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
+
+use crate::base::sandbox::{ITSELF, StandIn};
 
 /// Somebody else may remove it between making and holding it, but not for ever.
 const TRIES: usize = 100;
@@ -16,7 +19,7 @@ const TRIES: usize = 100;
 /// Placeholders in use. Dropping it removes those that nobody else uses, and ends whoever is left in the sandbox.
 #[derive(Debug, Default)]
 pub struct Held {
-    folders: Vec<(PathBuf, File)>,
+    standing: Vec<(PathBuf, File, StandIn)>,
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
@@ -24,19 +27,19 @@ pub struct Held {
 
 impl Held {
     /// Puts a placeholder where nothing is; false where nobody can put anything.
-    pub(super) fn make(&mut self, path: &Path) -> io::Result<bool> {
+    pub(super) fn make(&mut self, path: &Path, what: StandIn) -> io::Result<bool> {
         use io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied, ReadOnlyFilesystem};
         for _ in 0..TRIES {
-            match fs::create_dir(path) {
+            match put(path, what) {
                 Ok(()) => (),
                 Err(it) if it.kind() == AlreadyExists => (),
                 Err(it) if matches!(it.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem) => return Ok(false),
                 Err(it) => return Err(it),
             }
-            let Ok(folder) = File::open(path) else { continue };
-            folder.lock_shared()?;
-            if same(&folder, path) {
-                self.folders.push((path.to_owned(), folder));
+            let Ok(there) = File::open(path) else { continue };
+            there.lock_shared()?;
+            if same(&there, path) {
+                self.standing.push((path.to_owned(), there, what));
                 return Ok(true);
             }
         }
@@ -51,14 +54,17 @@ impl Held {
     }
 
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.
-    pub(super) fn share(&mut self, path: &Path) {
-        if !is_placeholder(path) {
+    pub(super) fn share(&mut self, path: &Path, what: StandIn) {
+        // What a killed castor left behind, where nobody else would write that.
+        let is_left = || what == ITSELF && holds(path, what);
+        if !is_placeholder(path) && !is_left() {
             return;
         }
-        if let Ok(folder) = File::open(path)
-            && folder.lock_shared().is_ok()
+        if let Ok(there) = File::open(path)
+            && there.lock_shared().is_ok()
+            && same(&there, path)
         {
-            self.folders.push((path.to_owned(), folder));
+            self.standing.push((path.to_owned(), there, what));
         }
     }
 }
@@ -66,39 +72,66 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.life = None;
-        for (path, folder) in self.folders.drain(..) {
+        let _alone = alone();
+        for (path, there, what) in self.standing.drain(..) {
             // Not the last one, or somebody else's work by now: it stays.
-            if folder.unlock().is_ok() && folder.try_lock().is_ok() && same(&folder, &path) {
-                _ = fs::remove_dir(&path);
+            if there.try_lock().is_ok() && same(&there, &path) {
+                _ = match what {
+                    StandIn::Folder => fs::remove_dir(&path),
+                    StandIn::File(_) if holds(&path, what) => fs::remove_file(&path),
+                    StandIn::File(_) => Ok(()),
+                };
             }
         }
     }
 }
 
+/// Between the look at a stand-in and its lock another command's end may remove it. Among several castors it still may.
+pub(super) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn put(path: &Path, what: StandIn) -> io::Result<()> {
+    match what {
+        StandIn::Folder => fs::create_dir(path),
+        StandIn::File(text) => File::create_new(path)?.write_all(text.as_bytes()),
+    }
+}
+
+/// Whether it is a file with just that in it.
+fn holds(path: &Path, what: StandIn) -> bool {
+    let StandIn::File(text) = what else { return false };
+    let is_file = fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.len() == text.len() as u64);
+    let mut found = Vec::new();
+    let read = |found: &mut Vec<u8>| File::open(path)?.take(text.len() as u64).read_to_end(found);
+    is_file && read(&mut found).is_ok() && found == text.as_bytes()
+}
+
 /// Whether somebody holds it. A user's own empty folder is locked by nobody.
 pub(super) fn is_placeholder(path: &Path) -> bool {
     // A pipe of that name would never open.
-    let is_dir = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
-    is_dir && File::open(path).is_ok_and(|it| it.try_lock().is_err())
+    let opens = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir() || it.is_file());
+    opens && File::open(path).is_ok_and(|it| it.try_lock().is_err())
 }
 
-fn same(folder: &File, path: &Path) -> bool {
-    let (Ok(a), Ok(b)) = (folder.metadata(), fs::symlink_metadata(path)) else { return false };
+fn same(there: &File, path: &Path) -> bool {
+    let (Ok(a), Ok(b)) = (there.metadata(), fs::symlink_metadata(path)) else { return false };
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, is_placeholder};
+    use super::{Held, ITSELF, StandIn, is_placeholder};
 
     #[test]
     fn the_last_one_removes_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".vscode");
         let (mut one, mut two) = (Held::default(), Held::default());
-        one.make(&path).unwrap();
+        one.make(&path, StandIn::Folder).unwrap();
         assert!(is_placeholder(&path));
-        two.share(&path);
+        two.share(&path, StandIn::Folder);
         drop(one);
         assert!(path.is_dir());
         drop(two);
@@ -111,10 +144,33 @@ mod tests {
         let (own, filled) = (dir.path().join(".zed"), dir.path().join(".idea"));
         std::fs::create_dir(&own).unwrap();
         let mut held = Held::default();
-        held.share(&own);
-        held.make(&filled).unwrap();
+        held.share(&own, StandIn::Folder);
+        held.make(&filled, StandIn::Folder).unwrap();
         std::fs::write(filled.join("x"), "mine").unwrap();
         drop(held);
         assert!(own.is_dir() && filled.join("x").is_file());
+    }
+
+    #[test]
+    fn files_stand_in_too_and_what_a_killed_one_left_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (empty, itself) = (dir.path().join("config.worktree"), dir.path().join("commondir"));
+        let mut held = Held::default();
+        held.make(&empty, StandIn::File("")).unwrap();
+        held.make(&itself, ITSELF).unwrap();
+        std::fs::write(&empty, "mine").unwrap();
+        drop(held);
+        assert!(!itself.exists());
+        assert_eq!(std::fs::read_to_string(&empty).unwrap(), "mine");
+        std::fs::write(&itself, "././.\n").unwrap();
+        let mut held = Held::default();
+        held.share(&itself, ITSELF);
+        drop(held);
+        assert!(!itself.exists());
+        std::fs::write(&itself, "../..\n").unwrap();
+        let mut held = Held::default();
+        held.share(&itself, ITSELF);
+        drop(held);
+        assert!(itself.exists());
     }
 }

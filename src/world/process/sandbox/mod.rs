@@ -1,6 +1,7 @@
 //! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
 
 pub mod denied;
+mod guards;
 mod held;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
@@ -17,11 +18,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{
-    guarded,
-    path::AbsPath,
-    sandbox::{Confinement, GIT_CONFIG, NEVER_MADE},
-};
+use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub use held::Held;
 #[cfg(target_os = "linux")]
@@ -63,6 +60,8 @@ struct Plan {
     tmp: PathBuf,
     /// Below what is writable, and not.
     protected: Vec<PathBuf>,
+    /// The same, deeper than the top of a root; only mounts hold it.
+    deep: Vec<PathBuf>,
     /// Written, but neither renamed nor removed.
     fixed: Vec<PathBuf>,
     network: bool,
@@ -119,7 +118,7 @@ pub(super) fn door(
 #[cfg(target_os = "linux")]
 fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io::Result<Door> {
     let namespaces = helper::has_namespaces();
-    let (mut plan, mut held) = plan(it, cwd, namespaces)?;
+    let (mut plan, mut held) = guards::plan(it, cwd, namespaces)?;
     let life = held.lives()?;
     plan.life = Some(life.as_raw_fd());
     let plan = serde_json::to_string(&plan).map_err(io::Error::other)?;
@@ -132,8 +131,8 @@ fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io:
 fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io::Result<Door> {
     #[cfg(target_os = "macos")]
     {
-        let (plan, held) = plan(it, cwd, false)?;
-        let profile = seatbelt::profile(&plan, NEVER_MADE);
+        let (plan, held) = guards::plan(it, cwd, false)?;
+        let profile = seatbelt::profile(&plan);
         let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
         Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, held, life: None })
     }
@@ -168,75 +167,4 @@ fn is_there(program: &str, cwd: &AbsPath, env: &[(String, String)]) -> bool {
     }
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map_or("/usr/local/bin:/usr/bin:/bin", |it| &it.1);
     path.split(':').any(|dir| Path::new(dir).join(program).is_file())
-}
-
-fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Result<(Plan, Held)> {
-    let mut plan = Plan { cwd: cwd.as_path().into(), network: it.network, namespaces, ..Plan::default() };
-    plan.tmp = it.tmp.as_path().into();
-    let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
-    let there = roots.iter().chain(&it.writable).map(|it| it.as_path().to_owned()).filter(|it| it.exists());
-    plan.writable = there.filter_map(|it| it.canonicalize().ok()).collect();
-    let mut held = Held::default();
-    for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
-        guard_folder(root, &mut plan, &mut held)?;
-    }
-    for kept in &it.kept {
-        let below = plan.writable.iter().any(|it| kept.as_path().starts_with(it));
-        if below {
-            protect(kept.as_path(), &mut plan, &mut held)?;
-        }
-    }
-    Ok((plan, held))
-}
-
-/// Protects configuration in a folder that may be written.
-fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    let entries = fs::read_dir(root)?.filter_map(Result::ok).map(|it| it.file_name());
-    let mut names: Vec<OsString> =
-        entries.filter(|it| it != ".git" && guarded::CONFIG.find(Path::new(it)).is_some()).collect();
-    names.extend(NEVER_MADE.iter().filter(|it| **it != ".git").map(OsString::from));
-    names.sort();
-    names.dedup();
-    // Two names in a row, such as `.github/workflows`: protected where they are there.
-    let deep = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(|it| root.join(it));
-    for path in deep.filter(|it| it.exists()) {
-        protect(&path, plan, held)?;
-    }
-    for name in names {
-        protect(&root.join(name), plan, held)?;
-    }
-    let git = root.join(".git");
-    if !fs::symlink_metadata(&git).is_ok_and(|it| it.is_dir()) || held::is_placeholder(&git) {
-        // A worktree's `.git` is a file that says where the repository is.
-        return protect(&git, plan, held);
-    }
-    plan.fixed.push(git.clone());
-    for name in GIT_CONFIG {
-        let path = git.join(name);
-        if *name == "hooks" || fs::symlink_metadata(&path).is_ok() {
-            protect(&path, plan, held)?;
-        }
-    }
-    Ok(())
-}
-
-fn protect(path: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(it) if it.is_symlink() => {
-            plan.strict = true;
-            // What it leads to is obeyed in its place.
-            plan.protected.extend(path.canonicalize());
-        }
-        Ok(_) => held.share(path),
-        // Without mounts nothing can be made beside what is there, and with them only what is there can be held.
-        Err(it) if it.kind() == io::ErrorKind::NotFound && plan.namespaces => {
-            if !held.make(path)? {
-                return Ok(());
-            }
-        }
-        Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(it) => return Err(it),
-    }
-    plan.protected.push(path.to_owned());
-    Ok(())
 }

@@ -3,9 +3,10 @@
 use std::{fmt::Write, path::Path};
 
 use super::Plan;
+use crate::base::{guarded, sandbox::GIT_CONFIG};
 
 /// All may be read and run; writing, network and talking with other programs only as the plan says. Later rules win.
-pub(super) fn profile(plan: &Plan, never_made: &[&str]) -> String {
+pub(super) fn profile(plan: &Plan) -> String {
     let mut res = String::from("(version 1)\n(allow default)\n(deny file-write*)\n");
     let quoted = |it: &Path| format!("{:?}", it.to_string_lossy());
     let mut subpath = |what: &str, it: &Path| _ = writeln!(res, "({what} file-write* (subpath {}))", quoted(it));
@@ -17,12 +18,16 @@ pub(super) fn profile(plan: &Plan, never_made: &[&str]) -> String {
     }
     // By name, so that what is not there cannot be made.
     for root in &plan.writable {
-        for name in never_made.iter().filter(|it| **it != ".git") {
+        let names = guarded::CONFIG.names.iter().chain(guarded::CONFIG.paths);
+        for name in names.filter(|it| **it != ".git" && !it.starts_with('/')) {
             subpath("deny", &root.join(name));
         }
-        if !plan.fixed.contains(&root.join(".git")) {
-            subpath("deny", &root.join(".git"));
-        }
+    }
+    for git in plan.writable.iter().map(|it| it.join(".git")).filter(|it| !plan.fixed.contains(it)) {
+        subpath("deny", &git);
+    }
+    for git in &plan.fixed {
+        GIT_CONFIG.iter().for_each(|(name, _)| subpath("deny", &git.join(name)));
     }
     subpath("allow", &plan.tmp);
     for it in &plan.fixed {
@@ -47,28 +52,41 @@ mod tests {
     #[test]
     fn says_what_the_plan_says() {
         let plan = Plan {
-            writable: vec!["/w \"x\"".into()],
+            writable: vec!["/w \"x\"".into(), "/bare".into()],
             tmp: "/t".into(),
-            protected: vec!["/w \"x\"/.git/hooks".into()],
+            protected: vec!["/w \"x\"/link".into()],
             fixed: vec!["/w \"x\"/.git".into()],
             ..Plan::default()
         };
-        let text = profile(&plan, &[".git", ".zed"]);
+        let text = profile(&plan);
         let lines: Vec<&str> = text.lines().collect();
         for line in [
+            "(deny file-write*)",
             r#"(allow file-write* (subpath "/w \"x\""))"#,
+            r#"(deny file-write* (subpath "/w \"x\"/link"))"#,
             r#"(deny file-write* (subpath "/w \"x\"/.git/hooks"))"#,
+            r#"(deny file-write* (subpath "/w \"x\"/.git/commondir"))"#,
             r#"(deny file-write* (subpath "/w \"x\"/.zed"))"#,
+            r#"(deny file-write* (subpath "/w \"x\"/.bashrc"))"#,
+            r#"(deny file-write* (subpath "/w \"x\"/.github/workflows"))"#,
+            r#"(deny file-write* (subpath "/bare/.git"))"#,
             r#"(allow file-write* (subpath "/t"))"#,
             r#"(deny file-write-unlink (literal "/w \"x\"/.git"))"#,
+            "(deny network-outbound (remote unix-socket))",
+            "(deny signal (target others))",
             "(deny network*)",
         ] {
             assert!(lines.contains(&line), "{line}\n{text}");
         }
         assert!(!text.contains(r#"(deny file-write* (subpath "/w \"x\"/.git"))"#));
+        // Later rules win.
         let at = |it: &str| lines.iter().position(|line| line.contains(it)).unwrap();
         assert!(at("(deny file-write*)") < at("(allow file-write* (subpath \"/w") && at("subpath \"/w") < at(".zed"));
-        let online = profile(&Plan { network: true, ..Plan::default() }, &[]);
+        assert!(at("(deny signal (target others))") < at("(allow signal (target same-sandbox))"));
+        let online = profile(&Plan { network: true, ..Plan::default() });
         assert!(!online.contains("(deny network*)") && online.contains("(deny network-outbound (remote unix-socket))"));
+        let nothing = profile(&Plan { tmp: "/t".into(), ..Plan::default() });
+        let allowed = nothing.lines().filter(|it| it.starts_with("(allow file-write* (subpath")).collect::<Vec<_>>();
+        assert_eq!(allowed, [r#"(allow file-write* (subpath "/t"))"#]);
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     for it in &plan.fixed {
         bind(it)?;
     }
-    for it in &plan.protected {
+    for it in plan.protected.iter().chain(&plan.deep) {
         bind(it)?;
         set(it, true, READ_ONLY, 0)?;
     }
