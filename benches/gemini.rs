@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for (name, answer) in [("plain", plain()), ("chunked", chunked())] {
         let base_url = serve(answer)?;
-        let endpoint = Endpoint { base_url, key: "key".into(), headers: Vec::new() };
-        let dialect = Gemini { api_version: "v1beta".to_owned(), bearer: false };
+        let endpoint = Endpoint { base_url, key: "key".into(), headers: Vec::new(), tokens: None };
+        let dialect = Gemini { api_version: "v1beta".to_owned(), bearer: false, vertex: None };
         let model = Arc::new(Remote::new(endpoint, dialect, Arc::new(Http::default())));
         let mut n_sends = 0;
         let streaming = median_ns(|| {

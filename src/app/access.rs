@@ -6,6 +6,7 @@
 mod given;
 #[cfg(test)]
 mod tests;
+mod vertex;
 
 use std::{borrow::Cow, fmt, net::IpAddr};
 
@@ -17,6 +18,7 @@ pub use given::{Gateway, Given};
 use crate::{
     app::{providers, settings::Settings},
     world::{
+        models::gemini::Publisher,
         secrets::{Env, credentials},
         workspace,
     },
@@ -37,6 +39,8 @@ pub struct ModelAccess {
     pub bearer: bool,
     /// Added to each request; values may be secrets.
     pub headers: Vec<(String, SecretString)>,
+    /// Of the kind `Vertex`. Without a key Google's own credentials open it.
+    pub vertex: Option<Publisher>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub enum AccessKind {
     ApiKey,
     /// A base URL of the user's, with or without a key.
     Gateway,
+    /// Google's cloud: an API key, or a project.
+    Vertex,
 }
 
 /// Where a key or an endpoint comes from.
@@ -65,7 +71,7 @@ impl ModelAccess {
         let same = |(a, b): (&(String, SecretString), &(String, SecretString))| {
             a.0 == b.0 && a.1.expose_secret() == b.1.expose_secret()
         };
-        self.kind == other.kind
+        (self.kind, &self.vertex) == (other.kind, &other.vertex)
             && (&self.base_url, &self.api_version, self.bearer) == (&other.base_url, &other.api_version, other.bearer)
             && self.key.as_ref().map(SecretString::expose_secret) == other.key.as_ref().map(SecretString::expose_secret)
             && self.headers.len() == other.headers.len()
@@ -82,6 +88,10 @@ impl AccessKind {
                  `castor acp --model demo` works without one."
             }
             Self::Gateway => "No gateway: set GOOGLE_GEMINI_BASE_URL where castor is started.",
+            Self::Vertex => {
+                "Vertex AI is not configured: set GOOGLE_API_KEY, or GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, \
+                 where castor is started."
+            }
         }
     }
 }
@@ -117,6 +127,9 @@ pub const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 /// # Errors
 /// A variable or a stored key that cannot work.
 pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<ModelAccess, AccessError> {
+    if vertex::is_wanted(env, settings, given) {
+        return vertex::access(env);
+    }
     let gateway = given.gateway.as_ref().filter(|_| given.method == Some(AccessKind::Gateway));
     let named = gateway.and_then(|it| it.base_url.clone());
     let is_named = named.is_some();
@@ -151,12 +164,21 @@ pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<Mod
     Ok(ModelAccess {
         kind,
         base_url,
-        api_version: env.get("GOOGLE_GENAI_API_VERSION").map(check_version).transpose()?,
+        api_version: own_version(env)?,
         key,
         key_from,
         bearer: env.get("GEMINI_API_KEY_AUTH_MECHANISM").is_some_and(|it| it.trim().eq_ignore_ascii_case("bearer")),
         headers,
+        vertex: None,
     })
+}
+
+/// What the user chose and is not there, where nothing is configured.
+pub fn missing(env: &Env, settings: &Settings, given: &Given) -> &'static str {
+    match vertex::is_wanted(env, settings, given) {
+        true => AccessKind::Vertex.missing(),
+        false => AccessKind::None.missing(),
+    }
 }
 
 /// Whether something is configured. What cannot work counts as well: its error says more than a demo would.
@@ -198,6 +220,10 @@ pub fn check_key(key: &str) -> Result<Option<SecretString>, String> {
         return Err("the key has a character in it that no key has; copy it again".to_owned());
     }
     Ok((!key.is_empty()).then(|| key.into()))
+}
+
+fn own_version(env: &Env) -> Result<Option<String>, AccessError> {
+    env.get("GOOGLE_GENAI_API_VERSION").map(check_version).transpose()
 }
 
 /// It becomes a part of the path.

@@ -22,6 +22,7 @@ pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     let asked = initialize::read_authenticate(params).map_err(|it| error::invalid_params(&it))?;
     let method = match asked.method {
         initialize::GATEWAY => AccessKind::Gateway,
+        initialize::VERTEX => AccessKind::Vertex,
         _ => AccessKind::ApiKey,
     };
     let given = state.models.given.after(method, asked.meta.as_ref()).map_err(|it| error::invalid_params(&it))?;

@@ -20,11 +20,12 @@ use crate::{
             Generator,
             demo::Demo,
             gemini::Gemini,
+            google::Tokens,
             recording::Recording,
             remote::{Endpoint, Remote},
             script::Script,
         },
-        secrets::Env,
+        secrets::{Env, google},
     },
 };
 use jsonrpsee::types::ErrorObjectOwned;
@@ -82,12 +83,19 @@ impl Models {
         }
         let access = access::model_access(env, settings, &self.given).map_err(|it| auth_required(&it.to_string()))?;
         if access.kind == AccessKind::None {
-            return Err(auth_required(access.kind.missing()));
+            return Err(auth_required(access::missing(env, settings, &self.given)));
         }
         if let Some((_, known)) = self.real.as_ref().filter(|(it, _)| it.is_same(&access)) {
             return Ok(known.clone());
         }
-        let real = recorded(options, Arc::new(gemini(access.clone(), self.http.clone())))?;
+        let tokens = match (&access.vertex, &access.key) {
+            (Some(_), None) => {
+                let credentials = google::find(env).map_err(|it| auth_required(&it))?;
+                Some(Arc::new(Tokens::new(credentials, self.http.clone())))
+            }
+            _ => None,
+        };
+        let real = recorded(options, Arc::new(gemini(access.clone(), tokens, self.http.clone())))?;
         self.real = Some((access, real.clone()));
         Ok(real)
     }
@@ -123,14 +131,15 @@ impl Models {
 /// Where the Gemini API is when nothing else is configured.
 const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 
-fn gemini(access: ModelAccess, http: Arc<Http>) -> Remote {
+fn gemini(access: ModelAccess, tokens: Option<Arc<Tokens>>, http: Arc<Http>) -> Remote {
     let endpoint = Endpoint {
         base_url: access.base_url.unwrap_or_else(|| GEMINI_URL.to_owned()),
         key: access.key.unwrap_or_default(),
         headers: access.headers,
+        tokens,
     };
     let api_version = access.api_version.unwrap_or_else(|| "v1beta".to_owned());
-    Remote::new(endpoint, Gemini { api_version, bearer: access.bearer }, http)
+    Remote::new(endpoint, Gemini { api_version, bearer: access.bearer, vertex: access.vertex }, http)
 }
 
 fn recorded(options: &Options, inner: Arc<dyn Generator>) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {

@@ -39,7 +39,7 @@ pub fn models(settings: &Settings) -> impl Iterator<Item = String> {
 pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
     let place = format!("providers.{}", provider.name);
     let base_url = access::check_url(&provider.base_url).map_err(|it| format!("{place}.baseUrl: {it}"))?;
-    let endpoint = Endpoint { key: key(provider, env)?, headers: headers(provider)?, base_url };
+    let endpoint = Endpoint { key: key(provider, env)?, headers: headers(provider)?, base_url, tokens: None };
     let newest = endpoint.base_url.contains("://api.openai.com");
     let remote = match provider.speech {
         Speech::Chat => Remote::new(endpoint, Chat { newest }, http),

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod credentials;
+pub mod google;
 
 use std::{collections::BTreeMap, fmt};
 

@@ -36,3 +36,4 @@ mod start;
 mod stderr;
 mod telemetry;
 mod unread;
+mod vertex;

@@ -91,7 +91,12 @@ pub fn stream(events: &str) -> String {
 
 /// What a collector of spans answers.
 pub fn accepts() -> String {
-    http("200 OK", "application/json", "{}")
+    gives(&json!({}))
+}
+
+/// An answer that is no stream.
+pub fn gives(body: &Value) -> String {
+    http("200 OK", "application/json", &body.to_string())
 }
 
 /// The key is refused; servers like to repeat it.

@@ -24,6 +24,7 @@ fn check(pairs: &[(&str, &str)], auth: Option<&str>) -> String {
                 AccessKind::None => "none",
                 AccessKind::ApiKey => "key",
                 AccessKind::Gateway => "gateway",
+                AccessKind::Vertex => "vertex",
             };
             let key = it.key.as_ref().map_or("-", |it| it.expose_secret());
             let url = it.base_url.unwrap_or("-".to_owned());

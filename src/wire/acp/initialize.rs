@@ -120,6 +120,7 @@ pub fn response(client: &Client, login: &Login) -> InitializeResponse {
 
 pub const API_KEY: &str = "gemini-api-key";
 pub const GATEWAY: &str = "gateway";
+pub const VERTEX: &str = "vertex-ai";
 const TERMINAL: &str = "terminal-login";
 /// Where clients and agents spoke of terminal logins before there was `auth.terminal`.
 const OLD_TERMINAL_AUTH: &str = "terminal-auth";
@@ -149,6 +150,12 @@ const PLAIN: &[Plain] = &[
         description: "Uses GOOGLE_GEMINI_BASE_URL and GEMINI_CLI_CUSTOM_HEADERS from the environment",
         meta: || json!({ "gateway": { "protocol": "google", "restartRequired": "false" } }),
     },
+    Plain {
+        id: VERTEX,
+        name: "Vertex AI",
+        description: "Uses GOOGLE_API_KEY, or GOOGLE_CLOUD_PROJECT, GOOGLE_CLOUD_LOCATION and Google's own credentials",
+        meta: || json!({}),
+    },
 ];
 
 /// The plain agent methods: always there, and the data of an auth_required error.
@@ -162,7 +169,9 @@ fn plain(it: &Plain, login: Option<&Login>) -> AuthMethod {
         fields.insert(OLD_TERMINAL_AUTH.to_owned(), old_login(login));
     }
     let res = AuthMethodAgent::new(AuthMethodId::new(it.id), it.name.to_owned());
-    AuthMethod::Agent(res.description(it.description.to_owned()).meta(meta.as_object().cloned()))
+    AuthMethod::Agent(
+        res.description(it.description.to_owned()).meta(meta.as_object().filter(|it| !it.is_empty()).cloned()),
+    )
 }
 
 /// The whole command, for the client knows only this; not its environment either.
@@ -186,7 +195,7 @@ fn offered(client: &Client, login: &Login) -> Vec<AuthMethod> {
 
 /// What a client asks for with authenticate.
 pub struct Authenticate {
-    /// [`API_KEY`] or [`GATEWAY`].
+    /// [`API_KEY`], [`GATEWAY`] or [`VERTEX`].
     pub method: &'static str,
     /// May hold secrets.
     pub meta: Option<Map<String, Value>>,
@@ -204,6 +213,7 @@ pub fn read_authenticate(params: Option<&RawValue>) -> Result<Authenticate, Stri
         // method, but what one stored is a key.
         API_KEY | "api-key" | TERMINAL => API_KEY,
         GATEWAY => GATEWAY,
+        VERTEX => VERTEX,
         _ => {
             let known: Vec<&str> = PLAIN.iter().map(|it| it.id).collect();
             return Err(format!("unknown auth method {id:?}; choose one of {}", known.join(", ")));

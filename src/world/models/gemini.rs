@@ -22,23 +22,50 @@ use super::{
 };
 use crate::base::model::{Failure, ModelRequest};
 
-/// The API of Google AI Studio, and of gateways to it.
+/// The API of Google AI Studio, of gateways to it, and of Vertex AI.
 #[derive(Clone, Debug)]
 pub struct Gemini {
     /// `v1beta` unless configured otherwise.
     pub api_version: String,
     /// Sends the key as `Authorization: Bearer` instead of `x-goog-api-key`.
     pub bearer: bool,
+    /// Where Vertex AI keeps its models; `None`: this is not Vertex AI.
+    pub vertex: Option<Publisher>,
+}
+
+/// A place of models in Vertex AI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Publisher {
+    /// By API key, in express mode.
+    Express,
+    Project {
+        project: String,
+        location: String,
+    },
+}
+
+impl Publisher {
+    fn path(&self) -> Vec<&str> {
+        let google = ["publishers", "google"];
+        match self {
+            Self::Express => google.to_vec(),
+            Self::Project { project, location } => {
+                ["projects", project, "locations", location].into_iter().chain(google).collect()
+            }
+        }
+    }
 }
 
 impl Dialect for Gemini {
     fn url(&self, mut base: Url, model: &str) -> Option<Url> {
-        let kind = if model.contains('/') { "" } else { "models" };
+        let kind = if model.contains('/') { None } else { Some("models") };
+        let is_whole = model.starts_with("projects/");
+        let publisher = self.vertex.as_ref().filter(|_| !is_whole).map(Publisher::path).unwrap_or_default();
         {
             let mut path = base.path_segments_mut().ok()?;
             path.pop_if_empty().push(&self.api_version);
             let name = model.split('/').filter(|it| !it.is_empty());
-            path.extend([kind].into_iter().filter(|it| !it.is_empty()).chain(name));
+            path.extend(publisher.into_iter().chain(kind).chain(name));
         }
         let path = format!("{}:streamGenerateContent", base.path());
         base.set_path(&path);
@@ -54,7 +81,7 @@ impl Dialect for Gemini {
     }
 
     fn body(&self, request: &ModelRequest) -> Vec<u8> {
-        request::body(request)
+        request::body(request, self.vertex.is_none())
     }
 
     fn decoder(&self, _: &ModelRequest) -> Box<dyn Decode> {

@@ -5,6 +5,7 @@ pub mod chat;
 pub mod demo;
 pub mod fault;
 pub mod gemini;
+pub mod google;
 mod json;
 mod legal;
 mod lenient;

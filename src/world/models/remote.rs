@@ -9,12 +9,12 @@ use std::{
 };
 
 use reqwest::{
-    Response, Url,
+    Response, StatusCode, Url,
     header::{self, HeaderMap, HeaderName, HeaderValue},
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Generator, Sink, fault};
+use super::{Generator, Sink, fault, google::Tokens};
 use crate::{
     base::{
         fs::BoxFuture,
@@ -41,6 +41,8 @@ pub struct Endpoint {
     pub key: SecretString,
     /// Sent with each request; they replace ours of the same name.
     pub headers: Vec<(String, SecretString)>,
+    /// Takes the place of the key where there is one.
+    pub tokens: Option<Arc<Tokens>>,
 }
 
 /// What one provider's API is like: where requests go, what is in them, and how answers are read.
@@ -101,15 +103,23 @@ impl Remote {
         Self { prefix: format!("{name}/"), ..self }
     }
 
-    async fn answer(&self, mut request: ModelRequest, sink: &mut dyn Sink) -> Result<(), Failure> {
+    async fn answer(
+        &self,
+        mut request: ModelRequest,
+        token: Option<&SecretString>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Failure> {
         if let Some(bare) = request.model.strip_prefix(&*self.prefix).filter(|_| !self.prefix.is_empty()) {
             request.model = bare.into();
         }
-        let mut response = self.send(&request).await?;
+        let mut response = self.send(&request, token).await?;
         let decoder = self.dialect.decoder(&request);
         drop(request);
         let status = response.status();
         if !status.is_success() {
+            if let (StatusCode::UNAUTHORIZED, Some(tokens), Some(token)) = (status, &self.endpoint.tokens, token) {
+                tokens.refused(token).await;
+            }
             let retry_after = retry_after(status.as_u16(), response.headers());
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
             return Err(self.dialect.failure(status.as_u16(), &String::from_utf8_lossy(&body), retry_after));
@@ -121,11 +131,19 @@ impl Remote {
         Answer::new(response, &self.http, decoder).deliver(sink).await
     }
 
-    async fn send(&self, request: &ModelRequest) -> Result<Response, Failure> {
+    async fn send(&self, request: &ModelRequest, token: Option<&SecretString>) -> Result<Response, Failure> {
         let url = self.url(&request.model)?;
         let body = self.dialect.body(request);
-        let post = self.http.client()?.post(url.clone()).headers(self.headers()?).body(body);
+        let post = self.http.client()?.post(url.clone()).headers(self.headers(token)?).body(body);
         self.http.send(post, &url).await
+    }
+
+    /// What takes the place of the key, where something does.
+    async fn token(&self) -> Result<Option<SecretString>, Failure> {
+        match &self.endpoint.tokens {
+            Some(it) => it.get().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     fn url(&self, model: &str) -> Result<Url, Failure> {
@@ -136,8 +154,12 @@ impl Remote {
         })
     }
 
-    fn headers(&self) -> Result<HeaderMap, Failure> {
+    fn headers(&self, token: Option<&SecretString>) -> Result<HeaderMap, Failure> {
         let key = self.endpoint.key.expose_secret();
+        let key = match token {
+            Some(it) => Some((header::AUTHORIZATION, format!("Bearer {}", it.expose_secret()))),
+            None => (!key.is_empty()).then(|| self.dialect.key(key)),
+        };
         let mut res = HeaderMap::new();
         res.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // Compression would hold events back.
@@ -145,8 +167,7 @@ impl Remote {
         for (name, value) in self.dialect.headers() {
             res.insert(*name, HeaderValue::from_static(value));
         }
-        if !key.is_empty() {
-            let (name, value) = self.dialect.key(key);
+        if let Some((name, value)) = key {
             let mut value = HeaderValue::from_str(&value)
                 .map_err(|_| Failure::new(FailureKind::Auth, "The API key has characters that cannot be sent."))?;
             value.set_sensitive(true);
@@ -165,10 +186,11 @@ impl Remote {
     }
 
     /// Makes a failure fit to be shown: one line, of bounded length, without what servers like to repeat of us.
-    fn shown(&self, failure: Failure) -> Failure {
+    fn shown(&self, failure: Failure, token: Option<&SecretString>) -> Failure {
         let mut message = failure.message;
         let values = self.endpoint.headers.iter().map(|(_, value)| value.expose_secret());
-        let values = values.chain([self.endpoint.key.expose_secret()]);
+        let token = token.map(SecretString::expose_secret);
+        let values = values.chain([self.endpoint.key.expose_secret()]).chain(token);
         let secrets: Vec<&str> = values.filter(|it| it.len() >= MIN_SECRET).collect();
         for secret in &secrets {
             message = message.replace(secret, "[hidden]");
@@ -182,7 +204,10 @@ impl Remote {
 
 impl Generator for Remote {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(async move { self.answer(request, sink).await.map_err(|it| self.shown(it)) })
+        Box::pin(async move {
+            let token = self.token().await.map_err(|it| self.shown(it, None))?;
+            self.answer(request, token.as_ref(), sink).await.map_err(|it| self.shown(it, token.as_ref()))
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::base::{
 
 /// How the contents of a body end: nothing in front of it may change.
 fn dialects() -> [(Box<dyn Dialect>, &'static str, &'static str); 5] {
-    let gemini = || Box::new(Gemini { api_version: "v1beta".to_owned(), bearer: false });
+    let gemini = || Box::new(Gemini { api_version: "v1beta".to_owned(), bearer: false, vertex: None });
     [
         (gemini(), "gemini-2.5-pro", "]}]}"),
         (gemini(), "gemini-3-pro-preview", "]}]}"),

@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// The ways, by the ids that clients know them by.
-const METHODS: &[(&str, AccessKind)] = &[("gemini-api-key", AccessKind::ApiKey), ("gateway", AccessKind::Gateway)];
+const METHODS: &[(&str, AccessKind)] =
+    &[("gemini-api-key", AccessKind::ApiKey), ("gateway", AccessKind::Gateway), ("vertex-ai", AccessKind::Vertex)];
 
 /// One way to sign in, ready to be said.
 struct Row {
@@ -70,6 +71,7 @@ fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: 
     let (source, place) = match (configured, kind, it.key_from) {
         (false, ..) => ("none", None),
         (_, AccessKind::Gateway, _) => ("environment", Some(access::BASE_URL.to_owned())),
+        (_, AccessKind::Vertex, None) => ("environment", Some("GOOGLE_CLOUD_PROJECT".to_owned())),
         (_, _, Some(Origin::Variable(name))) => ("environment", Some(name.to_owned())),
         _ => ("stored", home.map(|it| credentials::place(&it))),
     };

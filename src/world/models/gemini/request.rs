@@ -22,11 +22,12 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The whole body of a request. The contents come last: the next request begins as this one did, and what the service
 /// keeps of it can be used again.
-pub fn body(request: &ModelRequest) -> Vec<u8> {
+pub fn body(request: &ModelRequest, knows_ids: bool) -> Vec<u8> {
+    let form = Form { knows_ids, nests_media: nests_media(&request.model) };
     let turns: Vec<(&'static str, Bytes)> = request
         .contents
         .iter()
-        .map(|it| (role(it.role()), it.encoded(dialect(it, &request.model), |it| parts(it, &request.model))))
+        .map(|it| (role(it.role()), it.encoded(form.dialect(it), |it| parts(it, form))))
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
     let mut out = head(request);
@@ -93,12 +94,30 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// Media in results is the one thing that models want differently. All else is encoded alike, so that the kept bytes
-/// serve whatever model comes next.
-fn dialect(turn: &Turn, model: &str) -> &'static str {
-    match nests_media(model) && turn.parts().iter().any(has_media_result) {
-        true => "gemini-3",
-        false => "gemini",
+/// What services and models want differently. All else is encoded alike, so that the kept bytes serve whatever model
+/// comes next.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Vertex AI refuses calls and results that carry an id.
+    knows_ids: bool,
+    /// Media stands within results, not beside them.
+    nests_media: bool,
+}
+
+impl Form {
+    fn dialect(self, turn: &Turn) -> &'static str {
+        match (self.knows_ids, self.nests_media && turn.parts().iter().any(has_media_result)) {
+            (true, false) => "gemini",
+            (true, true) => "gemini-3",
+            (false, false) => "vertex",
+            (false, true) => "vertex-3",
+        }
+    }
+
+    /// The id without the `<name>__` that marks it as this tool's; `None` where there is none.
+    fn id<'a>(self, id: &'a str, name: &str) -> Option<&'a str> {
+        let bare = id.strip_prefix(name).and_then(|it| it.strip_prefix("__")).unwrap_or(id);
+        (self.knows_ids && !bare.is_empty()).then_some(bare)
     }
 }
 
@@ -111,7 +130,7 @@ fn has_media_result(part: &TurnPart) -> bool {
 }
 
 /// The parts of `turn`, with commas between; empty where nothing of it goes to the model.
-fn parts(turn: &Turn, model: &str) -> Bytes {
+fn parts(turn: &Turn, form: Form) -> Bytes {
     let mut out = Vec::new();
     let mut first_call = true;
     for piece in pieces(turn) {
@@ -127,17 +146,17 @@ fn parts(turn: &Turn, model: &str) -> Bytes {
                 // Only the first call of a turn is ever signed. The placeholder is not needed in turns before the last
                 // prompt, but harms nothing there, and so bytes once made stay valid.
                 let signature = signature.filter(|it| legal::is_ours(it, None)).or(first_call.then_some(UNSIGNED));
-                function_call(&mut out, call, signature);
+                function_call(&mut out, call, signature, form);
                 first_call = false;
             }
-            Piece::Result(it) => function_response(&mut out, it, nests_media(model)),
+            Piece::Result(it) => function_response(&mut out, it, form),
         }
     }
     out.into()
 }
 
-fn function_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
-    let id = bare_id(call.id.as_str(), &call.name);
+fn function_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>, form: Form) {
+    let id = form.id(call.id.as_str(), &call.name);
     // The service refuses anything but an object; the result that follows tells the model of its mistake.
     let empty = Value::Object(Map::new());
     let args = if call.args.is_object() { &call.args } else { &empty };
@@ -145,23 +164,17 @@ fn function_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
     item(out, &CallPart { function_call, thought_signature: signature });
 }
 
-fn function_response(out: &mut Vec<u8>, result: &CallResult, nested: bool) {
+fn function_response(out: &mut Vec<u8>, result: &CallResult, form: Form) {
     let (blobs, output) = output(&result.content);
     let blobs: Vec<InlineData<'_>> = blobs.into_iter().map(InlineData::from).collect();
     let response = match result.is_error {
         true => Outcome { output: None, error: Some(&output) },
         false => Outcome { output: Some(&output), error: None },
     };
-    let id = bare_id(result.id.as_str(), &result.name);
-    let (inside, beside) = if nested { (blobs, Vec::new()) } else { (Vec::new(), blobs) };
+    let id = form.id(result.id.as_str(), &result.name);
+    let (inside, beside) = if form.nests_media { (blobs, Vec::new()) } else { (Vec::new(), blobs) };
     item(out, &ResponsePart { function_response: Response { id, name: &result.name, response, parts: inside } });
     beside.iter().for_each(|it| item(out, it));
-}
-
-/// The id without the `<name>__` that marks it as this tool's; `None` where there is none.
-fn bare_id<'a>(id: &'a str, name: &str) -> Option<&'a str> {
-    let bare = id.strip_prefix(name).and_then(|it| it.strip_prefix("__")).unwrap_or(id);
-    (!bare.is_empty()).then_some(bare)
 }
 
 #[derive(Serialize)]

@@ -87,7 +87,7 @@ pub fn request(model: &str, conversation: &str) -> ModelRequest {
 }
 
 fn contents(model: &str, conversation: &str) -> Value {
-    let body: Value = serde_json::from_slice(&body(&request(model, conversation))).unwrap();
+    let body: Value = serde_json::from_slice(&body(&request(model, conversation), true)).unwrap();
     assert_eq!(body.as_object().unwrap().len(), 1, "{body}");
     body["contents"].clone()
 }
@@ -188,7 +188,7 @@ fn media_in_results_and_the_kept_bytes() {
     ]);
     for (model, expected) in [("gemini-2.5-pro", &beside), ("gemini-3-pro", &nested), ("gemini-2.5-pro", &beside)] {
         request.model = model.into();
-        let body: Value = serde_json::from_slice(&body(&request)).unwrap();
+        let body: Value = serde_json::from_slice(&body(&request, true)).unwrap();
         assert_eq!(body["contents"][2]["parts"], *expected, "{model}");
     }
     // Other turns keep the bytes that were made for the first model.
@@ -215,7 +215,7 @@ fn what_goes_with_the_contents() {
         max_output_tokens: Some(9),
         thinking: Some(Thinking::Budget(-1)),
     };
-    let got: Value = serde_json::from_slice(&body(&request)).unwrap();
+    let got: Value = serde_json::from_slice(&body(&request, true)).unwrap();
     let thinking = json!({ "includeThoughts": true, "thinkingBudget": -1 });
     assert_eq!(
         got,
@@ -232,7 +232,7 @@ fn what_goes_with_the_contents() {
     );
     request.params =
         Params { thinking: Some(Thinking::Level("HIGH".to_owned())), include_thoughts: true, ..Params::default() };
-    let got: Value = serde_json::from_slice(&body(&request)).unwrap();
+    let got: Value = serde_json::from_slice(&body(&request, true)).unwrap();
     assert_eq!(
         got["generationConfig"],
         json!({ "thinkingConfig": { "includeThoughts": true, "thinkingLevel": "HIGH" } })

@@ -95,11 +95,11 @@ async fn read_request(from: &mut TcpStream) -> String {
 }
 
 fn gemini() -> Gemini {
-    Gemini { api_version: "v1beta".to_owned(), bearer: false }
+    Gemini { api_version: "v1beta".to_owned(), bearer: false, vertex: None }
 }
 
 fn model(base: &str, idle: Duration) -> Remote {
-    let endpoint = Endpoint { base_url: base.to_owned(), key: KEY.into(), headers: vec![] };
+    let endpoint = Endpoint { base_url: base.to_owned(), key: KEY.into(), headers: vec![], tokens: None };
     Remote::new(endpoint, gemini(), Arc::new(Http::new(Link { idle, ..Link::default() })))
 }
 

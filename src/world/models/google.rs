@@ -1,0 +1,226 @@
+//! Access tokens of Google's: exchanged for what stays, kept until shortly before they end.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    net::IpAddr,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use reqwest::{RequestBuilder, Url};
+use ring::{
+    rand::SystemRandom,
+    signature::{RSA_PKCS1_SHA256, RsaKeyPair},
+};
+use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use crate::{
+    base::{
+        model::{Failure, FailureKind},
+        text,
+    },
+    world::{
+        http::{self, Http, shown_host},
+        secrets::google::Credentials,
+    },
+};
+
+/// What castor asks for: the one that Vertex AI knows.
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+const JWT_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/// How long a signed request for a token holds, in seconds; Google's limit.
+const SIGNED_FOR: u64 = 3_600;
+/// A token that ends sooner is not used any more, in seconds: an answer may take its time to begin.
+const EARLY: u64 = 300;
+/// Of the answer to a request for a token no more is read, in bytes.
+const MAX_ANSWER: usize = 64 << 10;
+/// What helps most when credentials are not taken.
+const HINT: &str =
+    "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_API_KEY.";
+
+/// Shared by the sessions that reach Vertex AI in the same way.
+pub struct Tokens {
+    credentials: Credentials,
+    http: Arc<Http>,
+    /// Seconds since 1970.
+    clock: fn() -> u64,
+    /// Held while a token is fetched: who else needs one waits for the same.
+    kept: Mutex<Option<Token>>,
+}
+
+struct Token {
+    value: SecretString,
+    /// Seconds since 1970.
+    ends: u64,
+}
+
+impl Tokens {
+    /// Asks nobody yet.
+    pub fn new(credentials: Credentials, http: Arc<Http>) -> Self {
+        let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self { credentials, http, clock, kept: Mutex::default() }
+    }
+
+    /// A token that holds for the next minutes.
+    ///
+    /// # Errors
+    /// `Auth` where Google does not take the credentials; else as any request.
+    pub async fn get(&self) -> Result<SecretString, Failure> {
+        let mut kept = self.kept.lock().await;
+        let now = (self.clock)();
+        if let Some(it) = kept.as_ref().filter(|it| it.ends > now.saturating_add(EARLY)) {
+            return Ok(it.value.clone());
+        }
+        let token = self.fetch(now).await?;
+        let value = token.value.clone();
+        *kept = Some(token);
+        Ok(value)
+    }
+
+    /// A service did not take this token: it is not used again.
+    pub async fn refused(&self, token: &SecretString) {
+        let mut kept = self.kept.lock().await;
+        if kept.as_ref().is_some_and(|it| it.value.expose_secret() == token.expose_secret()) {
+            *kept = None;
+        }
+    }
+
+    async fn fetch(&self, now: u64) -> Result<Token, Failure> {
+        let (url, request) = self.request(now)?;
+        let mut response = self.http.send(request, &url).await.map_err(|it| self.unreached(it))?;
+        let status = response.status();
+        let body = http::read_head(&mut response, MAX_ANSWER).await;
+        if !status.is_success() {
+            return Err(refusal(status.as_u16(), &body));
+        }
+        let answer: Answer = serde_json::from_slice(&body).map_err(|_| {
+            // The answer may hold a token: nothing of it is shown.
+            let host = shown_host(&url);
+            Failure::new(FailureKind::Garbage, format!("{host} answered with something that is no access token."))
+        })?;
+        Ok(Token { value: answer.access_token, ends: now.saturating_add(answer.expires_in) })
+    }
+
+    fn request(&self, now: u64) -> Result<(Url, RequestBuilder), Failure> {
+        let client = self.http.client()?;
+        match &self.credentials {
+            Credentials::User { client_id, client_secret, refresh_token, token_url } => {
+                let url = checked(token_url)?;
+                let form = form(&[
+                    ("grant_type", "refresh_token"),
+                    ("client_id", client_id),
+                    ("client_secret", client_secret.expose_secret()),
+                    ("refresh_token", refresh_token.expose_secret()),
+                ]);
+                Ok((url.clone(), posted(client.post(url), form)))
+            }
+            Credentials::Service { email, key, key_id, token_url } => {
+                let url = checked(token_url)?;
+                let claims = json!({
+                    "iss": email, "scope": SCOPE, "aud": token_url, "iat": now, "exp": now.saturating_add(SIGNED_FOR),
+                });
+                let head = match key_id {
+                    Some(it) => json!({ "alg": "RS256", "typ": "JWT", "kid": it }),
+                    None => json!({ "alg": "RS256", "typ": "JWT" }),
+                };
+                let assertion = signed(&format!("{}.{}", part(&head.to_string()), part(&claims.to_string())), key)?;
+                let form = form(&[("grant_type", JWT_GRANT), ("assertion", &assertion)]);
+                Ok((url.clone(), posted(client.post(url), form)))
+            }
+            Credentials::Machine { host } => {
+                let url = format!("http://{host}/computeMetadata/v1/instance/service-accounts/default/token");
+                let url = Url::parse(&url).map_err(|_| unusable(format!("GCE_METADATA_HOST: {host:?} is no host.")))?;
+                Ok((url.clone(), client.get(url).header("metadata-flavor", "Google")))
+            }
+        }
+    }
+
+    /// Nothing says that this is a machine of Google's: mostly it is none, and there are no credentials at all.
+    fn unreached(&self, failure: Failure) -> Failure {
+        match &self.credentials {
+            Credentials::Machine { .. } => {
+                unusable(format!("There are no Google credentials, and no metadata server: {} {HINT}", failure.message))
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens").field("credentials", &self.credentials).finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: SecretString,
+    expires_in: u64,
+}
+
+fn unusable(message: String) -> Failure {
+    Failure::new(FailureKind::Auth, message)
+}
+
+/// Secrets travel there: plain http is for this machine only.
+fn checked(url: &str) -> Result<Url, Failure> {
+    let parsed = Url::parse(url).ok().filter(|it| match it.scheme() {
+        "https" => true,
+        "http" => it.host_str().and_then(|it| it.parse::<IpAddr>().ok()).is_some_and(|it| it.is_loopback()),
+        _ => false,
+    });
+    parsed.ok_or_else(|| unusable("The credentials' token_uri is no https address.".to_owned()))
+}
+
+fn form(fields: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+}
+
+fn posted(request: RequestBuilder, form: String) -> RequestBuilder {
+    request.header("content-type", "application/x-www-form-urlencoded").body(form)
+}
+
+fn part(text: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(text)
+}
+
+/// The text with its RS256 signature.
+fn signed(text: &str, key: &SecretString) -> Result<String, Failure> {
+    let broken = || unusable("The service account's private_key is no RSA key in PEM (PKCS #8).".to_owned());
+    let der = PrivatePkcs8KeyDer::from_pem_slice(key.expose_secret().as_bytes()).map_err(|_| broken())?;
+    let pair = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).map_err(|_| broken())?;
+    let mut signature = vec![0; pair.public().modulus_len()];
+    let random = SystemRandom::new();
+    pair.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature).map_err(|_| broken())?;
+    Ok(format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
+}
+
+/// Why there is no token, in Google's words; they name no secret.
+fn refusal(status: u16, body: &[u8]) -> Failure {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Error {
+        error: String,
+        error_description: String,
+    }
+    let it: Error = serde_json::from_slice(body).unwrap_or_default();
+    let why = [it.error, it.error_description].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(": ");
+    let why = if why.is_empty() { format!("HTTP {status}") } else { text::head(&why, 300).to_owned() };
+    match status {
+        429 | 500.. => Failure {
+            status: Some(status),
+            ..Failure::new(FailureKind::Status, format!("Google gave no access token: {why}."))
+        },
+        _ => {
+            Failure { status: Some(status), ..unusable(format!("Google did not take the credentials ({why}). {HINT}")) }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Google's credentials where its own tools leave them: a user's, a service account's, or those of the machine.
+
+use std::io::ErrorKind;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::Env;
+use crate::{base::path::AbsPath, world::disk};
+
+/// Names a file in place of the one that `gcloud` writes.
+pub const FILE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+/// Names the metadata server of a machine of Google's.
+const METADATA_HOST: &str = "GCE_METADATA_HOST";
+const METADATA: &str = "metadata.google.internal";
+const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
+/// Larger files hold something else.
+const MAX_BYTES: u64 = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// As `gcloud auth application-default login` leaves them.
+    User { client_id: String, client_secret: SecretString, refresh_token: SecretString, token_url: String },
+    /// `key` is PEM.
+    Service { email: String, key: SecretString, key_id: Option<String>, token_url: String },
+    /// Those of the machine that castor runs on, from the server of this name.
+    Machine { host: String },
+}
+
+/// What is there: the file that is named, else gcloud's, else the machine's.
+///
+/// # Errors
+/// A file that cannot be read or used; never with a part of it.
+pub fn find(env: &Env) -> Result<Credentials, String> {
+    if let Some(name) = env.get(FILE) {
+        let path = AbsPath::new(name).ok_or_else(|| format!("{FILE}: {name} is not an absolute path"))?;
+        let bytes = disk::read_head(&path, MAX_BYTES).map_err(|it| format!("{FILE}: {path}: {it}"))?;
+        return read(&bytes).map_err(|it| format!("{FILE}: {path}: {it}"));
+    }
+    if let Some(path) = gcloud(env) {
+        match disk::read_head(&path, MAX_BYTES) {
+            Ok(bytes) => return read(&bytes).map_err(|it| format!("{path}: {it}")),
+            Err(it) if matches!(it.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => (),
+            Err(it) => return Err(format!("{path}: {it}")),
+        }
+    }
+    Ok(Credentials::Machine { host: env.get(METADATA_HOST).unwrap_or(METADATA).to_owned() })
+}
+
+fn gcloud(env: &Env) -> Option<AbsPath> {
+    let config = env.get("CLOUDSDK_CONFIG").and_then(AbsPath::new);
+    let config = config.or_else(|| Some(AbsPath::new(env.get("HOME")?)?.join(".config/gcloud")))?;
+    Some(config.join("application_default_credentials.json"))
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(rename = "type")]
+    kind: String,
+    client_id: Option<String>,
+    client_secret: Option<SecretString>,
+    refresh_token: Option<SecretString>,
+    client_email: Option<String>,
+    private_key: Option<SecretString>,
+    private_key_id: Option<String>,
+    token_uri: Option<String>,
+}
+
+/// Errors do not repeat what was found: a parser's words might.
+fn read(bytes: &[u8]) -> Result<Credentials, String> {
+    let it: File = serde_json::from_slice(bytes).map_err(|_| "not a file of Google credentials".to_owned())?;
+    let token_url = it.token_uri.unwrap_or_else(|| TOKEN_URL.to_owned());
+    let missing = |name: &str| format!("it has no {name}");
+    match it.kind.as_str() {
+        "authorized_user" => Ok(Credentials::User {
+            client_id: it.client_id.ok_or_else(|| missing("client_id"))?,
+            client_secret: it.client_secret.ok_or_else(|| missing("client_secret"))?,
+            refresh_token: it.refresh_token.ok_or_else(|| missing("refresh_token"))?,
+            token_url,
+        }),
+        "service_account" => Ok(Credentials::Service {
+            email: it.client_email.ok_or_else(|| missing("client_email"))?,
+            key: it.private_key.ok_or_else(|| missing("private_key"))?,
+            key_id: it.private_key_id,
+            token_url,
+        }),
+        other => {
+            Err(format!("credentials of the type {other:?} are not supported; use authorized_user or service_account"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+    use crate::world::secrets::Env;
+
+    #[test]
+    fn what_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let gcloud = folder.path().join(".config/gcloud");
+        std::fs::create_dir_all(&gcloud).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(gcloud.join(name), text).unwrap();
+        let found = |env: &[(&str, &str)]| {
+            let env = Env::from_pairs([("HOME", path)].into_iter().chain(env.iter().copied()));
+            let res = find(&env).map_or_else(|it| it, |it| format!("{it:?}"));
+            assert!(!res.contains("CANARY"), "{res}");
+            res.replace(path, "H")
+        };
+        assert_eq!(found(&[]), r#"Machine { host: "metadata.google.internal" }"#);
+        assert_eq!(found(&[("GCE_METADATA_HOST", "127.0.0.1:9")]), r#"Machine { host: "127.0.0.1:9" }"#);
+        write("service.json", r#"{"type":"service_account","client_email":"me@x","private_key":"CANARY"}"#);
+        let service = format!("{path}/.config/gcloud/service.json");
+        assert!(found(&[("GOOGLE_APPLICATION_CREDENTIALS", &service)]).starts_with(r#"Service { email: "me@x""#));
+        let user = r#"{"type":"authorized_user","client_id":"i","client_secret":"CANARY","refresh_token":"CANARY"}"#;
+        write("application_default_credentials.json", user);
+        assert!(found(&[]).starts_with(r#"User { client_id: "i""#));
+        let adc = "H/.config/gcloud/application_default_credentials.json";
+        for (text, why) in [
+            ("CANARY", "not a file of Google credentials"),
+            (r#"{"type":"authorized_user","client_id":"CANARY"}"#, "it has no client_secret"),
+            (
+                r#"{"type":"external_account"}"#,
+                "credentials of the type \"external_account\" are not supported; use authorized_user or service_account",
+            ),
+        ] {
+            write("application_default_credentials.json", text);
+            assert_eq!(found(&[]), format!("{adc}: {why}"));
+        }
+        assert!(found(&[("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")]).contains("/nowhere: "));
+    }
+}
