@@ -8,6 +8,7 @@ pub mod event;
 pub mod fs;
 pub mod guarded;
 pub mod history;
+pub mod hook;
 pub mod ids;
 pub mod log;
 pub mod mcp;

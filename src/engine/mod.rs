@@ -1,6 +1,7 @@
 //! engine decides: pure state machines. No async, clock, disk, environment or randomness.
 
 pub mod context;
+pub mod hooks;
 pub mod policy;
 pub mod record;
 pub mod routing;

@@ -2,6 +2,7 @@
 
 pub mod checkers;
 pub mod disk;
+pub mod hooks;
 pub mod http;
 pub mod mcp;
 pub mod models;

@@ -1,0 +1,103 @@
+//! Which hooks fire at a point, and how their answers combine. Running them is the world's.
+
+pub mod firing;
+pub mod llm;
+mod matcher;
+mod outcome;
+mod said;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use matcher::Matcher;
+pub use outcome::{Outcome, Verdict};
+
+use crate::base::hook::{Hook, HookEvent, HookSwitch};
+
+/// Longest text of a hook that a user is shown, or that ends a call or a turn, in bytes.
+pub const MAX_WORDS: usize = 4 * 1024;
+/// Longest text of a hook that goes to the model, in bytes.
+pub const MAX_CONTEXT: usize = 64 * 1024;
+
+/// What was switched in a session, by key.
+pub type Switches = BTreeMap<String, HookSwitch>;
+
+/// The hooks of a session: an immutable snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Hooks {
+    rows: Arc<[Row]>,
+    /// Keys that settings switch off.
+    disabled: Arc<BTreeSet<String>>,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    hook: Arc<Hook>,
+    matcher: Matcher,
+}
+
+/// What fires at a point.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    pub hooks: Vec<Arc<Hook>>,
+    pub sequential: bool,
+    /// Keys of those that would, but did not answer in time once.
+    pub hung: Vec<String>,
+}
+
+impl Hooks {
+    /// In the order in which they run.
+    pub fn new(hooks: Vec<Hook>, disabled: BTreeSet<String>) -> Self {
+        let row = |it: Hook| Row { matcher: Matcher::new(it.event, it.matcher.as_deref()), hook: Arc::new(it) };
+        Self { rows: hooks.into_iter().map(row).collect(), disabled: Arc::new(disabled) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Hook> {
+        self.rows.iter().map(|it| &*it.hook)
+    }
+
+    /// Whether it runs, and if not, who says so.
+    pub fn standing(&self, key: &str, switches: &Switches) -> Result<(), &'static str> {
+        match switches.get(key) {
+            Some(HookSwitch::On) => Ok(()),
+            Some(HookSwitch::Off) => Err("off in this session"),
+            Some(HookSwitch::Hung) => Err("off in this session: it did not answer in time"),
+            None if self.disabled.contains(key) => Err("off by hooksConfig.disabled"),
+            None => Ok(()),
+        }
+    }
+
+    /// What fires now. `subject`: the tool's name, or what triggered the event.
+    pub fn plan(&self, event: HookEvent, subject: &str, switches: &Switches) -> Plan {
+        let (mut res, mut seen) = (Plan::default(), BTreeSet::new());
+        for Row { hook, matcher } in self.rows.iter().filter(|it| it.hook.event == event) {
+            let key = hook.key();
+            if !matcher.fits(subject) || !seen.insert((&hook.name, &hook.command)) {
+                continue;
+            }
+            // Of a guard that does not answer, somebody has to know each time.
+            if event == HookEvent::BeforeTool && switches.get(key) == Some(&HookSwitch::Hung) {
+                res.hung.push(key.to_owned());
+            } else if self.standing(key, switches).is_ok() {
+                res.sequential |= hook.sequential;
+                res.hooks.push(hook.clone());
+            }
+        }
+        res
+    }
+
+    /// Whether anything would fire.
+    pub fn has(&self, event: HookEvent, subject: &str, switches: &Switches) -> bool {
+        let plan = self.plan(event, subject, switches);
+        !plan.hooks.is_empty() || !plan.hung.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Runs a hook: a command line that is told of an event as JSON on stdin, and answers on stdout and by its exit code.
+
+use std::{io, time::Duration};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
+
+use crate::{
+    base::{
+        hook::{Hook, HookEnd, HookReport, HookRun},
+        path::AbsPath,
+        sandbox::Confinement,
+    },
+    world::{
+        disk,
+        process::{Exit, Groups, Piped, Spawn, Stdin, sandbox},
+    },
+};
+
+/// Most that a hook may print on stdout, in bytes: a changed request has to fit.
+const MAX_OUTPUT: usize = 4 << 20;
+/// What is kept of its stderr.
+const MAX_ERRORS: usize = 16 << 10;
+/// Children that a hook leaves behind may hold its pipes open: after its end they are read this long.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Where and as what a hook runs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub cwd: AbsPath,
+    /// All of it: nothing else is passed on.
+    pub env: Vec<(String, String)>,
+    pub confined: Option<Confinement>,
+}
+
+/// Runs it to its end, or its timeout; all its processes end with this future.
+pub async fn run(run: &HookRun, place: &Place, groups: &Groups) -> HookReport {
+    if let Some(why) = changed(&run.hook).await {
+        return HookReport::of(HookEnd::NotStarted(why));
+    }
+    let limit = Duration::from_millis(run.hook.timeout_ms);
+    let ended = timeout(limit, talk(run, place, groups)).await;
+    match ended {
+        Err(_) => HookReport::of(HookEnd::TimedOut),
+        Ok(Err(why)) => HookReport::of(HookEnd::NotStarted(why.to_string())),
+        Ok(Ok(report)) => report,
+    }
+}
+
+/// Why a script is not what was trusted.
+async fn changed(hook: &Hook) -> Option<String> {
+    let scripts = hook.scripts.clone();
+    let look = move || {
+        let is_same = |(path, hash): &&(AbsPath, String)| {
+            let bytes = disk::read(path).unwrap_or_default();
+            Sha256::digest(bytes).iter().map(|it| format!("{it:02x}")).collect::<String>() == *hash
+        };
+        scripts.iter().find(|it| !is_same(it)).map(|(path, _)| format!("{path} is not as it was when it was trusted"))
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_else(|it| Some(it.to_string()))
+}
+
+async fn talk(run: &HookRun, place: &Place, groups: &Groups) -> io::Result<HookReport> {
+    let args = ["-c", run.hook.command.as_str()];
+    let confined = place.confined.as_ref();
+    let env: Vec<(String, String)> = place.env.iter().chain(&run.hook.env).cloned().collect();
+    let spawn = Spawn { program: "bash", args: &args, cwd: &place.cwd, env: &env, stdin: Stdin::Piped, confined };
+    let Piped { mut life, mut stdin, stdout, stderr } = spawn.start_piped(groups)?;
+    let input = Value::Object(run.input.clone()).to_string();
+    let (mut out, mut errors) = (Vec::new(), Vec::new());
+    let mut over = None;
+    let exit = {
+        let tell = async {
+            // A hook that does not listen is none the worse for it.
+            _ = stdin.write_all(input.as_bytes()).await;
+            drop(stdin);
+            Ok(())
+        };
+        let streams = async { tokio::try_join!(tell, read(stdout, &mut out), drain(stderr, &mut errors)).map(|_| ()) };
+        tokio::pin!(streams);
+        tokio::select! {
+            exit = life.wait() => {
+                over = timeout(QUIET, &mut streams).await.ok().and_then(Result::err);
+                Some(exit)
+            }
+            end = &mut streams => match end {
+                Err(it) => {
+                    over = Some(it);
+                    None
+                }
+                Ok(()) => Some(life.wait().await),
+            },
+        }
+    };
+    let end = match (over, exit) {
+        (Some(TooMuch), _) | (None, None) => HookEnd::TooMuch,
+        (None, Some(Exit { code: Some(sandbox::FAILED), .. })) if confined.is_some() => {
+            HookEnd::NotStarted("it could not be confined".to_owned())
+        }
+        (None, Some(Exit { code: Some(code), .. })) => HookEnd::Exit(code),
+        (None, Some(Exit { signal, .. })) => HookEnd::Signal(signal.unwrap_or_else(|| "a signal".to_owned())),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors) })
+}
+
+/// More was printed than may be.
+struct TooMuch;
+
+async fn read(from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuch> {
+    // What was read before an error counts.
+    _ = from.take(MAX_OUTPUT as u64 + 1).read_to_end(to).await;
+    if to.len() > MAX_OUTPUT { Err(TooMuch) } else { Ok(()) }
+}
+
+/// Keeps the beginning; who waits for a full pipe would never end.
+async fn drain(mut from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuch> {
+    _ = (&mut from).take(MAX_ERRORS as u64).read_to_end(to).await;
+    _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use serde_json::json;
+    use sha2::{Digest, Sha256};
+
+    use super::{MAX_OUTPUT, Place, run};
+    use crate::{
+        base::{
+            hook::{Hook, HookEnd, HookEvent, HookReport, HookRun},
+            path::AbsPath,
+        },
+        world::process::Groups,
+    };
+
+    #[allow(clippy::disallowed_methods)]
+    async fn ran(command: &str, scripts: Vec<(AbsPath, String)>) -> HookReport {
+        let hook = Hook {
+            event: HookEvent::BeforeTool,
+            matcher: None,
+            sequential: false,
+            command: command.to_owned(),
+            name: None,
+            description: None,
+            // Who hangs says so.
+            timeout_ms: if command.ends_with("600") { 50 } else { 20_000 },
+            env: vec![("B".to_owned(), "own".to_owned())],
+            of_project: false,
+            scripts,
+        };
+        let input = json!({"tool_name": "t"}).as_object().cloned().unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let env = [("PATH", path.as_str()), ("A", "given"), ("B", "given")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let place = Place { cwd: AbsPath::new("/").unwrap(), env, confined: None };
+        run(&HookRun { hook: Arc::new(hook), input }, &place, &Groups::default()).await
+    }
+
+    fn exit(code: i32, stdout: &str, stderr: &str) -> HookReport {
+        HookReport { end: HookEnd::Exit(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn talks_and_ends() {
+        assert_eq!(ran("cat; echo e >&2; exit 3", vec![]).await, exit(3, r#"{"tool_name":"t"}"#, "e\n"));
+        assert_eq!(ran(r#"echo "$A $B $HOME"; pwd"#, vec![]).await, exit(0, "given own \n/\n", ""));
+        // It does not listen, and leaves somebody behind who holds the pipes.
+        assert_eq!(ran("exec <&-; sleep 600 & echo out", vec![]).await, exit(0, "out\n", ""));
+        assert_eq!(ran("kill -9 $$", vec![]).await.end, HookEnd::Signal("SIGKILL".to_owned()));
+        let much = format!("head -c {} /dev/zero; sleep 600; :", MAX_OUTPUT + 1);
+        assert_eq!(ran(&much, vec![]).await.end, HookEnd::TooMuch);
+        assert_eq!(ran("sleep 600", vec![]).await, HookReport::of(HookEnd::TimedOut));
+        let errors = ran("head -c 1000000 /dev/zero >&2; echo done", vec![]).await;
+        assert_eq!((errors.end, errors.stdout.as_str()), (HookEnd::Exit(0), "done\n"));
+    }
+
+    #[tokio::test]
+    #[allow(clippy::disallowed_methods)]
+    async fn a_changed_script_does_not_run() {
+        let temp = tempfile::tempdir().unwrap();
+        let script = AbsPath::new(temp.path()).unwrap().join("x.sh");
+        fs::write(&script, "echo one").unwrap();
+        let hash: String = Sha256::digest("echo one").iter().map(|it| format!("{it:02x}")).collect();
+        let command = format!("sh {script}");
+        assert_eq!(ran(&command, vec![(script.clone(), hash.clone())]).await, exit(0, "one\n", ""));
+        fs::write(&script, "echo two").unwrap();
+        let why = format!("{script} is not as it was when it was trusted");
+        assert_eq!(ran(&command, vec![(script, hash)]).await.end, HookEnd::NotStarted(why));
+    }
+}
