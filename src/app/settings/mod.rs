@@ -14,6 +14,7 @@ use crate::{
 
 mod check;
 mod explain;
+mod hooks;
 mod keys;
 mod lists;
 mod mcp;
@@ -24,6 +25,7 @@ mod schema;
 
 pub use check::check;
 pub use explain::explain;
+pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
 pub use lists::{lists, may_save, policy_paths};
 pub use mcp::McpSettings;
@@ -169,6 +171,7 @@ impl Settings {
             let key = Some("general.defaultApprovalMode".to_owned());
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: (*why).to_owned() });
         }
+        warnings.extend(hooks(sources).1);
         let mcp = McpSettings::read(&get, sources, &mut warnings);
         let reach = Reach::read(&get, &mut warnings);
         let (ignore_files, strange): (Vec<String>, Vec<String>) = get

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::base::hook::{Hook, HookEvent};
+
 use super::keys::{KEYS, Key, Kind, Usage, inside};
 
 /// Draft 7: all editors know it.
@@ -59,6 +61,12 @@ fn described(row: &Key) -> Value {
     if row.path == "mcpServers" {
         res = json!({ "type": "object", "additionalProperties": server() });
     }
+    if row.path == "hooks" {
+        let groups = json!({ "type": "array", "items": hooks() });
+        let events: Vec<&str> = HookEvent::ALL.iter().map(|it| it.as_str()).collect();
+        let events = format!("^({})$", events.join("|"));
+        res = json!({ "type": "object", "patternProperties": { events: groups } });
+    }
     let is_group = KEYS.iter().any(|it| inside(it.path, row.path).is_some());
     let note = match row.usage {
         Usage::Used => String::new(),
@@ -96,6 +104,33 @@ fn texts() -> Value {
 /// `$NAME` and `${NAME}` are filled in before the type is looked at.
 fn or_variable(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "string", "pattern": "\\$" }] })
+}
+
+fn hooks() -> Value {
+    let text = |doc: &str| json!({ "type": "string", "description": doc });
+    let hook = json!({
+        "type": "object",
+        "required": ["type", "command"],
+        "properties": {
+            "type": { "const": "command" },
+            "command": text("A line for bash. It is told of the event as JSON on its standard input."),
+            "name": text("What it goes by; else its command."),
+            "description": text("What it is for."),
+            "timeout": { "type": "integer", "minimum": 1, "default": Hook::TIMEOUT_MS, "description":
+                "In milliseconds." },
+            "env": { "type": "object", "description": "Its variables, beside the filtered environment of all children." },
+        },
+    });
+    json!({
+        "type": "object",
+        "required": ["hooks"],
+        "properties": {
+            "matcher": text("For tools an expression that their names contain, for others the trigger; else all."),
+            "sequential": { "type": "boolean", "default": false, "description":
+                "One after the other, each told what the one before changed." },
+            "hooks": { "type": "array", "items": hook },
+        },
+    })
 }
 
 fn server() -> Value {

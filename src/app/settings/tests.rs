@@ -293,8 +293,7 @@ mcpServers.a.command = "y"
     let hooks = [("gemini", r#"{"hooks": {"A": [1]}}"#), ("castor", r#"{"hooks": {"A": [2], "B": [3]}}"#)];
     let want = r#"
 hooks = {"A":[1,2],"B":[3]}
-  Commands to run at points of a turn.
-  It is accepted, but castor does not act on it yet.
+  Commands to run at points of a session, by event; those of a workspace run only where it is trusted.
 
   + default                          {}
   + /h/.gemini/settings.json (user)  {"A":[1]}

@@ -163,6 +163,15 @@ impl Project {
         self.files.iter().map(|it| it.piece.clone()).collect()
     }
 
+    /// The files in `root` that a command line names, with their hashes as they were looked at. What a link leads to
+    /// elsewhere is not among them.
+    pub fn programs(&self, line: &str, root: &AbsPath) -> Vec<(AbsPath, String)> {
+        let (named, _) = programs::files(&serde_json::json!({ "hooks": { "command": line } }), root);
+        let inside = |it: &&Held| disk::real_path(&it.path).is_ok_and(|real| real.is_within(root));
+        let held = self.files.iter().filter(|it| named.contains(&it.path)).filter(inside);
+        held.filter_map(|it| Some((it.path.clone(), it.piece.hash.clone()?))).collect()
+    }
+
     /// Every file, and whether it counts.
     pub fn standing(&self) -> impl Iterator<Item = (&str, bool)> {
         let counts = |it: &Held| self.counts(it) || self.admitted.contains(&it.piece.name) && !it.piece.kind.is_bound();
