@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    app::{fault::Fault, mcp::servers::McpTool},
+    app::{fault::Fault, hooks::HookDesk, mcp::servers::McpTool},
     base::{ids::SessionId, path::AbsPath, sandbox::Confinement},
     world::{models::Generator, tools::ToolSettings},
 };
@@ -35,6 +35,7 @@ pub struct Children {
     pub env: Arc<Vec<(String, String)>>,
     /// What commands may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+    pub hooks: HookDesk,
     /// Ends what commands left running.
     pub closed: Closed,
 }

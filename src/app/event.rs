@@ -40,6 +40,8 @@ pub enum Event {
     },
     /// A task of the world needs the editor's hands.
     Editor(EditorRequest),
+    /// A hook heard of the end of a session.
+    Parted,
     /// The sessions on the disk, for who asked for them.
     Listed(Box<Listing>),
 }
@@ -57,6 +59,7 @@ impl Event {
             Self::Engine { .. } => "engine",
             Self::Mcp { .. } => "MCP server",
             Self::Editor(_) => "editor request",
+            Self::Parted => "parted",
             Self::Listed(_) => "listed",
         }
     }

@@ -17,6 +17,8 @@ use crate::app::{
 const LOOK: Duration = Duration::from_millis(100);
 /// Events of one loop turn: after so many the client sees what there is.
 const BATCH: usize = 64;
+/// Hooks hear of the end of their sessions no longer than this.
+const PARTING: Duration = Duration::from_millis(1500);
 /// A turn beyond this is logged with the event that began it.
 const LONG_TURN: Duration = Duration::from_millis(50);
 
@@ -120,6 +122,9 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
     // Who sends a script and closes wants its answers too: a listing is always near its end.
     let listed = go_on(machine, &mut inbox, Machine::is_listing);
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
+    send(stdout, machine.flush());
+    machine.part();
+    _ = tokio::time::timeout(PARTING, go_on(machine, &mut inbox, Machine::is_parting)).await;
     send(stdout, machine.finish());
     let groups = machine.groups();
     let written = go_on(machine, &mut inbox, Machine::has_unsent);
@@ -132,7 +137,7 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
 async fn go_on(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Machine) -> bool) {
     while is_of_use(machine) {
         match inbox.control.recv().await {
-            Some(event @ (Event::Listed(_) | Event::Written(_))) => _ = machine.take(event, unix_ms()),
+            Some(event @ (Event::Listed(_) | Event::Parted | Event::Written(_))) => _ = machine.take(event, unix_ms()),
             Some(Event::StdoutClosed) | None => return,
             Some(_) => (),
         }

@@ -9,13 +9,14 @@ use crate::{
         confinement,
         desk::{Children, Closed, Desk, Editor, Screens},
         fault::Fault,
+        hooks::{self, HookDesk},
         mcp::servers::Wish,
         policies,
         sessions::{Site, allow_mode, models_on_offer},
         settings::{McpSettings, Settings},
         state::State,
     },
-    base::{ids::SessionId, log::Mode, mcp::merged, trust::Trust},
+    base::{ids::SessionId, log::Mode, mcp::merged, path::AbsPath, sandbox::Confinement, trust::Trust},
     engine::{
         context::{Instructions, Surroundings},
         scheduler::Toolbox,
@@ -48,13 +49,15 @@ pub fn furnish(
             found.rules,
             interactive,
         )
-        .saving(found.saves),
+        .saving(found.saves)
+        .hooking(hooks::gather(ground)),
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
         patience: settings.patience,
         models: models_on_offer(&state.options, settings, model),
         modes: allowed_modes(&ground.trust, settings),
     };
+    let confined = confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new);
     let desk = Desk {
         session: id.clone(),
         cwd: cwd.clone(),
@@ -65,7 +68,8 @@ pub fn furnish(
         mcp: Arc::default(),
         children: Children {
             env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
-            confined: confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new),
+            hooks: hook_desk(state, id, is_harmless(ground), cwd, confined.as_ref()),
+            confined,
             closed: Closed::default(),
         },
         truncate_at: settings.truncate_threshold,
@@ -108,6 +112,24 @@ fn session_rules(ground: &Ground) -> policies::Found {
         tracing::warn!("{it}");
     }
     found
+}
+
+/// The user's own hooks have the user's rights, unless the folder could turn them against the user: then they neither
+/// start in it, where a name might lead to a file of it, nor write.
+fn hook_desk(
+    state: &State,
+    id: &SessionId,
+    harmless: bool,
+    cwd: &AbsPath,
+    confined: Option<&Arc<Confinement>>,
+) -> HookDesk {
+    let home = || state.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| state.world.store.home().clone());
+    HookDesk {
+        groups: state.world.groups.clone(),
+        cwd: if harmless { cwd.clone() } else { home() },
+        confined: if harmless { None } else { confined.cloned() },
+        transcript: state.world.store.log_file(id).map(|it| it.to_string()).unwrap_or_default(),
+    }
 }
 
 /// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.

@@ -13,7 +13,7 @@ use crate::{
         desk::Desk,
         event::{Listing, Wish},
     },
-    base::{ids::EffectId, log::Lasting, path::AbsPath},
+    base::{hook::HookRun, ids::EffectId, log::Lasting, path::AbsPath},
     engine::step::Effect,
     wire::jsonrpc::queue::Ticket,
     world::{
@@ -33,6 +33,8 @@ pub enum Job {
     Effect(EffectJob),
     /// An MCP server, until `stop`. Answered by its news.
     Server { server: u64, launch: Launch, doors: Doors, stop: CancellationToken },
+    /// A hook is told of the end of a session. Answered by `Parted`; also when the session is gone.
+    Farewell { desk: Arc<Desk>, run: Box<HookRun> },
     /// Answered by `Listed`.
     List(Search),
     /// A log is to be durable. Not answered.

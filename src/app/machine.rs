@@ -47,6 +47,7 @@ pub struct Held {
     /// Effects without an answer.
     pub running: usize,
     pub listings: usize,
+    pub farewells: usize,
     pub traces: usize,
     /// What a turn wants to say; nothing between turns.
     pub said: usize,
@@ -101,6 +102,7 @@ impl Machine {
             Event::Engine { session, input } => answered(state, &session, input),
             Event::Mcp { server, news } => mcp::heard(state, server, news),
             Event::Editor(request) => state.outbox.said.push(Said::Editor(request)),
+            Event::Parted => state.world.n_farewells = state.world.n_farewells.saturating_sub(1),
             Event::Listed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
@@ -129,6 +131,20 @@ impl Machine {
         for id in ids {
             self.state.step(&id, Input::Cancel);
         }
+    }
+
+    /// Every session's hooks are told that it is over; who waits for them is up to the caller.
+    pub fn part(&mut self) {
+        for live in self.state.sessions.values_mut() {
+            for run in live.session.part("exit") {
+                self.state.world.bid_farewell(&live.desk, run);
+            }
+        }
+    }
+
+    /// Whether hooks still hear of the end of their sessions.
+    pub fn is_parting(&self) -> bool {
+        self.state.world.n_farewells > 0
     }
 
     /// The end: everybody is answered, everything is stopped.
@@ -176,6 +192,7 @@ impl Machine {
             timers: state.timers.len(),
             running: state.world.n_running(),
             listings: state.world.n_listings,
+            farewells: state.world.n_farewells,
             traces: state.world.traces.len(),
             said: state.outbox.said.len() + state.outbox.afterwards.len(),
             framed: self.framer.len(),

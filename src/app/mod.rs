@@ -16,6 +16,7 @@ mod events;
 mod fault;
 mod flush;
 mod furnish;
+mod hooks;
 mod jobs;
 mod listing;
 pub mod machine;

@@ -102,6 +102,9 @@ fn let_go(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
     let lines = flush::flush(state);
     state.say_lines(|it| it.extend_from_slice(&lines));
+    if let Some(Live { session, desk, .. }) = state.sessions.get_mut(id) {
+        session.part("other").into_iter().for_each(|run| state.world.bid_farewell(desk, run));
+    }
     state.world.abort_session(id, state.now.unix_ms);
     state.world.mcp.release(id);
     state.world.traces.forget_turn(id);

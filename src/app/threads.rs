@@ -17,7 +17,8 @@ use crate::{
         client::{EditorFs, EditorTerminal, Hands},
         desk::{Desk, Screens},
         event::Event,
-        fault,
+        event_loop::unix_ms,
+        fault, hooks,
         jobs::{EffectJob, Job, Workers},
         mcp::servers::McpTool,
         traces,
@@ -27,6 +28,7 @@ use crate::{
         check::Check,
         content::Part,
         fs::{BoxFuture, Fs},
+        hook::{HookEnd, HookReport, HookRun},
         ids::EffectId,
         log::Lasting,
         model::{Chunk, Failure, FailureKind, ModelRequest},
@@ -37,7 +39,7 @@ use crate::{
     },
     engine::step::{Effect, Input},
     world::{
-        checkers,
+        self, checkers,
         disk::{self, DiskFs},
         mcp::{self, Doors, Launch, News},
         models::Sink,
@@ -82,6 +84,10 @@ impl Threads {
                 let span = traces::tool_span(&call);
                 self.spawn(run(Hand { leave, ..hand }, Allowed { call, places, base }, log, span));
             }
+            Effect::Hook(it) => {
+                let span = traces::hook_span(&it.hook);
+                self.spawn(hook(hand, *it, span));
+            }
             // Said or timed by the loop itself.
             Effect::Ask(_)
             | Effect::Withdraw { .. }
@@ -92,6 +98,20 @@ impl Threads {
             | Effect::Reply { .. }
             | Effect::Settle { .. } => (),
         }
+    }
+
+    /// Nobody asks for its answer; castor's own end waits for it for a moment.
+    fn farewell(&self, desk: Arc<Desk>, it: HookRun) {
+        let (events, span) = (self.control.clone(), traces::hook_span(&it.hook));
+        self.spawn(async move {
+            let (run, place) = hooks::complete(it, &desk, unix_ms());
+            let task = world::hooks::run(&run, &place, &desk.children.hooks.groups).instrument(span.clone());
+            if let Ok(report) = AssertUnwindSafe(task).catch_unwind().await {
+                traces::note_hook(&span, &report);
+            }
+            drop(span);
+            _ = events.send(Event::Parted).await;
+        });
     }
 
     fn server(&self, server: u64, launch: Launch, doors: Doors, stop: CancellationToken) {
@@ -124,6 +144,7 @@ impl Workers for Threads {
         match job {
             Job::Effect(it) => self.effect(it),
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
+            Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.spawn(sync_log(log)),
             Job::Save { home, lasting } => self.spawn(save(home, lasting)),
             Job::List(search) => {
@@ -363,6 +384,20 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
     }
     drop(span);
     hand.say(Input::Ran { effect: hand.id, output: Box::new(output) }).await;
+}
+
+async fn hook(hand: Hand, it: HookRun, span: Span) {
+    let (run, place) = hooks::complete(it, &hand.desk, unix_ms());
+    let task = world::hooks::run(&run, &place, &hand.desk.children.hooks.groups);
+    // Cancelling drops the future, and with it the processes.
+    let work = hand.guard(task).instrument(span.clone());
+    let Some(report) = hand.cancel.run_until_cancelled(work).await else {
+        return traces::note_error(&span, "cancelled");
+    };
+    let report = report.unwrap_or_else(|panic| HookReport::of(HookEnd::NotStarted(panic)));
+    traces::note_hook(&span, &report);
+    drop(span);
+    hand.say(Input::Hooked { effect: hand.id, report: Box::new(report) }).await;
 }
 
 /// Text beyond the threshold goes to a file that the model can read in pieces.

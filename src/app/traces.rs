@@ -9,6 +9,7 @@ use tracing::{Span, field::Empty};
 use crate::{
     base::{
         event::{AgentEvent, EventKind},
+        hook::{Hook, HookEnd, HookReport},
         ids::SessionId,
         model::{Chunk, ModelRequest},
         tool::ToolCall,
@@ -120,6 +121,28 @@ pub fn tool_span(call: &ToolCall) -> Span {
         gen_ai.tool.call.id = call.id.as_str(),
         error.type = Empty,
     )
+}
+
+/// One run of a hook. Its command may hold anything: only a name that somebody gave it is told.
+pub fn hook_span(hook: &Hook) -> Span {
+    tracing::info_span!(
+        "hook",
+        castor.hook.event = hook.event.as_str(),
+        castor.hook.name = hook.name.as_deref().unwrap_or_default(),
+        process.exit.code = Empty,
+        error.type = Empty,
+    )
+}
+
+/// How it ended. A no is no error.
+pub fn note_hook(span: &Span, report: &HookReport) {
+    match &report.end {
+        HookEnd::Exit(code) => _ = span.record("process.exit.code", code),
+        HookEnd::Signal(_) => note_error(span, "signal"),
+        HookEnd::TimedOut => note_error(span, "timeout"),
+        HookEnd::TooMuch => note_error(span, "too_much"),
+        HookEnd::NotStarted(_) => note_error(span, "not_started"),
+    }
 }
 
 /// Tokens that the model told of, for the span that the task runs in.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     app::{
-        mcp, sessions,
+        commands, mcp, sessions,
         settings::Settings,
         state::{Live, State},
     },
@@ -74,6 +74,7 @@ fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustC
         state.step(id, Input::Choose(Choice::Mode(mode_now)));
     }
     mcp::connect(state, id, after.wish);
+    commands::update(state, id);
     Ok(())
 }
 

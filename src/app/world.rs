@@ -13,6 +13,7 @@ use crate::{
         traces::Traces,
     },
     base::{
+        hook::HookRun,
         ids::{EffectId, SessionId},
         log::Lasting,
         tool::ToolSpec,
@@ -46,6 +47,8 @@ pub struct World {
     pub listed: Cache,
     /// Listings that are under way.
     pub n_listings: usize,
+    /// Hooks that are being told of the end of a session.
+    pub n_farewells: usize,
     /// Whether old sessions were looked for.
     pub is_swept: bool,
     pub mcp: Servers,
@@ -73,6 +76,7 @@ impl World {
             traces: Traces::default(),
             listed: Cache::default(),
             n_listings: 0,
+            n_farewells: 0,
             is_swept: false,
             workers,
             running: BTreeMap::new(),
@@ -133,11 +137,18 @@ impl World {
             | Input::Resolved { effect, .. }
             | Input::Checked { effect, .. }
             | Input::Previewed { effect, .. }
-            | Input::Ran { effect, .. } => *effect,
+            | Input::Ran { effect, .. }
+            | Input::Hooked { effect, .. } => *effect,
             _ => return None,
         };
         self.running.remove(&(session.clone(), effect));
         Some(effect)
+    }
+
+    /// Tells a hook of the end of a session, which is not waited for.
+    pub fn bid_farewell(&mut self, desk: &Arc<Desk>, run: HookRun) {
+        self.n_farewells += 1;
+        self.workers.start(Job::Farewell { desk: desk.clone(), run: Box::new(run) });
     }
 
     /// How many effects have no answer yet.

@@ -13,6 +13,9 @@ use crate::base::{
     tool::{Display, ToolError, ToolKind},
 };
 
+/// The kind of a custom event that tells the user something beside the conversation: `{"text": …}`.
+pub const NOTICE: &str = "notice";
+
 /// One thing that a session told. Ids are `<stream>-<counter>`, unique within the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

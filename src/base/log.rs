@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     event::AgentEvent,
+    hook::{HookEvent, HookSwitch},
     ids::{CallId, SessionId},
     model::Failure,
     path::AbsPath,
@@ -88,6 +89,33 @@ pub enum Fact {
     /// A standing yes was taken back.
     Revoked {
         grant: Grant,
+    },
+    /// Hooks had a say, or failed to. `context` goes to the model, behind the prompt; what hooks did to a call is in its
+    /// events.
+    Hooked {
+        event: HookEvent,
+        /// What they go by, in order.
+        hooks: Vec<String>,
+        /// stop, block or ask.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verdict: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<String>,
+        /// The prompt is taken back: the model does not see it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        retracts: bool,
+        /// What they changed, as they said it.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        change: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failed: Vec<String>,
+    },
+    /// A hook runs in this session from now on, or not.
+    HookSwitched {
+        hook: String,
+        to: HookSwitch,
     },
     /// Written by a newer castor.
     #[serde(other)]

@@ -10,6 +10,7 @@ use crate::base::{
     content::Part,
     elicitation::{Reply, Wanted},
     event::{Location, Outcome},
+    hook::{HookReport, HookRun},
     ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
     log::{Answer, Entry, Lasting, Mode, Tuning},
     model::{Chunk, Failure, ModelRequest},
@@ -94,6 +95,10 @@ pub enum Input {
     },
     Woke {
         effect: EffectId,
+    },
+    Hooked {
+        effect: EffectId,
+        report: Box<HookReport>,
     },
 }
 
@@ -193,6 +198,8 @@ pub enum Effect {
     Wake { at_ms: u64 },
     /// What was asked for under that id is no longer wanted; no answer is waited for.
     Abort { effect: EffectId },
+    /// Answered by `Hooked`.
+    Hook(Box<HookRun>),
     /// The one answer to a prompt.
     Settle { prompt: PromptId, outcome: Outcome },
 }

@@ -7,7 +7,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use serde_json::{Value, json};
+use castor::base::hook::HookEvent;
+use serde_json::{Map, Value, json};
 
 use crate::{
     client::{Client, Sandbox},
@@ -21,7 +22,7 @@ fn plant(sandbox: &Sandbox, canary: &Path, port: u16) {
     let hook = json!([{"hooks": [{"type": "command", "command": run}]}]);
     let settings = json!({
         "mcpServers": {"a": server, "b": {"url": url}, "c": {"httpUrl": url}},
-        "hooks": {"SessionStart": hook, "BeforeAgent": hook, "BeforeModel": hook},
+        "hooks": Map::from_iter(HookEvent::ALL.iter().map(|it| (it.as_str().to_owned(), hook.clone()))),
         "tools": {"discoveryCommand": run, "callCommand": run, "allowed": ["run_shell_command"]},
         "toolDiscoveryCommand": run, "toolCallCommand": run, "mcp": {"serverCommand": run},
         "general": {"defaultApprovalMode": "auto_edit"},

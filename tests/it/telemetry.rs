@@ -26,6 +26,9 @@ fn prompt(id: &str, text: &str, meta: &Value) -> Value {
 fn traced(collector: &str, flags: &str) -> (Sandbox, Client) {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/a.txt", "in the file\n");
+    let hook = json!({"type": "command", "name": "guard", "command": "echo canary-hook >&2; exit 1"});
+    let settings = json!({"hooks": {"BeforeTool": [{"hooks": [hook]}]}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
     let lines = [r#"call read_file {"file_path":"a.txt"} + usage 7 3"#, r#"text "canary-answer""#];
     let lines: Vec<String> = lines.iter().map(|it| response(it).unwrap().to_string() + "\n").collect();
     let script = sandbox.write("script.jsonl", &lines.concat());
@@ -83,7 +86,12 @@ fn spans_reach_a_collector_within_the_clients_trace() {
     );
     let (models, tools) = (named("model"), named("tool"));
     assert_eq!((models.len(), tools.len()), (2, 1), "{spans:#?}");
-    assert!(models.iter().chain(&tools).all(|it| it["parentSpanId"] == turn["spanId"]), "{spans:#?}");
+    let hooks = named("hook");
+    assert_eq!(hooks.len(), 1, "{spans:#?}");
+    assert_eq!(attribute(hooks[0], "castor.hook.event"), &json!({"stringValue": "BeforeTool"}));
+    assert_eq!(attribute(hooks[0], "castor.hook.name"), &json!({"stringValue": "guard"}));
+    assert_eq!(attribute(hooks[0], "process.exit.code"), &json!({"intValue": "1"}));
+    assert!(models.iter().chain(&tools).chain(&hooks).all(|it| it["parentSpanId"] == turn["spanId"]), "{spans:#?}");
     assert_eq!(attribute(models[0], "gen_ai.usage.input_tokens"), &json!({"intValue": "7"}));
     assert_eq!(attribute(tools[0], "gen_ai.tool.name"), &json!({"stringValue": "read_file"}));
     // Requests without a context begin traces of their own.

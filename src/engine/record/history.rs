@@ -57,6 +57,17 @@ impl History {
         self.change_turn(Role::User, false, |parts| parts.extend(notice.map(TurnPart::Content)));
     }
 
+    /// The user's own words beside the prompt, or in place of one: a hook's.
+    pub fn push_context(&mut self, text: &str) {
+        self.answer = None;
+        self.change_turn(Role::User, false, |it| it.push(TurnPart::Content(Part::text(text))));
+    }
+
+    /// The prompt at hand is not the model's to see; nobody has answered it yet.
+    pub fn retract_prompt(&mut self) {
+        _ = self.turns.pop_if(|it| it.role() == Role::User);
+    }
+
     pub fn begin_answer(&mut self) {
         self.answer = Some(self.turns.len());
     }

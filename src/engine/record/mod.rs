@@ -9,13 +9,16 @@ use history::History;
 
 use std::sync::Arc;
 
-use crate::base::{
-    event::{AgentEvent, EventKind, Speaker},
-    history::Turn,
-    ids::{CallId, SessionId, StreamId},
-    log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
-    model::Usage,
-    path::AbsPath,
+use crate::{
+    base::{
+        event::{AgentEvent, EventKind, Speaker},
+        history::Turn,
+        ids::{CallId, SessionId, StreamId},
+        log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
+        model::Usage,
+        path::AbsPath,
+    },
+    engine::hooks::Switches,
 };
 
 /// All that a session is, apart from what is under way.
@@ -33,6 +36,14 @@ pub struct Record {
     pub title: Option<String>,
     pub grants: Vec<Grant>,
     pub spent: Spent,
+    /// Hooks that were switched in this session.
+    pub switches: Switches,
+    past: Past,
+}
+
+/// What the session said so far.
+#[derive(Clone, Debug, PartialEq)]
+struct Past {
     history: History,
     stream: Stream,
 }
@@ -79,8 +90,8 @@ impl Record {
             title: None,
             grants: Vec::new(),
             spent: Spent::default(),
-            history: History::default(),
-            stream: Stream { id: StreamId::from("s"), n_events: 0 },
+            switches: Switches::new(),
+            past: Past { history: History::default(), stream: Stream { id: StreamId::from("s"), n_events: 0 } },
         }
     }
 
@@ -102,25 +113,34 @@ impl Record {
 
     /// What the model may see of the past, oldest first.
     pub fn turns(&self) -> &[Arc<Turn>] {
-        &self.history.turns
+        &self.past.history.turns
     }
 
     /// Whether a call of this id was made before: ids from providers may repeat.
     pub fn knows_call(&self, id: &CallId) -> bool {
-        self.history.knows_call(id)
+        self.past.history.knows_call(id)
     }
 
     /// Takes one fact in.
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
-            Fact::Attempt { .. } => self.history.begin_answer(),
-            Fact::AttemptFailed { abandoned: true, .. } => self.history.abandon_answer(),
+            Fact::Attempt { .. } => self.past.history.begin_answer(),
+            Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
             Fact::Granted { grant } => self.grants.push(grant.clone()),
             Fact::Mode { mode } => self.mode = *mode,
             Fact::Model { model } => self.model.clone_from(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
-            Fact::Cleared => self.history.clear(),
+            Fact::Cleared => self.past.history.clear(),
+            Fact::Hooked { context, retracts, .. } => {
+                if *retracts {
+                    self.past.history.retract_prompt();
+                }
+                if let Some(text) = context {
+                    self.past.history.push_context(text);
+                }
+            }
+            Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Revoked { grant } => self.grants.retain(|it| it != grant),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
@@ -133,11 +153,11 @@ impl Record {
     }
 
     fn apply_event(&mut self, event: &AgentEvent) {
-        if event.stream_id != self.stream.id {
-            self.stream = Stream { id: event.stream_id.clone(), n_events: 0 };
+        if event.stream_id != self.past.stream.id {
+            self.past.stream = Stream { id: event.stream_id.clone(), n_events: 0 };
         }
-        self.stream.n_events += 1;
-        let history = &mut self.history;
+        self.past.stream.n_events += 1;
+        let history = &mut self.past.history;
         match &event.kind {
             EventKind::AgentStart {} => history.close_open_calls(),
             // Commands and castor's own questions are between the user and castor: the model does not see them.

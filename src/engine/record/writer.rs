@@ -2,12 +2,14 @@
 
 use crate::{
     base::{
-        event::{AgentEvent, EventKind},
+        event::{AgentEvent, EventKind, NOTICE},
+        hook::{HookEvent, HookRun, HookSwitch},
         ids::{EffectId, QuestionId, StreamId},
         log::{Entry, Fact},
         now::Now,
     },
     engine::{
+        hooks::Outcome,
         record::{Record, Stream},
         step::{Act, Effect, Out},
     },
@@ -46,15 +48,48 @@ impl<'a> Step<'a> {
     }
 
     pub fn event_with(&mut self, kind: EventKind, meta: serde_json::Map<String, serde_json::Value>) {
-        let stream_id = self.record.stream.id.clone();
-        let id = format!("{stream_id}-{}", self.record.stream.n_events);
+        let stream_id = self.record.past.stream.id.clone();
+        let id = format!("{stream_id}-{}", self.record.past.stream.n_events);
         let event = AgentEvent { id, stream_id, timestamp: self.now.unix_ms, kind, meta };
         self.log(Fact::Event { event });
     }
 
+    /// What is said beside the conversation.
+    pub fn notice(&mut self, text: &str) {
+        self.event(EventKind::Custom { kind: NOTICE.to_owned(), data: serde_json::json!({ "text": text }) });
+    }
+
+    /// What hooks came to: logged, and told as far as it is for the user. `context`: what of it the model sees beside
+    /// the prompt; `retracts`: it does not see the prompt.
+    pub fn hooked(&mut self, event: HookEvent, outcome: &Outcome, context: Option<String>, retracts: bool) {
+        if outcome.says_something() {
+            self.log(Fact::Hooked {
+                event,
+                hooks: outcome.ran.clone(),
+                verdict: outcome.verdict.as_ref().map(|it| it.as_str().to_owned()),
+                reason: outcome.verdict.as_ref().map(|it| it.reason().to_owned()),
+                context,
+                retracts,
+                change: outcome.change.clone(),
+                failed: outcome.failed.clone(),
+            });
+        }
+        for hook in &outcome.hung {
+            self.log(Fact::HookSwitched { hook: hook.clone(), to: HookSwitch::Hung });
+        }
+        for it in outcome.notices.iter().chain(&outcome.failed) {
+            self.notice(it);
+        }
+    }
+
+    /// Has a hook run.
+    pub fn hook(&mut self, run: HookRun) -> EffectId {
+        self.effect(Effect::Hook(Box::new(run)))
+    }
+
     /// Begins a stream: later events belong to it.
     pub fn begin_stream(&mut self, stream: StreamId) {
-        self.record.stream = Stream { id: stream, n_events: 0 };
+        self.record.past.stream = Stream { id: stream, n_events: 0 };
         self.event(EventKind::AgentStart {});
     }
 

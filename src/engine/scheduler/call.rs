@@ -17,15 +17,19 @@ use crate::{
         tool::{BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
+        hooks::{Hooks, firing::Firing},
         policy::{self, Heard, Rules, hidden},
         record::Step,
-        scheduler::{ask, todos},
+        scheduler::{
+            ask,
+            display::{TITLE, first_display, in_words},
+            hooked::{Hooked, Then},
+            todos,
+        },
         step::{About, Confirmation, Effect, Outside, Question, Server},
     },
 };
 
-/// Longest title, in characters.
-const TITLE: usize = 2_000;
 /// A command may need network and a folder or two; what is denied more often than this is better asked anew.
 const MAX_EXPANSIONS: u8 = 3;
 
@@ -33,7 +37,7 @@ const MAX_EXPANSIONS: u8 = 3;
 pub struct Call {
     pub call: ToolCall,
     /// As the model asked for it; a tail call does not change what is answered.
-    asked_as: String,
+    pub(super) asked_as: String,
     pub display: ToolDisplay,
     /// The display changed since it was last shown.
     news: bool,
@@ -48,11 +52,17 @@ pub struct Call {
     n_expansions: u8,
     /// What castor has to say about what came of it.
     notes: Vec<String>,
+    pub(super) hooked: Hooked,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     Waiting,
+    /// Hooks have a say, before or after it.
+    Hooking {
+        firing: Box<Firing>,
+        then: Then,
+    },
     Resolving {
         effect: EffectId,
     },
@@ -104,12 +114,25 @@ pub struct Checking {
 impl State {
     /// Whether the call's wave cannot run yet because of it.
     pub fn is_deciding(&self) -> bool {
-        matches!(self, Self::Resolving { .. } | Self::Checking(_) | Self::Previewing { .. } | Self::Asking { .. })
+        matches!(
+            self,
+            Self::Hooking { then: Then::Begin, .. }
+                | Self::Resolving { .. }
+                | Self::Checking(_)
+                | Self::Previewing { .. }
+                | Self::Asking { .. }
+        )
     }
 
     /// Whether it was begun and has not ended.
     pub fn is_under_way(&self) -> bool {
-        matches!(self, Self::Running { .. } | Self::Inquiring { .. } | Self::Denied { .. })
+        let ending = matches!(self, Self::Hooking { then: Then::End(_), .. });
+        ending || matches!(self, Self::Running { .. } | Self::Inquiring { .. } | Self::Denied { .. })
+    }
+
+    /// Whether the user has a permission before them.
+    pub fn is_asking(&self) -> bool {
+        matches!(self, Self::Asking { .. } | Self::Denied { .. })
     }
 
     /// Who is asked about it.
@@ -144,9 +167,25 @@ impl State {
 impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let display = first_display(tools, &call, cwd);
-        let (asked_as, leave, places) = (call.name.clone(), Leave::default(), Arc::default());
-        let (state, reason, notes) = (State::Waiting, None, Vec::new());
-        Self { asked_as, call, display, news: false, state, places, reason, leave, n_expansions: 0, notes }
+        Self {
+            asked_as: call.name.clone(),
+            call,
+            display,
+            news: false,
+            state: State::Waiting,
+            places: Arc::default(),
+            reason: None,
+            leave: Leave::default(),
+            n_expansions: 0,
+            notes: Vec::new(),
+            hooked: Hooked::default(),
+        }
+    }
+
+    /// Looks at what it would do, for the question about it.
+    pub fn preview(&mut self, step: &mut Step<'_>, grant: Option<Grant>) {
+        let effect = step.effect(Effect::Preview { call: self.call.clone(), places: self.places.clone() });
+        self.state = State::Previewing { effect, grant };
     }
 
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
@@ -308,43 +347,13 @@ impl Call {
     }
 }
 
-/// Before anything is resolved: what the arguments say by themselves.
-fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> ToolDisplay {
-    let spec = tools.find(&call.name);
-    let said = |name: &str| call.args.get(name).and_then(Value::as_str);
-    let path = said("file_path").or_else(|| said("dir_path")).map(|it| cwd.join(it));
-    let title = match (spec, said("command"), &path, said("pattern")) {
-        (None, ..) => call.name.clone(),
-        // Arguments of tools from outside mean what their makers want.
-        (Some(it), ..) if it.kind == ToolKind::Other => it.title.to_string(),
-        (_, Some(command), ..) => command.to_owned(),
-        (Some(it), _, _, Some(pattern)) => format!("{} '{pattern}'", it.title),
-        (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.shown_from(cwd)),
-        (Some(it), ..) => it.title.to_string(),
-    };
-    ToolDisplay {
-        title: text::head(&title, TITLE).to_owned(),
-        kind: spec.map_or(ToolKind::Other, |it| it.kind),
-        locations: path.into_iter().map(|path| Location { path, line: None }).collect(),
-    }
-}
-
-fn in_words(grant: &Grant) -> String {
-    match grant {
-        Grant::Tool { tool } | Grant::Foreign { tool, .. } => format!("Allow {tool} for this session"),
-        Grant::Commands { prefixes } => format!("Allow `{}` for this session", prefixes.join("`, `")),
-        Grant::Edits => "Allow edits of files in the workspace for this session".to_owned(),
-        Grant::Network => "Allow commands the network for this session".to_owned(),
-        Grant::Write { folder } => format!("Allow commands to write below {folder} for this session"),
-    }
-}
-
 /// The tools of a session and the rules about them: an immutable snapshot.
 #[derive(Clone, Debug)]
 pub struct Toolbox {
     /// Sorted by name; session tools included.
     pub tools: Arc<[ToolSpec]>,
     pub rules: Arc<Rules>,
+    pub hooks: Hooks,
     /// Whether somebody can be asked.
     pub interactive: bool,
     /// Whether answers may hold for ever.
@@ -382,7 +391,19 @@ impl Toolbox {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let tools: Arc<[ToolSpec]> = tools.into();
         let (outside, servers) = (Arc::default(), Arc::default());
-        Self { own: tools.clone(), tools, rules: Arc::new(rules), interactive, outside, servers, saves: false }
+        let (rules, hooks) = (Arc::new(rules), Hooks::default());
+        Self { own: tools.clone(), tools, rules, hooks, interactive, outside, servers, saves: false }
+    }
+
+    /// The same with hooks.
+    pub fn hooking(self, hooks: Hooks) -> Self {
+        Self { hooks, ..self }
+    }
+
+    /// The same with these tools only.
+    pub fn only(&self, names: &[&str]) -> Self {
+        let kept = self.tools.iter().filter(|it| names.contains(&&*it.name)).cloned();
+        Self { tools: kept.collect(), ..self.clone() }
     }
 
     /// The same with these tools from outside, in place of those before, without those that are always denied. A name

@@ -50,6 +50,15 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
     let verdict = policy::decide(&tools.rules, &query);
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
+        Decision::Allow if call.hooked.forced.is_some() && call.call.name != ask::NAME => {
+            let why = call.hooked.forced.take().unwrap_or_default();
+            if !tools.interactive {
+                let text = format!("This call needs a word of the user's, and nobody can be asked. {why}");
+                return call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text)));
+            }
+            call.reason = Some(why);
+            call.preview(step, None);
+        }
         Decision::Allow => call.allow(),
         Decision::Deny => {
             let why = verdict.deny_message.unwrap_or_default();
@@ -59,9 +68,9 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         // Its question is the asking.
         Decision::Ask if call.call.name == ask::NAME => call.allow(),
         Decision::Ask => {
-            call.reason = verdict.reason;
-            let effect = step.effect(Effect::Preview { call: call.call.clone(), places: call.places.clone() });
-            call.state = State::Previewing { effect, grant: verdict.grant };
+            let reasons: Vec<String> = verdict.reason.into_iter().chain(call.hooked.forced.take()).collect();
+            call.reason = (!reasons.is_empty()).then(|| reasons.join("\n"));
+            call.preview(step, verdict.grant);
         }
     }
 }

@@ -3,8 +3,10 @@
 mod ask;
 mod call;
 mod decide;
+mod display;
 pub mod elicitation;
 mod history;
+mod hooked;
 mod todos;
 mod wave;
 
@@ -22,6 +24,7 @@ use crate::{
         tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
+        hooks::firing::Firing,
         record::Step,
         scheduler::{
             call::{Call, Done, State},
@@ -37,6 +40,8 @@ pub struct Scheduler {
     calls: Vec<Call>,
     /// Questions of servers that are open.
     elicitations: Vec<elicitation::Open>,
+    /// Hooks that were told of a question.
+    asides: Vec<Firing>,
 }
 
 /// Where the batch stands after an input.
@@ -48,6 +53,8 @@ pub enum Standing {
     Done,
     /// The user ended the turn at a question.
     TurnCancelled,
+    /// A hook ended the turn: why.
+    Stopped(String),
     /// The question goes into a message, and the next prompt is the answer.
     AskedInText(String),
     /// Going on makes no sense: why.
@@ -57,6 +64,11 @@ pub enum Standing {
 impl Scheduler {
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
+    }
+
+    /// The calls are over; who was told beside them may still answer.
+    pub fn clear(&mut self) {
+        self.calls.clear();
     }
 
     /// Takes a call in as it streams from the model, and shows it.
@@ -100,14 +112,7 @@ impl Scheduler {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);
                     call.end(step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
                 }
-                Some(_) if tools.is_session_tool(&call.call.name) => {
-                    call.describe(tools, &Targets::default());
-                    decide(call, step, tools, Targets::default(), Vec::new());
-                }
-                Some(_) => {
-                    let effect = step.effect(Effect::Resolve { call: call.call.clone() });
-                    call.state = State::Resolving { effect };
-                }
+                Some(_) => call.meet_hooks(step, tools),
             }
         }
     }
@@ -121,7 +126,7 @@ impl Scheduler {
             }
             if tools.is_session_tool(&call.call.name) {
                 match tools.run_session_tool(step, &call.call) {
-                    Done::Output(output) => call.end(step, *output),
+                    Done::Output(output) => call.come_back(step, tools, *output),
                     Done::Ask(form) => call.inquire(step, form),
                 }
                 continue;
@@ -146,6 +151,10 @@ impl Scheduler {
             Ok(targets) => {
                 call.describe(tools, &targets);
                 decide(call, step, tools, targets, Vec::new());
+            }
+            Err(error) if !call.hooked.changed.is_empty() => {
+                let why = format!("Tool parameter modification by hook failed validation: {}", error.message);
+                call.end(step, ToolOutput::failed(ToolError::new(&error.kind, why)));
             }
             Err(error) => call.end(step, ToolOutput::failed(error)),
         }
@@ -184,11 +193,16 @@ impl Scheduler {
         effect: EffectId,
         result: Result<Preview, ToolError>,
     ) -> Standing {
-        let Some(call) = self.calls.iter_mut().find(|it| it.state.previews(effect)) else {
+        let Some(at) = self.calls.iter().position(|it| it.state.previews(effect)) else {
             return Standing::Open;
         };
+        let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
         match result {
-            Ok(preview) => call.ask(step, tools, preview),
+            Ok(preview) => {
+                let shown = preview.display.clone();
+                call.ask(step, tools, preview);
+                self.notify(step, tools, at, shown.as_ref());
+            }
             // What cannot be previewed would not work either: the model learns why, the user is not bothered.
             Err(error) => call.end(step, ToolOutput::failed(error)),
         }
@@ -254,7 +268,7 @@ impl Scheduler {
     fn inquired(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, form: &Form, answer: &Answer) -> Standing {
         let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
         match ask::output(form, answer) {
-            Some(output) => call.end(step, output),
+            Some(output) => call.come_back(step, tools, output),
             None => {
                 call.end(step, cancelled("the user cancelled the turn"));
                 return Standing::TurnCancelled;
@@ -311,9 +325,10 @@ impl Scheduler {
 
     pub fn ran(&mut self, step: &mut Step<'_>, tools: &Toolbox, effect: EffectId, mut output: ToolOutput) -> Standing {
         self.forget_asked_by(step, effect);
-        let Some(call) = self.calls.iter_mut().find(|it| it.state == State::Running { effect }) else {
+        let Some(at) = self.calls.iter().position(|it| it.state == State::Running { effect }) else {
             return Standing::Open;
         };
+        let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
         if let Some(tail) = output.tail.take() {
             // The same call id, policy again: a tool must not be a way around the rules.
             call.replace(tools, tail, &step.record.cwd.clone());
@@ -321,30 +336,37 @@ impl Scheduler {
         }
         let output = match tools.interactive {
             true => match call.ask_for_more(step, output) {
-                None => return Standing::Open,
+                None => {
+                    self.notify(step, tools, at, None);
+                    return Standing::Open;
+                }
                 Some(output) => output,
             },
             false => output,
         };
         let fatal = output.error.as_ref().filter(|it| it.kind == "no_space_left").map(|it| it.message.clone());
-        call.end(step, output);
-        match fatal {
-            Some(why) => Standing::Fatal(why),
-            None => self.advance(step, tools),
+        if let Some(why) = fatal {
+            call.end(step, output);
+            return Standing::Fatal(why);
         }
+        call.come_back(step, tools, output);
+        self.advance(step, tools)
     }
 
     /// Ends all that has not ended. Nothing is waited for: late answers meet a finished call.
     pub fn cancel(&mut self, step: &mut Step<'_>, why: &str) {
         self.withdraw_elicitations(step);
         for call in &mut self.calls {
-            match call.state {
+            match &call.state {
                 State::Resolving { effect } | State::Previewing { effect, .. } | State::Running { effect } => {
-                    step.effect(Effect::Abort { effect });
+                    step.effect(Effect::Abort { effect: *effect });
                 }
-                State::Checking(ref it) => _ = step.effect(Effect::Abort { effect: it.effect }),
+                State::Hooking { firing, .. } => {
+                    firing.running().for_each(|effect| _ = step.effect(Effect::Abort { effect }));
+                }
+                State::Checking(it) => _ = step.effect(Effect::Abort { effect: it.effect }),
                 State::Asking { question, .. } | State::Inquiring { question, .. } | State::Denied { question, .. } => {
-                    step.effect(Effect::Withdraw { question });
+                    step.effect(Effect::Withdraw { question: *question });
                 }
                 State::Waiting | State::Allowed { .. } | State::Done => (),
             }

@@ -4,11 +4,13 @@ use crate::{
     base::{
         content::Part,
         event::{EndReason, EventKind, Outcome, Speaker, Stop},
+        hook::{Hook, HookSwitch},
         ids::{MessageId, PromptId, StreamId},
         log::{Fact, Grant, Mode},
         text,
     },
     engine::{
+        hooks::Hooks,
         record::{COMMAND, Step},
         scheduler::Toolbox,
         step::{Effect, Server, Standing},
@@ -27,13 +29,19 @@ pub struct Command {
     run: Run,
     /// Whether there is something for it to do; one that is typed nevertheless says what is missing.
     offered: fn(&Spec) -> bool,
+    /// Whether the conversation starts over with it.
+    pub clears: bool,
 }
 
 const fn command(name: &'static str, hint: &'static str, description: &'static str, run: Run) -> Command {
-    Command { name, description, hint, run, offered: |_| true }
+    Command { name, description, hint, run, offered: |_| true, clears: false }
 }
 
 impl Command {
+    const fn clearing(self) -> Self {
+        Self { clears: true, ..self }
+    }
+
     const fn when(self, offered: fn(&Spec) -> bool) -> Self {
         Self { offered, ..self }
     }
@@ -42,12 +50,14 @@ impl Command {
 /// In the order of `/help`.
 pub const COMMANDS: &[Command] = &[
     command("help", "", "What can be typed here", help),
-    command("clear", "", "Lets the model forget this conversation; it stays in view", clear),
+    command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clearing(),
     command("model", "[name]", "Shows or chooses the model", model),
     command("mode", "[name]", "Shows or chooses what is done without asking", mode),
     command("tools", "", "The tools that the model has", tools),
     command("mcp", "[desc]", "The MCP servers and how they are; with `desc` also their tools", mcp)
         .when(|spec| !spec.toolbox.servers.is_empty()),
+    command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks)
+        .when(|spec| !spec.toolbox.hooks.is_empty()),
     command("stats", "", "Tokens and calls of this session", stats),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
     command("about", "", "Which castor this is", about),
@@ -171,6 +181,46 @@ fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
         res += &format!("  - and {} more\n", n_tools - told);
     }
     res
+}
+
+fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
+    let all = &spec.toolbox.hooks;
+    if all.is_empty() {
+        return "No hooks are configured. Add some to `hooks` of the settings.".to_owned();
+    }
+    let (verb, name) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+    let to = match verb {
+        "" | "list" | "panel" => return all.all().map(|it| hook_in_words(it, all, step)).collect(),
+        "enable" | "enable-all" => HookSwitch::On,
+        "disable" | "disable-all" => HookSwitch::Off,
+        _ => {
+            return "`/hooks` lists the hooks, `/hooks enable NAME` and `/hooks disable NAME` switch one, or `all`."
+                .into();
+        }
+    };
+    let everyone = verb.ends_with("-all") || name.trim() == "all";
+    let mut keys: Vec<String> = all.all().map(|it| it.key().to_owned()).collect();
+    keys.retain(|it| everyone || it == name.trim());
+    keys.dedup();
+    if keys.is_empty() {
+        return format!("There is no hook `{}`; `/hooks` lists them.", text::first_line(name, 100));
+    }
+    let n = keys.len();
+    keys.into_iter().for_each(|hook| step.log(Fact::HookSwitched { hook, to }));
+    let what = if to == HookSwitch::On { "on" } else { "off" };
+    match n {
+        1 => format!("It is {what} in this session."),
+        n => format!("{n} hooks are {what} in this session."),
+    }
+}
+
+fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
+    let standing = all.standing(hook.key(), &step.record.switches).err().unwrap_or("on");
+    let matcher = hook.matcher.as_ref().map(|it| format!(" `{}`", text::first_line(it, 100))).unwrap_or_default();
+    let whose = if hook.of_project { ", of the workspace" } else { "" };
+    let about = hook.description.as_ref().map(|it| format!(": {}", text::first_line(it, 200))).unwrap_or_default();
+    let (event, name) = (hook.event.as_str(), text::first_line(hook.key(), 200));
+    format!("- {event}{matcher}: `{name}`{whose}, {standing}{about}\n")
 }
 
 fn stats(step: &mut Step<'_>, _: &Spec, _: &str) -> String {

@@ -8,6 +8,7 @@ use crate::{
     base::{
         content::Part,
         event::{EventKind, Outcome, Stop},
+        hook::{HookEvent, HookRun},
         ids::PromptId,
         log::{Entry, Fact},
         now::Now,
@@ -39,7 +40,7 @@ impl Session {
     pub fn create(origin: Origin, spec: Arc<Spec>, now: Now, out: &mut Out) -> Self {
         let record = Record::new(origin.clone());
         out.acts.push(Act::Log(Entry { at: now.unix_ms, fact: origin.fact() }));
-        let mut res = Self::resume(record, spec);
+        let mut res = Self { arrivals: Arrivals::of("startup"), ..Self::resume(record, spec) };
         let (session_id, workspace) = (res.record.session.clone(), res.record.cwd.clone());
         let mut step = Step::new(&mut res.record, &mut res.serial, now, out);
         step.event(EventKind::Initialize { session_id, workspace, agent_id: "castor".to_owned() });
@@ -53,7 +54,7 @@ impl Session {
             spec,
             serial: Serial::default(),
             turn: None,
-            arrivals: Arrivals::default(),
+            arrivals: Arrivals::of("resume"),
             waiting: VecDeque::new(),
         }
     }
@@ -88,6 +89,14 @@ impl Session {
 
     pub fn is_busy(&self) -> bool {
         self.turn.is_some()
+    }
+
+    /// The session is left: whom to tell, without waiting for them.
+    pub fn part(&mut self, reason: &str) -> Vec<HookRun> {
+        match self.arrivals.is_opened() {
+            true => ends(&self.spec, reason, &self.record),
+            false => Vec::new(),
+        }
     }
 
     /// Takes one thing that happened and pushes what should be done about it.
@@ -151,11 +160,23 @@ impl Session {
             let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
             if let Some((command, args)) = commands::find(&content) {
                 commands::run(command, args, &mut step, &self.spec, prompt, &content);
+                if command.clears && self.arrivals.is_opened() {
+                    // Nobody waits for what they say of it.
+                    ends(&self.spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));
+                    self.arrivals.reopen();
+                }
                 continue;
             }
             self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.arrivals, prompt, content));
         }
     }
+}
+
+/// What is told of the end of a session.
+fn ends(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
+    let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
+    let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);
+    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone() }).collect()
 }
 
 /// What the client chose holds from the next request on; choosing what is chosen says nothing.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::Session;
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
         content::Part,
         elicitation::Wanted,
         event::EventKind,
+        hook::{Hook, HookEnd, HookEvent, HookReport},
         ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId, SessionId},
         log::{Answer, Decision, Entry, Fact, Mode, Principal, ThoughtLevel, Tuning},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
@@ -26,6 +27,7 @@ use crate::{
     },
     engine::{
         context::{Instructions, Surroundings},
+        hooks::Hooks,
         policy::{Rules, Tier},
         record::{Origin, Record},
         routing::failure::Patience,
@@ -223,6 +225,7 @@ impl World {
                 let result = if self.dice(4) == 0 { Err("disk full".to_owned()) } else { Ok(()) };
                 Input::Joined { effect, result }
             }
+            Effect::Hook(_) => Input::Hooked { effect, report: Box::new(self.hook()) },
             Effect::Ask(_)
             | Effect::Save(_)
             | Effect::Reply { .. }
@@ -240,6 +243,28 @@ impl World {
             2 => Ok(Finding { decision: Decision::Ask, reason }),
             _ => Ok(Finding::allow()),
         }
+    }
+
+    fn hook(&mut self) -> HookReport {
+        let specific = |it: Value| json!({ "hookSpecificOutput": it });
+        let answer = json!({"llm_response": {"candidates": [{"content": {"parts": ["other"]}}]}});
+        let said = match self.dice(16) {
+            0 => json!({"decision": "block", "reason": "r"}),
+            1 => json!({"decision": "ask", "reason": "r"}),
+            2 => json!({"continue": false, "stopReason": "r"}),
+            3 => specific(json!({"additionalContext": "more"})),
+            4 => specific(json!({"tool_input": {"a": 1}})),
+            5 => specific(json!({"llm_request": {"model": "b", "messages": [{"role": "user", "content": "other"}]}})),
+            6 => json!({"decision": "block", "hookSpecificOutput": answer}),
+            7 => specific(answer),
+            8 => specific(json!({"toolConfig": {"mode": "NONE"}})),
+            9 => specific(json!({"clearContext": true})),
+            10 => specific(json!({"tailToolCallRequest": {"name": "read"}})),
+            11 => return HookReport::of(HookEnd::TimedOut),
+            12 => return HookReport::of(HookEnd::Exit(2)),
+            _ => json!({}),
+        };
+        HookReport { stdout: said.to_string(), ..HookReport::of(HookEnd::Exit(0)) }
     }
 
     fn chunks(&mut self) -> Vec<Chunk> {
@@ -383,6 +408,25 @@ fn origin() -> Origin {
     }
 }
 
+/// Every third session has two at each point.
+fn hooks(seed: u64) -> Hooks {
+    let hook = |event: HookEvent, command: &str| Hook {
+        event,
+        matcher: None,
+        sequential: seed.is_multiple_of(2),
+        command: format!("{command} {}", event.as_str()),
+        name: None,
+        description: None,
+        timeout_ms: 1,
+        env: Vec::new(),
+        of_project: false,
+        scripts: Vec::new(),
+    };
+    let n = if seed.is_multiple_of(3) { 2 } else { 0 };
+    let rows = HookEvent::ALL.iter().flat_map(|it| ["one", "two"].into_iter().take(n).map(|name| hook(*it, name)));
+    Hooks::new(rows.collect(), BTreeSet::new())
+}
+
 fn spec(seed: u64) -> Spec {
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());
@@ -396,7 +440,7 @@ fn spec(seed: u64) -> Spec {
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
     Spec {
-        toolbox: Toolbox::new(tools, rules, interactive),
+        toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)),
         instructions: Instructions::new(&around),
         max_samples: 6,
         patience: Patience::default(),

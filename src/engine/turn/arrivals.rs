@@ -17,9 +17,34 @@ pub struct Arrivals {
     told: BTreeSet<String>,
     /// What the user is to be asked about the folder.
     doubt: Option<Arc<Form>>,
+    /// Why the session starts, for its hooks; they hear of it in the next turn, when trust is settled.
+    opening: Option<&'static str>,
+    /// They heard of it.
+    opened: bool,
 }
 
 impl Arrivals {
+    /// `source`: startup or resume.
+    pub fn of(source: &'static str) -> Self {
+        Self { opening: Some(source), ..Self::default() }
+    }
+
+    /// The session starts: why, if it was not told yet.
+    pub fn open(&mut self) -> Option<&'static str> {
+        self.opened = true;
+        self.opening.take()
+    }
+
+    /// Whether hooks heard of its start, and so want to hear of its end.
+    pub fn is_opened(&self) -> bool {
+        self.opened
+    }
+
+    /// It starts over.
+    pub fn reopen(&mut self) {
+        (self.opening, self.opened) = (Some("clear"), false);
+    }
+
     pub fn take(&mut self, servers: &[Server], notices: Vec<String>) {
         let until = |it: &Server| match it.standing {
             Standing::Starting { until_ms } => Some((it.name.clone(), until_ms)),

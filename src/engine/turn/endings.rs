@@ -27,6 +27,10 @@ pub enum Cause {
     Cancelled,
     /// A tool failed so that going on makes no sense.
     ToolFatal(String),
+    /// A hook ended the turn: its reason.
+    HookStop(String),
+    /// A hook did not let the prompt, the request or the answer pass: its reason.
+    HookBlock(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +53,7 @@ impl Cause {
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
             Self::Cancelled => "the user cancelled the turn",
             Self::ToolFatal(_) => "another tool failed for good",
+            Self::HookStop(_) | Self::HookBlock(_) => "a hook ended the turn",
         }
     }
 }
@@ -60,13 +65,16 @@ pub struct Ending {
     pub outcome: Outcome,
     /// A last message of the agent, where silence would puzzle the user.
     pub text: Option<String>,
+    /// The text is between the user and castor: the model does not see it.
+    pub aside: bool,
     /// The error event, with `_meta.code`.
     pub error: Option<(Status, &'static str)>,
 }
 
 /// The table. `refusal` only for safety finishes: clients drop the prompt then.
 pub fn ending(cause: &Cause) -> Ending {
-    let stop = |reason, stop| Ending { reason, outcome: Outcome::Stop(stop), text: None, error: None };
+    let stop = |reason, stop| Ending { reason, outcome: Outcome::Stop(stop), text: None, aside: false, error: None };
+    let by_hook = |text: String| Ending { text: Some(text), aside: true, ..stop(EndReason::Aborted, Stop::EndTurn) };
     match cause {
         Cause::Completed => stop(EndReason::Completed, Stop::EndTurn),
         Cause::AskedInText(question) => {
@@ -91,6 +99,8 @@ pub fn ending(cause: &Cause) -> Ending {
             ..stop(EndReason::MaxTurns, Stop::MaxTurnRequests)
         },
         Cause::Cancelled => stop(EndReason::Aborted, Stop::Cancelled),
+        Cause::HookStop(why) => by_hook(format!("A hook stopped the agent: {why}")),
+        Cause::HookBlock(why) => by_hook(format!("A hook blocked this: {why}")),
         // The one such failure is a full disk.
         Cause::ToolFatal(why) => {
             let why = format!("{} Make room on the disk, then prompt again.", sentence(why));
@@ -101,7 +111,7 @@ pub fn ending(cause: &Cause) -> Ending {
 
 fn failed(kind: &'static str, why: &str, status: Status, code: &'static str) -> Ending {
     let outcome = Outcome::Failed { kind, why: why.to_owned() };
-    Ending { reason: EndReason::Failed, outcome, text: None, error: Some((status, code)) }
+    Ending { reason: EndReason::Failed, outcome, text: None, aside: false, error: Some((status, code)) }
 }
 
 fn model_error(failure: &Failure, why: &str) -> Ending {
@@ -161,6 +171,8 @@ mod tests {
             Cause::MaxSamples(100),
             Cause::Cancelled,
             Cause::ToolFatal("disk full".to_owned()),
+            Cause::HookStop("enough".to_owned()),
+            Cause::HookBlock("no".to_owned()),
         ];
         let mut table = String::new();
         for cause in causes {

@@ -2,6 +2,7 @@
 
 mod arrivals;
 pub mod endings;
+mod hooked;
 mod response;
 mod trust;
 
@@ -11,20 +12,22 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        content::Part,
+        content::{Part, joined_text},
         event::{EventKind, Outcome, Speaker, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact, Mode},
-        model::Failure,
+        model::{Failure, ModelRequest},
     },
     engine::{
         context::{self, Instructions, Materials},
-        record::Step,
+        hooks::firing::Firing,
+        record::{COMMAND, Step},
         routing,
         scheduler::{Scheduler, Standing, Toolbox},
         step::{Effect, Input},
         turn::{
             endings::{Cause, Ending},
+            hooked::{Held, Next},
             response::Response,
         },
     },
@@ -60,6 +63,12 @@ pub struct Turn {
     scheduler: Scheduler,
     /// As the current request told the model of them.
     tools: Toolbox,
+    /// The prompt's text.
+    asked: String,
+    /// The agent's, so far.
+    said: String,
+    /// A hook did not let the agent stop.
+    is_sent_back: bool,
 }
 
 #[derive(Debug)]
@@ -80,6 +89,13 @@ enum Phase {
         effect: EffectId,
         attempt: u32,
         response: Response,
+        /// What came of it, where hooks see it first.
+        held: Option<Held>,
+    },
+    /// Hooks have a say.
+    Hooking {
+        firing: Firing,
+        next: Box<Next>,
     },
     /// Until the next attempt.
     Waiting {
@@ -101,13 +117,15 @@ impl Turn {
     ) -> Self {
         let stream = StreamId::from(step.fresh("s"));
         step.begin_stream(stream);
+        let asked = joined_text(&content);
         let title = step.record.title.is_none().then(|| title_of(&content)).flatten();
         let message_id = MessageId::from(step.fresh("m"));
         step.event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
         let route = routing::route(&step.record.model);
         step.event(EventKind::SessionUpdate { title, model: Some(route.model.to_string()) });
         let (phase, tools) = (Phase::Finished, spec.toolbox.clone());
-        let mut res = Self { prompt, phase, n_samples: 0, scheduler: Scheduler::default(), tools };
+        let (scheduler, said) = (Scheduler::default(), String::new());
+        let mut res = Self { prompt, phase, n_samples: 0, scheduler, tools, asked, said, is_sent_back: false };
         match arrivals.open_doubt() {
             Some(form) => res.phase = Phase::Doubting(trust::ask(step, form)),
             None => res.prepare(step, spec, arrivals),
@@ -138,7 +156,7 @@ impl Turn {
             let content = vec![Part::text(text)];
             step.event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
         }
-        self.sample(step, spec, 1);
+        self.open(step, spec, arrivals.open());
     }
 
     pub fn prompt(&self) -> PromptId {
@@ -153,12 +171,16 @@ impl Turn {
     pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
         match input {
             Input::Chunks { effect, chunks } => {
-                if let Phase::Sampling { effect: own, response, .. } = &mut self.phase
+                if let Phase::Sampling { effect: own, response, held, .. } = &mut self.phase
                     && *own == effect
                 {
-                    response.take(step, &self.tools, &mut self.scheduler, chunks);
+                    match held {
+                        Some(held) => held.chunks.extend(chunks),
+                        None => response.take(step, &self.tools, &mut self.scheduler, chunks),
+                    }
                 }
             }
+            Input::Hooked { effect, report } => self.hooked(step, spec, effect, &report),
             Input::Generated { effect, result } => self.generated(step, spec, effect, result),
             Input::Woke { effect } => match self.phase {
                 Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, attempt),
@@ -216,6 +238,10 @@ impl Turn {
             Phase::Preparing { effect } | Phase::Sampling { effect, .. } | Phase::Waiting { effect, .. } => {
                 step.effect(Effect::Abort { effect: *effect });
             }
+            Phase::Hooking { firing, .. } => {
+                let running: Vec<EffectId> = firing.running().collect();
+                running.into_iter().for_each(|effect| _ = step.effect(Effect::Abort { effect }));
+            }
             Phase::Doubting(asked) => asked.withdraw(step),
             Phase::Joining { joining, .. } => joining.leave(step),
             Phase::Calling | Phase::Finished => (),
@@ -229,33 +255,49 @@ impl Turn {
         }
         self.n_samples += u32::from(attempt == 1);
         self.tools = spec.toolbox.clone();
+        let request = self.build(step, spec, &routing::route(&step.record.model).model);
+        self.request(step, spec, attempt, request);
+    }
+
+    fn build(&self, step: &Step<'_>, spec: &Spec, model: &str) -> ModelRequest {
         let materials = Materials { record: step.record, instructions: &spec.instructions, tools: &self.tools.tools };
-        let route = routing::route(&step.record.model);
-        let request = context::build(route.model, materials);
-        let model = request.model.to_string();
-        step.log(Fact::Attempt { model: model.clone(), attempt });
+        context::build(Arc::from(model), materials)
+    }
+
+    fn send(&mut self, step: &mut Step<'_>, spec: &Spec, attempt: u32, request: ModelRequest) {
+        let (model, held) = (request.model.clone(), Self::held(step, spec, &request));
+        step.log(Fact::Attempt { model: model.to_string(), attempt });
         let effect = step.effect(Effect::Generate { request });
-        self.phase = Phase::Sampling { effect, attempt, response: Response::new(Arc::from(model)) };
+        self.phase = Phase::Sampling { effect, attempt, response: Response::new(model), held };
     }
 
     fn generated(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<(), Failure>) {
-        let Phase::Sampling { effect: own, attempt, response } = &mut self.phase else { return };
-        if *own != effect {
+        if !matches!(self.phase, Phase::Sampling { effect: own, .. } if own == effect) {
             return;
         }
-        let attempt = *attempt;
-        response.close(step);
-        if let Err(failure) = result {
-            let shown = response.has_shown();
-            return self.failed(step, spec, failure, attempt, shown);
+        let phase = std::mem::replace(&mut self.phase, Phase::Calling);
+        let Phase::Sampling { attempt, mut response, held, .. } = phase else { return };
+        match (result, held) {
+            (Err(failure), _) => {
+                response.close(step);
+                self.failed(step, spec, failure, attempt, response.has_shown());
+            }
+            (Ok(()), Some(held)) => self.show_hooks(step, spec, response, held),
+            (Ok(()), None) => self.answered_by_model(step, spec, response),
         }
+    }
+
+    /// An answer is there, and shown: its calls are made, or it was the last one.
+    fn answered_by_model(&mut self, step: &mut Step<'_>, spec: &Spec, mut response: Response) {
+        response.close(step);
+        self.said += response.said();
         if !self.scheduler.is_empty() {
             self.phase = Phase::Calling;
             let standing = self.scheduler.advance(step, &self.tools);
             return self.called(step, spec, standing);
         }
         let cause = response.cause(self.n_samples > 1);
-        self.finish(step, &cause);
+        self.over(step, spec, cause);
     }
 
     fn failed(&mut self, step: &mut Step<'_>, spec: &Spec, failure: Failure, attempt: u32, shown: bool) {
@@ -263,7 +305,7 @@ impl Turn {
         match routing::failure::on_failure(&failure, attempt, shown, step.now, spec.patience) {
             routing::failure::OnFailure::RetryAt { at_ms, why } => {
                 self.scheduler.cancel(step, "the model's answer broke off");
-                self.scheduler = Scheduler::default();
+                self.scheduler.clear();
                 step.log(Fact::AttemptFailed { failure, abandoned: true });
                 // The wait is told at once: a silent one looks like a hang.
                 step.event(EventKind::Error { status, message: why, fatal: false });
@@ -318,11 +360,12 @@ impl Turn {
         match standing {
             Standing::Open => (),
             Standing::Done => {
-                self.scheduler = Scheduler::default();
+                self.scheduler.clear();
                 self.sample(step, spec, 1);
             }
             Standing::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
             Standing::TurnCancelled => self.finish(step, &Cause::Cancelled),
+            Standing::Stopped(why) => self.finish(step, &Cause::HookStop(why)),
             Standing::Fatal(why) => self.finish(step, &Cause::ToolFatal(why)),
         }
     }
@@ -331,15 +374,13 @@ impl Turn {
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
         self.phase = Phase::Finished;
         self.scheduler.cancel(step, cause.why());
-        let Ending { reason, outcome, text, error } = endings::ending(cause);
+        let Ending { reason, outcome, text, aside, error } = endings::ending(cause);
         if let Some(text) = text {
             let message_id = MessageId::from(step.fresh("m"));
-            step.event(EventKind::Message {
-                role: Speaker::Agent,
-                message_id,
-                content: vec![Part::text(text)],
-                cuts: Vec::new(),
-            });
+            let content = vec![Part::text(text)];
+            let message = EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() };
+            let meta = aside.then(|| (COMMAND.to_owned(), true.into()));
+            step.event_with(message, meta.into_iter().collect());
         }
         if let Some((status, code)) = error {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
@@ -355,7 +396,7 @@ impl Turn {
 }
 
 fn title_of(content: &[Part]) -> Option<String> {
-    let text = crate::base::content::joined_text(content);
+    let text = joined_text(content);
     let title = crate::base::text::first_line(&text, TITLE);
     (!title.is_empty()).then_some(title)
 }

@@ -29,6 +29,8 @@ pub struct Response {
     n_calls: u32,
     finish: Option<Finish>,
     usage: Option<Usage>,
+    /// Its text.
+    said: String,
 }
 
 /// Text of one kind that arrived in one piece from the loop's view.
@@ -40,7 +42,21 @@ struct Run {
 
 impl Response {
     pub fn new(model: Arc<str>) -> Self {
-        Self { model, message: None, visible: false, thought: false, n_calls: 0, finish: None, usage: None }
+        Self {
+            model,
+            message: None,
+            visible: false,
+            thought: false,
+            n_calls: 0,
+            finish: None,
+            usage: None,
+            said: String::new(),
+        }
+    }
+
+    /// The text of it.
+    pub fn said(&self) -> &str {
+        &self.said
     }
 
     /// Whether the user has seen anything of it.
@@ -113,6 +129,9 @@ impl Response {
     }
 
     fn say(&mut self, step: &mut Step<'_>, thought: bool, part: Part, cuts: Vec<u32>) {
+        if let (false, Some(text)) = (thought, part.as_text()) {
+            self.said += text;
+        }
         self.thought |= thought;
         self.visible |= !thought && part.as_text().is_none_or(|it| !it.trim().is_empty());
         let message_id = match &self.message {

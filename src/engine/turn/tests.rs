@@ -18,6 +18,7 @@ use crate::{
         content::Part,
         elicitation::Wanted,
         event::{EventKind, ToolProgress},
+        hook::{HookEnd, HookReport},
         ids::{EffectId, ElicitationId, PromptId, QuestionId, SessionId},
         log::{Answer, Decision, Fact, Mode, Principal},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
@@ -219,6 +220,10 @@ fn input(line: &str) -> Input {
         "dismiss" => Input::Answered { question: QuestionId(n), answer: Answer::Dismissed },
         "unfit" => Input::Answered { question: QuestionId(n), answer: Answer::Unfit { why: rest.to_owned() } },
         "in-text" => Input::Answered { question: QuestionId(n), answer: Answer::InText },
+        "hooked" => {
+            let end = HookEnd::Exit(if rest.starts_with('{') { 0 } else { 2 });
+            Input::Hooked { effect, report: Box::new(HookReport { stdout: rest.to_owned(), ..HookReport::of(end) }) }
+        }
         "printed" => Input::Printed { effect, text: rest.to_owned() },
         "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)) },
         // Calls, then a message or an address.
@@ -314,6 +319,9 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Withdraw { question } => format!("Withdraw {}", question.0),
             Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            Effect::Hook(it) => {
+                format!("#{} Hook {} {}", id.0, it.hook.event.as_str(), Value::Object(it.input.clone()))
+            }
             Effect::Save(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
             Effect::Settle { prompt, outcome } => format!("Settle {} {outcome:?}", prompt.0),
         }),

@@ -15,7 +15,7 @@ use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
-        event::{AgentEvent, EventKind, Speaker, ToolDisplay, ToolProgress},
+        event::{AgentEvent, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact},
         path::AbsPath,
@@ -192,6 +192,10 @@ impl View {
             }
             EventKind::Error { message, fatal: false, .. } if way == Way::Live => {
                 self.notice(&event.id, message, lines)
+            }
+            EventKind::Custom { kind, data } if kind == NOTICE && way == Way::Live => {
+                let text = data.get("text").and_then(Value::as_str).unwrap_or_default();
+                self.notice(&event.id, text, lines);
             }
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {

@@ -6,7 +6,7 @@ use super::{
     life::Life,
     moves::{Disk, End, Line, Move},
     sabotage::Sabotage,
-    world::{EDITOR, Kind, World},
+    world::{EDITOR, Kind, Task, World},
 };
 
 /// Moves of the usual life, and between two rests.
@@ -102,6 +102,7 @@ impl Driver {
             Server => self.server(),
             Ask => self.ask(),
             Editor => self.editor(),
+            Search if self.life.world.farewells > 0 => Some(Move::Parted),
             Search => (!self.life.world.searches.is_empty()).then_some(Move::Listed),
             Doubt => self.dice.pick(&self.life.watch.sessions).cloned().map(Move::Doubt),
             Disk => self.disk(),
@@ -230,6 +231,15 @@ impl Driver {
         }
         if !life.world.searches.is_empty() {
             return Some(Move::Listed);
+        }
+        if life.world.farewells > 0 {
+            return Some(Move::Parted);
+        }
+        // Who was told beside a turn answers after it.
+        let told = life.world.tasks.iter().find(|it| it.kind == Kind::Hook);
+        if let Some(Task { session, effect, .. }) = told {
+            let words = "hooked nothing".to_owned();
+            return Some(Move::Answer { session: session.clone(), effect: *effect, words });
         }
         let due = life.machine.next_timer_ms()?;
         Some(Move::Clock(due.saturating_sub(life.now_ms)))

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::File,
+    fs::{self, File},
     io::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -10,6 +10,7 @@ use std::{
 use castor::{
     app::machine::{Event, Held, Machine, Options, World as Doors, builtins},
     base::{
+        hook::HookEvent,
         ids::SessionId,
         log::{Entry, Fact},
         path::AbsPath,
@@ -21,6 +22,7 @@ use castor::{
         store::{Store, Summary},
     },
 };
+use serde_json::{Map, json};
 use tempfile::TempDir;
 
 use super::{
@@ -83,6 +85,14 @@ impl Life {
         let store = Store::writing(AbsPath::new(home.path()).unwrap(), world::write);
         let doors = Doors::new(store, groups.clone(), builtins(&groups), Box::new(world.queue.clone()));
         world::fill_disk(None);
+        // Every other life has hooks at every point.
+        if seed.is_multiple_of(2) {
+            let hook =
+                [json!({"hooks": [{"type": "command", "command": "one"}, {"type": "command", "command": "two"}]})];
+            let events = HookEvent::ALL.iter().map(|it| (it.as_str().to_owned(), json!(hook)));
+            let settings = json!({ "hooks": Map::from_iter(events) });
+            fs::write(home.path().join("settings.json"), settings.to_string()).unwrap();
+        }
         Self {
             machine: Machine::new(Options::default(), env, doors, seed),
             world,
@@ -158,6 +168,11 @@ impl Life {
                 self.take_some(event, "doubt");
             }
             Move::Listed => self.list(),
+            Move::Parted if self.world.farewells == 0 => (),
+            Move::Parted => {
+                self.world.farewells -= 1;
+                self.take(Event::Parted);
+            }
             Move::Disk(what) => self.disk(what),
         }
     }
@@ -265,6 +280,7 @@ impl Life {
         while !self.world.searches.is_empty() {
             self.list();
         }
+        self.machine.part();
         let lines = self.machine.finish();
         self.say(&lines);
         let (held, wanted, servers) = (self.machine.held(), self.world.n_wanted(), self.world.n_servers());

@@ -15,6 +15,7 @@ use castor::{
         check::Finding,
         content::Part,
         elicitation::{Reply, Wanted},
+        hook::{HookEnd, HookReport},
         ids::{EffectId, SessionId},
         log::Decision,
         model::{Chunk, Failure, FailureKind, Finish, Usage},
@@ -77,6 +78,7 @@ pub enum Kind {
     Check,
     Preview,
     Run,
+    Hook,
 }
 
 /// An effect whose answer is still to come, wanted or not.
@@ -103,6 +105,8 @@ pub struct World {
     pub tasks: Vec<Task>,
     pub servers: BTreeMap<u64, Server>,
     pub searches: Vec<Search>,
+    /// Hooks that hear of the end of a session.
+    pub farewells: usize,
     /// Who waits for the editor.
     pub waiting: Vec<oneshot::Receiver<Result<Value, castor::wire::jsonrpc::message::RpcError>>>,
     /// Questions of servers without an answer.
@@ -135,6 +139,7 @@ impl World {
                         Effect::Check(_) => Kind::Check,
                         Effect::Preview { .. } => Kind::Preview,
                         Effect::Run { .. } => Kind::Run,
+                        Effect::Hook(_) => Kind::Hook,
                         other => panic!("no job for the world: {other:?}"),
                     };
                     let (session, effect) = (it.desk.session.to_string(), it.id.0);
@@ -146,6 +151,7 @@ impl World {
                 Job::List(it) => self.searches.push(it),
                 // Nobody waits for these.
                 Job::Sync(_) | Job::Save { .. } => (),
+                Job::Farewell { .. } => self.farewells += 1,
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
@@ -187,6 +193,7 @@ impl World {
             Kind::Run if partial => dice
                 .weighed(&[(8, "printed"), (1, "printed-long"), (1, "attached-drawn"), (1, "attached-client")])
                 .into(),
+            Kind::Hook => format!("hooked {}", dice.word(HOOKS)),
             Kind::Run => format!("ran {}", dice.word(&["text", "text", "diff", "full", "failed", "tail", "panic"])),
         }
     }
@@ -205,6 +212,7 @@ impl World {
             "printed-long" => Input::Printed { effect, text: "p".repeat(LONG) },
             "attached-drawn" => Input::Attached { effect, screen: Screen::Drawn { cwd: path(CWD) } },
             "attached-client" => Input::Attached { effect, screen: Screen::Client { terminal: "t".to_owned() } },
+            "hooked" => Input::Hooked { effect, report: Box::new(hooked(rest)?) },
             "ran" => Input::Ran { effect, output: Box::new(ran(rest)?) },
             _ => return None,
         })
@@ -219,7 +227,7 @@ impl World {
 
     /// Whether an answer of these words ends its task.
     pub fn is_last(words: &str) -> bool {
-        ["generated", "resolved", "checked", "previewed", "ran"].iter().any(|it| words.starts_with(it))
+        ["generated", "resolved", "checked", "previewed", "ran", "hooked"].iter().any(|it| words.starts_with(it))
     }
 
     pub fn news(&mut self, server: u64, words: &str) -> Option<News> {
@@ -293,6 +301,38 @@ static CONNECTION: LazyLock<Connection> = LazyLock::new(|| {
     let service = serve_directly::<rmcp::RoleClient, _, _, _, _>((), tokio::io::split(pipe), None);
     Connection::new(service.peer().clone(), broadcast::channel(1).0, watch::channel(0).1)
 });
+
+const HOOKS: &[&str] = &[
+    "nothing", "nothing", "nothing", "nothing", "message", "block", "ask", "stop", "context", "input", "request",
+    "answer", "tools", "clear", "tail", "hang", "crash", "garbage",
+];
+
+fn hooked(word: &str) -> Option<HookReport> {
+    let specific = |it: Value| json!({ "hookSpecificOutput": it });
+    let output = match word {
+        "nothing" => json!({}),
+        "message" => json!({"systemMessage": "message"}),
+        "block" => json!({"decision": "block", "reason": "block"}),
+        "ask" => json!({"decision": "ask", "reason": "ask"}),
+        "stop" => json!({"continue": false, "stopReason": "stop"}),
+        "context" => specific(json!({"additionalContext": "context"})),
+        "input" => specific(json!({"tool_input": {"file_path": "/usr/c"}})),
+        "request" => specific(json!({"llm_request": {"messages": [{"role": "user", "content": "other"}]}})),
+        "answer" => {
+            let mut it = specific(json!({"llm_response": {"candidates": [{"content": {"parts": ["other"]}}]}}));
+            it["decision"] = json!("block");
+            it
+        }
+        "tools" => specific(json!({"toolConfig": {"mode": "AUTO", "allowedFunctionNames": ["read_file"]}})),
+        "clear" => specific(json!({"clearContext": true})),
+        "tail" => specific(json!({"tailToolCallRequest": {"name": "read_file", "args": {"file_path": "/usr/d"}}})),
+        "hang" => return Some(HookReport::of(HookEnd::TimedOut)),
+        "crash" => return Some(HookReport::of(HookEnd::Signal("SIGSEGV".to_owned()))),
+        "garbage" => return Some(HookReport { stdout: "{\0".to_owned(), ..HookReport::of(HookEnd::Exit(0)) }),
+        _ => return None,
+    };
+    Some(HookReport { stdout: output.to_string(), ..HookReport::of(HookEnd::Exit(0)) })
+}
 
 const FAILURES: &[&str] =
     &["busy", "busy", "later", "never", "refused", "reset", "unreachable", "garbage", "no-key", "panic"];

@@ -1,0 +1,48 @@
+//! How a call and a standing yes are named.
+
+use serde_json::Value;
+
+use crate::{
+    base::{
+        event::{Location, ToolDisplay},
+        log::Grant,
+        path::AbsPath,
+        text,
+        tool::{ToolCall, ToolKind},
+    },
+    engine::scheduler::call::Toolbox,
+};
+
+/// Longest title, in characters.
+pub(super) const TITLE: usize = 2_000;
+
+/// Before anything is resolved: what the arguments say by themselves.
+pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> ToolDisplay {
+    let spec = tools.find(&call.name);
+    let said = |name: &str| call.args.get(name).and_then(Value::as_str);
+    let path = said("file_path").or_else(|| said("dir_path")).map(|it| cwd.join(it));
+    let title = match (spec, said("command"), &path, said("pattern")) {
+        (None, ..) => call.name.clone(),
+        // Arguments of tools from outside mean what their makers want.
+        (Some(it), ..) if it.kind == ToolKind::Other => it.title.to_string(),
+        (_, Some(command), ..) => command.to_owned(),
+        (Some(it), _, _, Some(pattern)) => format!("{} '{pattern}'", it.title),
+        (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.shown_from(cwd)),
+        (Some(it), ..) => it.title.to_string(),
+    };
+    ToolDisplay {
+        title: text::head(&title, TITLE).to_owned(),
+        kind: spec.map_or(ToolKind::Other, |it| it.kind),
+        locations: path.into_iter().map(|path| Location { path, line: None }).collect(),
+    }
+}
+
+pub(super) fn in_words(grant: &Grant) -> String {
+    match grant {
+        Grant::Tool { tool } | Grant::Foreign { tool, .. } => format!("Allow {tool} for this session"),
+        Grant::Commands { prefixes } => format!("Allow `{}` for this session", prefixes.join("`, `")),
+        Grant::Edits => "Allow edits of files in the workspace for this session".to_owned(),
+        Grant::Network => "Allow commands the network for this session".to_owned(),
+        Grant::Write { folder } => format!("Allow commands to write below {folder} for this session"),
+    }
+}

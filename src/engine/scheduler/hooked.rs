@@ -1,0 +1,266 @@
+//! Where hooks come into a call: before it is decided about, beside its question, after it ran.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Scheduler, Standing,
+    call::{Call, State, Toolbox},
+    decide::decide,
+};
+use crate::{
+    base::{
+        content::{Part, joined_text},
+        hook::{HookEvent, HookReport},
+        ids::EffectId,
+        tool::{Display, Targets, ToolError, ToolKind, ToolOutput},
+    },
+    engine::{
+        hooks::{
+            Outcome, Verdict,
+            firing::{Begun, Firing, Taken},
+        },
+        record::Step,
+        step::Effect,
+    },
+};
+
+/// Calls that hooks may have made in one call's place, one after the other.
+const MAX_TAILS: u8 = 5;
+
+/// What a call waits for its hooks with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Then {
+    Begin,
+    End(Box<ToolOutput>),
+}
+
+/// What hooks did to a call.
+#[derive(Debug, Default)]
+pub struct Hooked {
+    /// Why they want the user to be asked, whatever policy says.
+    pub forced: Option<String>,
+    /// Arguments that they changed.
+    pub changed: Vec<String>,
+    /// Calls that they had made in its place.
+    n_tails: u8,
+}
+
+impl Call {
+    /// The hooks see a call before anybody decides about it: they may change it.
+    pub(super) fn meet_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+        self.fire(step, tools, HookEvent::BeforeTool, None, Then::Begin);
+    }
+
+    /// The hooks see what came of it.
+    pub(super) fn come_back(&mut self, step: &mut Step<'_>, tools: &Toolbox, mut output: ToolOutput) {
+        if !self.hooked.changed.is_empty() {
+            let keys = std::mem::take(&mut self.hooked.changed).join(", ");
+            let what = "were modified by a hook before execution.";
+            append(&mut output, format!("\n\n[System] Tool input parameters ({keys}) {what}"));
+        }
+        let told = told(&output);
+        self.fire(step, tools, HookEvent::AfterTool, Some(told), Then::End(Box::new(output)));
+    }
+
+    fn fire(&mut self, step: &mut Step<'_>, tools: &Toolbox, event: HookEvent, response: Option<Value>, then: Then) {
+        let plan = tools.hooks.plan(event, &self.call.name, &step.record.switches);
+        let input = if plan.hooks.is_empty() { Map::new() } else { self.input(tools, response) };
+        match Firing::begin(event, plan, input, |run| step.hook(run)) {
+            Begun::Waiting(firing) => {
+                self.state = State::Hooking { firing: Box::new(firing), then };
+            }
+            // Nobody was asked, so nobody stopped anything.
+            Begun::Over(outcome) => _ = self.hooked(step, tools, event, &outcome, then),
+        }
+    }
+
+    fn input(&self, tools: &Toolbox, response: Option<Value>) -> Map<String, Value> {
+        let name = self.call.name.as_str();
+        let mut res = Map::new();
+        res.insert("tool_name".to_owned(), name.into());
+        res.insert("tool_input".to_owned(), self.call.args.clone());
+        if let Some(it) = tools.outside(name) {
+            let own = name.strip_prefix(&format!("mcp_{}_", it.server)).unwrap_or(name);
+            res.insert("mcp_context".to_owned(), json!({ "server_name": it.server, "tool_name": own }));
+        }
+        if self.asked_as != name {
+            res.insert("original_request_name".to_owned(), self.asked_as.as_str().into());
+        }
+        res.extend(response.map(|it| ("tool_response".to_owned(), it)));
+        res
+    }
+
+    fn hooked(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        event: HookEvent,
+        outcome: &Outcome,
+        then: Then,
+    ) -> Standing {
+        step.hooked(event, outcome, None, false);
+        if let Some(Verdict::Stop(why)) = &outcome.verdict {
+            let error = ToolError::new("stop_execution", format!("Agent execution stopped by hook: {why}"));
+            self.end(step, ToolOutput::failed(error));
+            return Standing::Stopped(why.clone());
+        }
+        match then {
+            Then::Begin => self.met(step, tools, outcome),
+            Then::End(output) => self.returned(step, tools, outcome, *output),
+        }
+        Standing::Open
+    }
+
+    fn met(&mut self, step: &mut Step<'_>, tools: &Toolbox, outcome: &Outcome) {
+        if let Some(Verdict::Block(why)) = &outcome.verdict {
+            let error = ToolError::new("policy_violation", format!("Tool execution blocked: {why}"));
+            return self.end(step, ToolOutput::failed(error));
+        }
+        // A guard that fails lets nothing pass unseen.
+        let failed = (!outcome.failed.is_empty()).then(|| outcome.failed.join(" "));
+        self.hooked.forced = outcome.verdict.as_ref().map(|it| format!("A hook asks: {}", it.reason())).or(failed);
+        if let (Some(input), Some(args)) = (outcome.object("tool_input"), self.call.args.as_object_mut()) {
+            let changed = input.iter().filter(|(name, value)| args.get(*name) != Some(*value));
+            self.hooked.changed = changed.map(|(name, _)| name.clone()).collect();
+            args.extend(input.clone());
+        }
+        self.begin(step, tools);
+    }
+
+    /// Looks at what the call would touch, or decides at once.
+    pub(super) fn begin(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+        match tools.is_session_tool(&self.call.name) {
+            true => {
+                self.describe(tools, &Targets::default());
+                decide(self, step, tools, Targets::default(), Vec::new());
+            }
+            false => {
+                let effect = step.effect(Effect::Resolve { call: self.call.clone() });
+                self.state = State::Resolving { effect };
+            }
+        }
+    }
+
+    fn returned(&mut self, step: &mut Step<'_>, tools: &Toolbox, outcome: &Outcome, mut output: ToolOutput) {
+        if let Some(verdict) = &outcome.verdict {
+            let error = ToolError::new("execution_failed", format!("Tool result blocked: {}", verdict.reason()));
+            return self.end(step, ToolOutput::failed(error));
+        }
+        match outcome.tail() {
+            Some(tail) if self.hooked.n_tails < MAX_TAILS => {
+                self.hooked.n_tails += 1;
+                return self.replace(tools, tail, &step.record.cwd.clone());
+            }
+            Some(_) => step.notice("Hooks asked for too many calls in place of one; the last result counts."),
+            None => (),
+        }
+        if let Some(context) = outcome.marked_context() {
+            append(&mut output, format!("\n\n{context}"));
+        }
+        self.end(step, output);
+    }
+}
+
+/// Adds to what the model gets. A failure without content says its own words first.
+fn append(output: &mut ToolOutput, text: String) {
+    if let (Some(error), true) = (&output.error, output.content.is_empty()) {
+        output.content.push(Part::text(&*error.message));
+    }
+    output.content.push(Part::text(text));
+}
+
+fn told(output: &ToolOutput) -> Value {
+    let text = joined_text(&output.content);
+    let shown = match (&output.display, &output.summary) {
+        (Some(Display::Text { text } | Display::Terminal { text, .. }), _) => text.clone(),
+        (Some(Display::Diff { path, before, after }), _) => diff(path.as_ref(), before.as_deref(), after),
+        (None, Some(it)) => it.clone(),
+        (None, None) => text.clone(),
+    };
+    let error = output.error.as_ref().map(|it| json!({ "type": it.kind, "message": it.message }));
+    json!({ "llmContent": text, "returnDisplay": shown, "error": error })
+}
+
+fn diff(path: &std::path::Path, before: Option<&str>, after: &str) -> String {
+    let name = path.display().to_string();
+    let text = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
+    text.unified_diff().header(&name, &name).to_string()
+}
+
+impl Scheduler {
+    /// A hook of a call has answered.
+    pub fn hooked(&mut self, step: &mut Step<'_>, tools: &Toolbox, effect: EffectId, report: &HookReport) -> Standing {
+        for at in 0..self.asides.len() {
+            let Some(aside) = self.asides.get_mut(at) else { break };
+            match aside.take(effect, report, |run| step.hook(run)) {
+                Taken::NotMine => (),
+                Taken::Open => return Standing::Open,
+                Taken::Over(outcome) => {
+                    self.asides.remove(at);
+                    step.hooked(HookEvent::Notification, &outcome, None, false);
+                    return Standing::Open;
+                }
+            }
+        }
+        for call in &mut self.calls {
+            let State::Hooking { firing, .. } = &mut call.state else { continue };
+            let event = firing.event();
+            let outcome = match firing.take(effect, report, |run| step.hook(run)) {
+                Taken::NotMine => continue,
+                Taken::Open => return Standing::Open,
+                Taken::Over(it) => it,
+            };
+            let state = std::mem::replace(&mut call.state, State::Done);
+            let State::Hooking { then, .. } = state else { return Standing::Open };
+            let standing = call.hooked(step, tools, event, &outcome, then);
+            return if standing == Standing::Open { self.advance(step, tools) } else { standing };
+        }
+        Standing::Open
+    }
+
+    /// The user is about to be asked: who wants to know is told, and not waited for.
+    pub(super) fn notify(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, shown: Option<&Display>) {
+        let Some(call) = self.calls.get(at).filter(|it| it.state.is_asking()) else { return };
+        let plan = tools.hooks.plan(HookEvent::Notification, "ToolPermission", &step.record.switches);
+        if plan.hooks.is_empty() {
+            return;
+        }
+        let input = json!({
+            "notification_type": "ToolPermission",
+            "message": format!("Tool {} needs a permission", call.call.name),
+            "details": details(call, tools, shown),
+        });
+        let input = input.as_object().cloned().unwrap_or_default();
+        if let Begun::Waiting(it) = Firing::begin(HookEvent::Notification, plan, input, |run| step.hook(run)) {
+            self.asides.push(it);
+        }
+    }
+}
+
+/// The question in Gemini CLI's words.
+fn details(call: &Call, tools: &Toolbox, shown: Option<&Display>) -> Value {
+    let title = call.display.title.as_str();
+    let name = call.call.name.as_str();
+    let text = |key: &str| call.call.args.get(key).and_then(Value::as_str).unwrap_or_default();
+    match (shown, call.display.kind, tools.outside(name)) {
+        (Some(Display::Diff { path, before, after }), ..) => json!({
+            "type": "edit",
+            "title": title,
+            "fileName": path.as_path().file_name().unwrap_or_default().to_string_lossy(),
+            "filePath": path,
+            "fileDiff": diff(path.as_ref(), before.as_deref(), after),
+            "originalContent": before,
+            "newContent": after,
+        }),
+        (_, ToolKind::Execute, None) => {
+            let command = text("command");
+            let root = command.split_whitespace().next().unwrap_or_default();
+            json!({ "type": "exec", "title": title, "command": command, "rootCommand": root })
+        }
+        (_, _, Some(it)) => {
+            let own = name.strip_prefix(&format!("mcp_{}_", it.server)).unwrap_or(name);
+            json!({ "type": "mcp", "title": title, "serverName": it.server, "toolName": own, "toolDisplayName": it.spec.title })
+        }
+        _ => json!({ "type": "info", "title": title, "prompt": title, "urls": [] }),
+    }
+}

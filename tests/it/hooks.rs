@@ -1,0 +1,239 @@
+//! Hooks through the wire: every event with every kind of answer, as `data/hooks` has the scripts and what comes of them.
+
+use std::{collections::BTreeMap, fs, path::Path, thread, time::Instant};
+
+use castor::base::hook::HookEvent;
+use expect_test::expect_file;
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox, WATCHDOG},
+    model_server::{ModelServer, calls, says},
+};
+
+/// Waited for in vain no longer than this, in milliseconds; the others answer within any time.
+const HANG_MS: u64 = 300;
+/// What a hook may have changed of what the model sees.
+const MARKS: &[&str] = &[
+    "<hook_context>context by test</hook_context>",
+    "asked by test",
+    "said by test",
+    "blocked by test",
+    "stopped by test",
+    "printed JSON that cannot be read",
+    "were modified by a hook",
+];
+
+fn script(kind: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/hooks/{kind}.sh")).display().to_string()
+}
+
+/// A life in which every event happens that can: a file is written, which asks, and the session is closed.
+struct Life {
+    sandbox: Sandbox,
+    model: ModelServer,
+    client: Client,
+    session: String,
+    /// What the client saw, in short.
+    seen: Vec<String>,
+    /// Of a hook that hears of a question.
+    awaits_notice: bool,
+}
+
+impl Life {
+    fn new(settings: &Value) -> Self {
+        let mut sandbox = Sandbox::new();
+        let write = calls("write_file", &json!({"file_path": "new.txt", "content": "written by the model"}));
+        let model = ModelServer::start([vec![write], vec![says("Done."); 8]].concat());
+        sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
+        sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+        sandbox.write("home/.castor/settings.json", &settings.to_string());
+        sandbox.write("ws/a.txt", "in the file\n");
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        Self { sandbox, model, client, session, seen: Vec::new(), awaits_notice: false }
+    }
+
+    fn prompt(&mut self, text: &str) {
+        let params = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": text}]});
+        self.client.request_as(json!("p"), "session/prompt", params);
+        loop {
+            let it = self.client.next().unwrap().expect("more was to come");
+            if it["method"] == "session/request_permission" {
+                let shown = text_of(&it["params"]["toolCall"]["content"][0]);
+                self.seen.push(format!("asked {shown}").trim_end().to_owned());
+                if self.awaits_notice {
+                    // Nothing waits for hooks that are told of a question; the test does.
+                    let next = self.client.next().unwrap().expect("the hook says something");
+                    self.seen.extend(update(&next["params"]["update"]));
+                }
+                let chosen =
+                    json!({"outcome": {"outcome": "selected", "optionId": it["params"]["options"][0]["optionId"]}});
+                self.client.send(&json!({"jsonrpc": "2.0", "id": it["id"], "result": chosen}));
+            } else if it["id"] == "p" {
+                let how = it["result"]["stopReason"].as_str().map_or(it["error"]["message"].to_string(), str::to_owned);
+                return self.seen.push(how);
+            } else {
+                self.seen.extend(update(&it["params"]["update"]));
+            }
+        }
+    }
+
+    /// `hears`: a hook hears of it, and the test waits until it did.
+    fn close(&mut self, hears: bool) {
+        let (answer, before) = self.client.call("session/close", json!({"sessionId": self.session})).unwrap();
+        assert!(answer["result"].is_object(), "{answer}");
+        self.seen.extend(before.iter().filter_map(|it| update(&it["params"]["update"])));
+        let start = Instant::now();
+        while hears && !self.fired().contains_key("SessionEnd") {
+            assert!(start.elapsed() < WATCHDOG, "no hook heard of the end");
+            thread::yield_now();
+        }
+        let (status, rest) = self.client.end().unwrap();
+        assert!(status.success());
+        self.seen.extend(rest.iter().filter_map(|it| update(&it["params"]["update"])));
+    }
+
+    /// What the hooks were told, by event.
+    fn fired(&self) -> BTreeMap<String, Vec<Value>> {
+        let text = fs::read_to_string(self.sandbox.workspace().join("fired")).unwrap_or_default();
+        let mut res = BTreeMap::new();
+        for it in text.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok()) {
+            let event = it["hook_event_name"].as_str().unwrap().to_owned();
+            res.entry(event).or_insert_with(Vec::new).push(it);
+        }
+        res
+    }
+}
+
+fn update(it: &Value) -> Option<String> {
+    let text = || it["content"]["text"].as_str().unwrap_or_default().to_owned();
+    match (it["sessionUpdate"].as_str()?, it["status"].as_str()) {
+        ("agent_thought_chunk", _) => Some(format!("({})", text())),
+        ("agent_message_chunk", _) => Some(format!("{:?}", text())),
+        ("tool_call_update", Some(status @ ("completed" | "failed"))) => {
+            Some(format!("{status} {}", text_of(&it["content"][0])).trim_end().to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn text_of(content: &Value) -> &str {
+    content["content"]["text"].as_str().unwrap_or_default()
+}
+
+fn settings(event: HookEvent, kind: &str, timeout: u64) -> Value {
+    let command = format!("sh {} {}", script(kind), event.as_str());
+    let hook = json!({"type": "command", "name": "it", "command": command, "timeout": timeout});
+    json!({"hooks": {event.as_str(): [{"hooks": [hook]}]}})
+}
+
+/// A line for each event.
+fn check(kind: &str) {
+    let mut table = String::new();
+    for event in HookEvent::ALL {
+        let timeout = if kind == "hang" { HANG_MS } else { 600_000 };
+        let mut life = Life::new(&settings(*event, kind, timeout));
+        life.awaits_notice = *event == HookEvent::Notification;
+        life.prompt("go");
+        life.close(*event == HookEvent::SessionEnd);
+        let fired = life.fired().remove(event.as_str()).unwrap_or_default().len();
+        let file = fs::read_to_string(life.sandbox.workspace().join("new.txt")).unwrap_or("no file".to_owned());
+        let asked = life.model.asked();
+        let last = asked.last().map_or("", |it| &it.body);
+        let marks: Vec<&str> = MARKS.iter().copied().filter(|it| last.replace("\\u003c", "<").contains(it)).collect();
+        table += &format!("{}: fired {fired}, asked the model {}, {file}\n", event.as_str(), asked.len());
+        life.seen.iter().for_each(|it| table += &format!("    {}\n", it.replace('\n', "\\n")));
+        marks.iter().for_each(|it| table += &format!("    the model saw: {it}\n"));
+    }
+    expect_file![format!("{}/tests/data/hooks/{kind}.txt", env!("CARGO_MANIFEST_DIR"))].assert_eq(&table);
+}
+
+macro_rules! kinds {
+    ($($name:ident)*) => { $(#[test] fn $name() { check(stringify!($name)); })* };
+}
+kinds!(allow block ask stop modify context crash hang garbage huge);
+
+/// Every hook of the life at once: what each is told.
+#[test]
+fn what_hooks_are_told() {
+    let hook = json!({"type": "command", "command": format!("sh {}", script("allow"))});
+    let all = HookEvent::ALL.iter().map(|it| (it.as_str().to_owned(), json!([{"hooks": [hook]}])));
+    let mut life = Life::new(&json!({"hooks": serde_json::Map::from_iter(all)}));
+    life.prompt("go");
+    life.close(true);
+    let fired = life.fired();
+    let count = |it: &str| fired.get(it).map_or(0, Vec::len);
+    for (event, n) in [
+        ("SessionStart", 1),
+        ("SessionEnd", 1),
+        ("BeforeAgent", 1),
+        ("AfterAgent", 1),
+        ("BeforeModel", 2),
+        ("AfterModel", 2),
+        ("BeforeToolSelection", 2),
+        ("BeforeTool", 1),
+        ("AfterTool", 1),
+        ("Notification", 1),
+        // Nothing is compressed yet.
+        ("PreCompress", 0),
+    ] {
+        assert_eq!(count(event), n, "{event}");
+    }
+    for it in fired.values().flatten() {
+        assert_eq!((&it["session_id"], &it["cwd"]), (&json!(life.session), &json!(life.sandbox.workspace())));
+        let log = it["transcript_path"].as_str().unwrap();
+        assert!(Path::new(log).is_file() && it["timestamp"].as_str().unwrap().ends_with('Z'), "{it}");
+    }
+    let first = |event: &str| &fired[event][0];
+    assert_eq!(
+        (&first("SessionStart")["source"], &first("SessionEnd")["reason"]),
+        (&json!("startup"), &json!("other"))
+    );
+    assert_eq!(first("BeforeAgent")["prompt"], "go");
+    let after = first("AfterAgent");
+    assert_eq!((&after["prompt_response"], &after["stop_hook_active"]), (&json!("Done."), &json!(false)));
+    assert_eq!(first("BeforeModel")["llm_request"]["messages"], json!([{"role": "user", "content": "go"}]));
+    assert_eq!(fired["AfterModel"][1]["llm_response"]["candidates"][0]["content"]["parts"], json!(["Done."]));
+    let tool = first("AfterTool");
+    assert_eq!((&tool["tool_name"], &tool["tool_input"]["file_path"]), (&json!("write_file"), &json!("new.txt")));
+    assert!(tool["tool_response"]["llmContent"].is_string() && tool["tool_response"]["error"].is_null(), "{tool}");
+    let details = &first("Notification")["details"];
+    assert_eq!((&details["type"], &details["newContent"]), (&json!("edit"), &json!("written by the model")));
+}
+
+/// A hook that hangs costs its timeout once: later it is not started.
+#[test]
+fn a_hang_is_waited_for_once() {
+    let mut life = Life::new(&settings(HookEvent::BeforeModel, "hang", HANG_MS));
+    life.prompt("go");
+    life.prompt("again");
+    assert_eq!(life.fired()["BeforeModel"].len(), 1);
+    let hung = life.seen.iter().filter(|it| it.contains("did not answer within 300 ms")).count();
+    assert_eq!((hung, life.model.asked().len()), (1, 3), "{:?}", life.seen);
+    life.close(false);
+}
+
+/// What hooks added for the model is a fact: it is there after a restart too, and so is what they took away.
+#[test]
+fn what_the_model_saw_is_in_the_log() {
+    let command = r#"case $(cat) in *xyzzy*) echo no >&2; exit 2 ;; *) echo '{"hookSpecificOutput": {"additionalContext": "context by test"}}' ;; esac"#;
+    let hook = json!({"type": "command", "command": command});
+    let mut life = Life::new(&json!({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}));
+    life.prompt("go");
+    life.prompt("xyzzy");
+    life.client.end().unwrap();
+    life.client = Client::start(&life.sandbox);
+    life.client.initialize(&json!({})).unwrap();
+    let place = json!({"sessionId": life.session, "cwd": life.sandbox.workspace(), "mcpServers": []});
+    life.client.call("session/load", place).unwrap();
+    life.prompt("more");
+    let asked = life.model.asked();
+    let contents = |it: &str| serde_json::from_str::<Value>(it).unwrap()["contents"].as_array().unwrap().clone();
+    let (before, after) = (contents(&asked[1].body), contents(&asked.last().unwrap().body));
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(after[0]["parts"][1]["text"], MARKS[0]);
+    assert!(!asked.last().unwrap().body.contains("xyzzy"));
+    life.close(false);
+}
