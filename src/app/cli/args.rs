@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use crate::{
     app::cli::{
-        auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, permissions::PermissionsArgs, policy::PolicyArgs,
-        schema::SchemaArgs, sessions::SessionsArgs, trust::TrustArgs,
+        auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, hooks::HooksArgs, permissions::PermissionsArgs,
+        policy::PolicyArgs, schema::SchemaArgs, sessions::SessionsArgs, trust::TrustArgs,
     },
     base::sandbox::Level,
 };
@@ -23,8 +23,7 @@ Examples:
   git diff | castor run \"review this\"     stdin goes before the prompt
   castor run --resume latest \"and now?\"   go on with the last session of this folder
   castor auth login                      store an API key
-  castor sessions export latest -o it.html   that session as a page
-  castor config explain model.name       who sets a key, and to what";
+  castor sessions export latest -o it.html   that session as a page";
 const RUN_EXIT_CODES: &str = "\
 Exit codes:
   0 done   1 failed   41 not signed in   42 bad input   52 bad configuration   53 turn limit
@@ -53,6 +52,8 @@ pub enum Verb {
     Policy(PolicyArgs),
     /// List what was allowed for ever, or take it back
     Permissions(PermissionsArgs),
+    /// List the hooks, or take over Claude Code's
+    Hooks(HooksArgs),
     /// Tell whether castor works here, and what to do if not
     Doctor(DoctorArgs),
     /// Print the JSON Schema of settings, logs, events or _meta

@@ -5,6 +5,7 @@ pub mod auth;
 pub mod config;
 pub mod doctor;
 pub mod folder;
+pub mod hooks;
 pub mod permissions;
 pub mod policy;
 pub mod run;
@@ -65,6 +66,11 @@ pub fn main() -> ExitCode {
             let code = permissions::run(&args, &Env::from_process(), &mut std::io::stdout());
             ExitCode::from(code.unwrap_or(EXIT_INPUT))
         }
+        Verb::Hooks(args) => with_cwd(|cwd| {
+            let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
+            // A closed stdout is no reason to complain.
+            ExitCode::from(hooks::run(&args, &Env::from_process(), &cwd, out, err).unwrap_or(0))
+        }),
         Verb::Schema(args) => {
             let code = schema::run(&args, &mut std::io::stdout(), &mut std::io::stderr());
             // A closed stdout is no reason to complain.

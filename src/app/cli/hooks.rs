@@ -1,0 +1,142 @@
+//! `castor hooks`: which hooks a folder has, and Claude Code's in castor's words.
+
+mod migrate;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::{
+    app::{cli::args::EXIT_INPUT, hooks},
+    base::{path::AbsPath, text},
+    engine::hooks::Switches,
+    world::{
+        disk,
+        secrets::Env,
+        workspace::{ground, jsonc},
+    },
+};
+
+/// Where Claude Code has a project's hooks.
+const CLAUDE: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
+
+/// Looks at hooks.
+#[derive(Args, Clone, Debug)]
+pub struct HooksArgs {
+    #[command(subcommand)]
+    pub verb: HooksVerb,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum HooksVerb {
+    /// Lists the hooks of a session in this folder, in the order in which they run
+    List {
+        /// The folder of the session [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+    },
+    /// Prints the hooks of Claude Code's settings as castor's, and tells what cannot be carried over
+    Migrate {
+        /// Claude Code's settings [default: .claude/settings.json and settings.local.json here]
+        file: Option<PathBuf>,
+    },
+}
+
+/// Returns the exit code.
+pub fn run(args: &HooksArgs, env: &Env, here: &AbsPath, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    match &args.verb {
+        HooksVerb::List { cwd } => list(env, &cwd.as_ref().map_or_else(|| here.clone(), |it| here.join(it)), out),
+        HooksVerb::Migrate { file } => migrate(file.as_ref(), here, out, err),
+    }
+}
+
+fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+    let ground = ground::look(env, folder);
+    let found = hooks::gather(&ground);
+    for it in found.all() {
+        let standing = found.standing(it.key(), &Switches::new()).err().unwrap_or("on");
+        let whose = if it.of_project { "workspace" } else { "user" };
+        let matcher = it.matcher.as_deref().filter(|it| !it.is_empty()).unwrap_or("*");
+        let name = text::first_line(it.key(), 200);
+        writeln!(out, "{:<20} {matcher:<20} {whose:<10} {standing:<4} {name}", it.event.as_str())?;
+    }
+    if found.is_empty() {
+        writeln!(out, "No hooks.")?;
+    }
+    if !ground.trust.is_trusted() {
+        writeln!(out, "\n{folder} is not trusted: its own hooks do not run.")?;
+    }
+    for it in &ground.warnings {
+        writeln!(out, "{it}")?;
+    }
+    Ok(0)
+}
+
+fn migrate(file: Option<&PathBuf>, here: &AbsPath, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let files: Vec<AbsPath> = match file {
+        Some(it) => vec![here.join(it)],
+        None => CLAUDE.iter().map(|it| here.join(it)).filter(|it| disk::metadata(it).is_ok()).collect(),
+    };
+    if files.is_empty() {
+        writeln!(err, "castor: there is neither {} nor {} in {here}", CLAUDE[0], CLAUDE[1])?;
+        return Ok(EXIT_INPUT);
+    }
+    let mut found = migrate::Found::default();
+    for file in files {
+        let read = disk::read(&file).map_err(|it| it.to_string());
+        let settings: Result<Value, String> = read.and_then(|it| jsonc::parse(&it).map_err(|it| it.message));
+        match settings {
+            Ok(it) => found.take(&it),
+            Err(why) => {
+                writeln!(err, "castor: {file}: {why}")?;
+                return Ok(EXIT_INPUT);
+            }
+        }
+    }
+    let (settings, notes) = found.end();
+    writeln!(out, "{}", serde_json::to_string_pretty(&settings).unwrap_or_default())?;
+    for it in notes {
+        writeln!(err, "- {it}")?;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run;
+    use crate::app::cli::testing::{Ground, parse};
+
+    #[test]
+    fn lists_and_migrates() {
+        let ground = Ground::new();
+        let say = |line: &[&str], trust: &str| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let code = run(&parse(line), &ground.env(trust), &ground.root.join("w"), &mut out, &mut err).unwrap();
+            let text = [String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap()].concat();
+            (text.replace(&ground.root.to_string(), "$ROOT"), code)
+        };
+        ground.write("w/a", "");
+        assert_eq!(say(&["list"], "true"), ("No hooks.\n".to_owned(), 0));
+        let (text, code) = say(&["migrate"], "true");
+        assert!(text.contains("there is neither .claude/settings.json") && code == 42, "{text}");
+        ground.write("w/.claude/settings.json", "{ // mine\n \"hooks\": {}}");
+        assert_eq!(say(&["migrate"], "true"), ("{\n  \"hooks\": {}\n}\n".to_owned(), 0));
+        ground.write("w/.claude/settings.local.json", "{");
+        assert_eq!(say(&["migrate"], "true").1, 42);
+
+        let hooks = |command: &str| {
+            let hook = serde_json::json!([{"matcher": "x", "hooks": [{"type": "command", "command": command}]}]);
+            serde_json::json!({"hooks": {"BeforeTool": hook}, "hooksConfig": {"disabled": ["mine"]}}).to_string()
+        };
+        ground.write("h/.castor/settings.json", &hooks("mine"));
+        ground.write("w/.castor/settings.json", &hooks("./a"));
+        let user = "BeforeTool           x                    user       off by hooksConfig.disabled mine\n";
+        let own = "BeforeTool           x                    workspace  on   ./a\n";
+        assert_eq!(say(&["list"], "true").0, format!("{own}{user}"));
+        assert_eq!(say(&["list"], "false").0, format!("{user}\n$ROOT/w is not trusted: its own hooks do not run.\n"));
+    }
+}

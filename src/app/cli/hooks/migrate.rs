@@ -1,0 +1,214 @@
+//! Claude Code's hooks in castor's words: what fits is carried over, the rest is told.
+
+use serde_json::{Map, Value, json};
+
+/// Events of Claude Code, and ours.
+const EVENTS: &[(&str, &str)] = &[
+    ("PreToolUse", "BeforeTool"),
+    ("PostToolUse", "AfterTool"),
+    ("UserPromptSubmit", "BeforeAgent"),
+    ("Stop", "AfterAgent"),
+    ("PreCompact", "PreCompress"),
+    ("SessionStart", "SessionStart"),
+    ("SessionEnd", "SessionEnd"),
+    ("Notification", "Notification"),
+];
+/// Tools of Claude Code, and ours.
+const TOOLS: &[(&str, &str)] = &[
+    ("Bash", "run_shell_command"),
+    ("Edit", "replace"),
+    ("Glob", "glob"),
+    ("Grep", "grep_search"),
+    ("LS", "list_directory"),
+    ("MultiEdit", "replace"),
+    ("Read", "read_file"),
+    ("TodoWrite", "write_todos"),
+    ("Write", "write_file"),
+];
+/// What of a hook has a meaning here.
+const MEMBERS: &[&str] = &["type", "command", "timeout", "name", "description", "env", "statusMessage"];
+/// Claude Code counts seconds.
+const MS: u64 = 1_000;
+
+/// What was carried over so far.
+#[derive(Default)]
+pub(super) struct Found {
+    hooks: Map<String, Value>,
+    notes: Vec<String>,
+    renames: bool,
+}
+
+impl Found {
+    pub fn take(&mut self, settings: &Value) {
+        let env = settings.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
+        if settings.get("disableAllHooks") == Some(&Value::Bool(true)) {
+            self.note("disableAllHooks switches them off there; here that is hooksConfig.enabled = false");
+        }
+        let events = settings.get("hooks").and_then(Value::as_object);
+        for (event, groups) in events.into_iter().flatten() {
+            let Some((_, ours)) = EVENTS.iter().find(|(theirs, _)| theirs == event) else {
+                self.note(&format!("{event}: castor has no such event; left out"));
+                continue;
+            };
+            for group in groups.as_array().into_iter().flatten() {
+                self.group(event, ours, group, &env);
+            }
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.notes.iter().any(|it| it == text) {
+            self.notes.push(text.to_owned());
+        }
+    }
+
+    fn group(&mut self, event: &str, ours: &str, group: &Value, env: &Map<String, Value>) {
+        let hooks = group.get("hooks").and_then(Value::as_array).into_iter().flatten();
+        let hooks: Vec<Value> = hooks.filter_map(|it| self.hook(event, it, env)).collect();
+        if hooks.is_empty() {
+            return;
+        }
+        let matcher = group.get("matcher").and_then(Value::as_str).filter(|it| !it.is_empty() && *it != "*");
+        for matcher in self.matchers(event, matcher) {
+            let mut res = Map::new();
+            res.extend(matcher.map(|it| ("matcher".to_owned(), Value::from(it))));
+            res.insert("hooks".to_owned(), hooks.clone().into());
+            let all = self.hooks.entry(ours).or_insert_with(|| json!([]));
+            if let Value::Array(all) = all {
+                all.push(res.into());
+            }
+        }
+    }
+
+    /// One matcher may become several: triggers are names here, and expressions there.
+    fn matchers(&mut self, event: &str, matcher: Option<&str>) -> Vec<Option<String>> {
+        let Some(matcher) = matcher else { return vec![None] };
+        match event {
+            "PreToolUse" | "PostToolUse" => vec![Some(self.tools(event, matcher))],
+            "SessionStart" | "SessionEnd" | "PreCompact" => {
+                let known = |it: &&str| match event {
+                    "SessionStart" => ["startup", "resume", "clear"].contains(it),
+                    "SessionEnd" => ["clear", "logout", "prompt_input_exit", "other"].contains(it),
+                    _ => ["manual", "auto"].contains(it),
+                };
+                let (known, odd): (Vec<&str>, Vec<&str>) = matcher.split('|').map(str::trim).partition(known);
+                for it in odd {
+                    self.note(&format!("{event}: castor has no trigger {it:?}; left out"));
+                }
+                known.into_iter().map(|it| Some(it.to_owned())).collect()
+            }
+            _ => {
+                self.note(&format!("{event}: {matcher:?} is not looked at; the hook runs each time"));
+                vec![None]
+            }
+        }
+    }
+
+    /// There a matcher is the whole name, here a part of it.
+    fn tools(&mut self, event: &str, matcher: &str) -> String {
+        let mut res = String::new();
+        let mut word = String::new();
+        for letter in matcher.chars().chain([' ']) {
+            match letter.is_alphanumeric() || letter == '_' {
+                true => word.push(letter),
+                false => {
+                    res += &self.tool(event, &std::mem::take(&mut word));
+                    res.push(letter);
+                }
+            }
+        }
+        format!("^({})$", res.trim_end())
+    }
+
+    fn tool(&mut self, event: &str, word: &str) -> String {
+        if let Some((_, ours)) = TOOLS.iter().find(|(theirs, _)| *theirs == word) {
+            self.renames = true;
+            return (*ours).to_owned();
+        }
+        if let Some(rest) = word.strip_prefix("mcp__") {
+            return format!("mcp_{}", rest.replacen("__", "_", 1));
+        }
+        if word.starts_with(char::is_uppercase) {
+            self.note(&format!("{event}: castor has no tool {word}; its matcher fits nothing"));
+        }
+        word.to_owned()
+    }
+
+    fn hook(&mut self, event: &str, it: &Value, env: &Map<String, Value>) -> Option<Value> {
+        let mut it = it.as_object()?.clone();
+        let kind = it.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Some(command) = it.get("command").and_then(Value::as_str).filter(|_| kind == "command") else {
+            self.note(&format!("{event}: hooks of the type {kind:?} are left out; castor runs commands only"));
+            return None;
+        };
+        for name in ["CLAUDE_PLUGIN_ROOT", "CLAUDE_ENV_FILE", "CLAUDE_CODE_REMOTE"] {
+            if command.contains(name) {
+                self.note(&format!("{event}: castor sets no ${name}, which {command:?} wants"));
+            }
+        }
+        let command = command.replace("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR");
+        it.insert("command".to_owned(), command.into());
+        if let Some(seconds) = it.get("timeout").and_then(Value::as_f64) {
+            it.insert("timeout".to_owned(), ((seconds * MS as f64) as u64).max(1).into());
+        }
+        let odd: Vec<String> = it.keys().filter(|it| !MEMBERS.contains(&it.as_str())).cloned().collect();
+        for name in odd {
+            self.note(&format!("{event}: `{name}` means nothing here; left out"));
+            it.shift_remove(&name);
+        }
+        it.shift_remove("statusMessage");
+        if !env.is_empty() {
+            let own = it.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
+            let all: Map<String, Value> = env.clone().into_iter().chain(own).collect();
+            it.insert("env".to_owned(), all.into());
+        }
+        Some(it.into())
+    }
+
+    /// Settings, and what is to be known about them.
+    pub fn end(mut self) -> (Value, Vec<String>) {
+        if self.renames {
+            let names: Vec<String> = TOOLS.iter().map(|(theirs, ours)| format!("{theirs} is {ours}")).collect();
+            self.note(&format!("scripts that look at tool_name and tool_input get castor's: {}", names.join(", ")));
+        }
+        if !self.hooks.is_empty() {
+            self.note("exit codes: 1 is a warning as there, but any code above 1 is a no, not only 2");
+        }
+        (json!({ "hooks": self.hooks }), self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Found;
+
+    #[test]
+    fn carries_over_what_fits_and_tells_the_rest() {
+        let command = |it: &str| json!({"type": "command", "command": it});
+        let mut found = Found::default();
+        found.take(&json!({
+            "env": {"A": "1"},
+            "disableAllHooks": true,
+            "hooks": {
+                "PreToolUse": [
+                    {"matcher": "Edit|MultiEdit|Write", "hooks": [
+                        {"type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/x.sh", "timeout": 1.5, "async": true,
+                            "statusMessage": "m", "env": {"A": "2"}},
+                        {"type": "prompt", "prompt": "?"}
+                    ]},
+                    {"matcher": "mcp__memory__.*|WebFetch", "hooks": [command("${CLAUDE_PLUGIN_ROOT}/y")]},
+                    {"matcher": "*", "hooks": [command("z")]}, {"hooks": []}, 5
+                ],
+                "Stop": [{"hooks": [command("done")]}],
+                "SubagentStop": [{"hooks": [command("done")]}],
+                "SessionStart": [{"matcher": "startup|compact|resume", "hooks": [command("s")]}],
+                "Notification": [{"matcher": "idle_prompt", "hooks": [command("n")]}]
+            }
+        }));
+        let (settings, notes) = found.end();
+        let text = serde_json::to_string_pretty(&settings).unwrap() + "\n" + &notes.join("\n") + "\n";
+        expect_test::expect_file!["migrated.txt"].assert_eq(&text);
+    }
+}
