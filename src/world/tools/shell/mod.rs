@@ -20,7 +20,7 @@ use self::{
     watch::{Ending, Until, watch},
 };
 use super::{
-    Builtin, Task, Terminals, ToolContext,
+    Builtin, Task, Terminals, ToolContext, paths,
     schema::{self, count, flag, text},
 };
 use crate::{
@@ -159,7 +159,11 @@ impl Builtin for Shell {
     }
 
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
-        Box::pin(async { Ok(Params::read(args, ctx)?.targets(&ctx.roots)) })
+        Box::pin(async {
+            let (params, roots) = (Params::read(args, ctx)?, ctx.roots.clone());
+            // It looks for the names of secrets.
+            paths::blocking(move || params.targets(&roots)).await
+        })
     }
 
     /// What the command alone does not say: where it would run, if not in the session's folder; and that no sandbox of
