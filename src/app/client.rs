@@ -436,7 +436,7 @@ mod tests {
         };
         let command = async { [running.next().await, running.next().await, running.next().await] };
         let (happened, ()) = in_time(async { tokio::join!(command, editor) }).await;
-        let exit = Exit { code: Some(4), signal: None, left: Vec::new() };
+        let exit = Exit { code: Some(4), signal: None, left: Vec::new(), aside: Vec::new() };
         assert_eq!(happened, [Happening::Heard, Happening::Output("ab".to_owned()), Happening::Exited(exit)]);
     }
 

@@ -44,6 +44,9 @@ pub trait Running: Send {
     /// Whether somebody can still print.
     fn is_open(&self) -> bool;
 
+    /// Its caller returns and it goes on: what appears from now on may be anybody's.
+    fn goes_on_alone(&mut self) {}
+
     /// How the client sees its output, if not as text.
     fn screen(&self) -> Option<Screen>;
 }
@@ -71,6 +74,8 @@ pub struct Exit {
     pub signal: Option<String>,
     /// Its children that still run, by process id, where they are ours.
     pub left: Vec<u32>,
+    /// What it made and got another name, since programs obey files of that name.
+    pub aside: Vec<AbsPath>,
 }
 
 /// A terminal on the client's screen that shows what a call prints.

@@ -163,3 +163,14 @@ fn castor_and_what_all_share_are_out_of_reach() {
     let own = reached(true, memory);
     assert!(own.len() == 2 && !own.contains(&ours), "{own:?}");
 }
+
+#[test]
+fn temporary_files_go_with_castor() {
+    let mut bed = Bed::new(true, &["echo x > $TMPDIR/kept; mkdir $TMPDIR/deep"]);
+    bed.run();
+    let folder = bed.sandbox.home().join(".castor/tmp");
+    let of_session = folder.join(&bed.session);
+    assert!(of_session.join("tmp/kept").exists());
+    bed.client.end().unwrap();
+    assert!(!of_session.exists());
+}

@@ -69,7 +69,7 @@ pub fn read_exit(result: &Value) -> Option<Exit> {
 
 fn exit(status: TerminalExitStatus) -> Exit {
     let code = status.exit_code.and_then(|it| i32::try_from(it).ok());
-    Exit { code, signal: status.signal, left: Vec::new() }
+    Exit { code, signal: status.signal, left: Vec::new(), aside: Vec::new() }
 }
 
 /// A terminal inside a tool call.
@@ -127,7 +127,12 @@ mod tests {
     fn answers_are_read_or_refused() {
         assert_eq!(read_created(&json!({ "terminalId": "t" })).as_deref(), Some("t"));
         assert_eq!(read_created(&json!({ "id": "t" })), None);
-        let exit = |code, signal: Option<&str>| Exit { code, signal: signal.map(str::to_owned), left: Vec::new() };
+        let exit = |code, signal: Option<&str>| Exit {
+            code,
+            signal: signal.map(str::to_owned),
+            left: Vec::new(),
+            aside: Vec::new(),
+        };
         assert_eq!(read_exit(&json!({ "exitCode": 3 })), Some(exit(Some(3), None)));
         assert_eq!(read_exit(&json!({ "signal": "SIGTERM" })), Some(exit(None, Some("SIGTERM"))));
         assert_eq!(read_exit(&json!({})), Some(exit(None, None)));

@@ -4,7 +4,8 @@
 //! may be dropped while the runtime goes away, and its KILL must come all the same.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
     sync::{
         Arc, OnceLock,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
@@ -25,6 +26,8 @@ use super::{
 const GRACE: Duration = Duration::from_millis(500);
 /// How often those who got a TERM are looked at.
 const TICK: Duration = Duration::from_millis(10);
+/// How long castor's end waits for temporary files to be removed.
+const REMOVING: Duration = Duration::from_millis(300);
 /// How often those are looked for who go on after their command: placeholders stand as long as they do.
 const LOOK: Duration = Duration::from_millis(500);
 /// The variable by which those are found who left both their session and their parents.
@@ -113,10 +116,29 @@ fn is_helper(pid: u32) -> bool {
 
 fn start(prefix: String) -> Option<Sender<Order>> {
     let (sender, orders) = channel();
-    let reaper = Reaper { prefix, groups: BTreeMap::new(), waiting: Vec::new(), closing: false };
+    let reaper = Reaper { prefix, groups: BTreeMap::new(), waiting: Vec::new(), closing: false, tmps: BTreeSet::new() };
     let reaper = move || reaper.run(&orders);
     thread::Builder::new().name("reaper".to_owned()).stack_size(256 * 1024).spawn(reaper).ok()?;
     Some(sender)
+}
+
+/// Removes folders with all that is in them. Who put very much there does not keep castor from its end.
+fn remove(folders: BTreeSet<PathBuf>) {
+    if folders.is_empty() {
+        return;
+    }
+    let (sender, done) = channel();
+    let all = move || {
+        for it in folders {
+            _ = std::fs::remove_dir_all(&it);
+            // Long outputs that the session's log names stay with it.
+            _ = it.parent().map(std::fs::remove_dir);
+        }
+        _ = sender.send(());
+    };
+    if thread::Builder::new().name("remove".to_owned()).spawn(all).is_ok() {
+        _ = done.recv_timeout(REMOVING);
+    }
 }
 
 struct Group {
@@ -138,6 +160,8 @@ struct Reaper {
     /// Who waits until all are gone; not empty: castor is going away.
     waiting: Vec<oneshot::Sender<()>>,
     closing: bool,
+    /// Folders for temporary files that commands had.
+    tmps: BTreeSet<PathBuf>,
 }
 
 impl Reaper {
@@ -169,6 +193,7 @@ impl Reaper {
         match order {
             Order::Add(leader, mark, held) => {
                 self.forget_empty();
+                self.tmps.extend(held.tmp());
                 self.groups.insert(
                     leader.pid,
                     Group { leader, mark, _held: held, known: Vec::new(), ending: None, left: false },
@@ -229,6 +254,9 @@ impl Reaper {
             self.groups.retain(|_, it| it.ending.is_none_or(|since| it.remains(since, &table)));
         }
         if self.groups.is_empty() {
+            if self.closing {
+                remove(std::mem::take(&mut self.tmps));
+            }
             self.waiting.drain(..).for_each(|it| _ = it.send(()));
         }
     }

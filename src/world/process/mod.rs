@@ -12,6 +12,7 @@ use std::{
     io,
     os::{fd::OwnedFd, unix::process::ExitStatusExt},
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -32,7 +33,7 @@ pub use crate::base::terminal::{Exit, Happening};
 pub use decode::Decoder;
 pub use groups::Groups;
 pub use pipes::{Life, Piped};
-use sandbox::Held;
+use sandbox::{Before, Held};
 pub use terminal::OwnTerminal;
 
 /// How much is read at once: a pipe holds no more than this by default.
@@ -93,6 +94,7 @@ pub struct Child {
     buffer: Box<[u8]>,
     decoder: Decoder,
     state: State,
+    before: Arc<Before>,
 }
 
 impl Spawn<'_> {
@@ -128,10 +130,11 @@ impl Spawn<'_> {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
         };
+        let before = held.before();
         groups.add(pid, mark, held);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
-        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state })
+        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state, before })
     }
 
     fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, Held)> {
@@ -204,6 +207,11 @@ impl Child {
         }
     }
 
+    /// What is new at its end is not put aside.
+    pub fn forget_before(&mut self) {
+        self.before = Arc::default();
+    }
+
     /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.
     pub fn end(&self) {
         self.groups.end(self.pid);
@@ -238,7 +246,8 @@ impl Child {
         let State::Draining { status, .. } = state else { return Happening::Closed };
         let left = self.groups.exited(self.pid);
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left })
+        let aside = self.before.put_aside().into_iter().filter_map(AbsPath::new).collect();
+        Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left, aside })
     }
 }
 

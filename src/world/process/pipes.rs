@@ -50,7 +50,7 @@ impl Life {
         // Children that it left behind are ended with this value.
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        Exit { code: status.and_then(|it| it.code()), signal, left }
+        Exit { code: status.and_then(|it| it.code()), signal, left, aside: Vec::new() }
     }
 }
 

@@ -71,6 +71,10 @@ impl Running for Own {
         self.child.is_open()
     }
 
+    fn goes_on_alone(&mut self) {
+        self.child.forget_before();
+    }
+
     fn screen(&self) -> Option<Screen> {
         self.drawn.clone().map(|cwd| Screen::Drawn { cwd })
     }

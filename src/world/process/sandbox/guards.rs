@@ -54,6 +54,7 @@ fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> i
             protect(kept.as_path(), StandIn::Folder, &mut plan, held)?;
         }
     }
+    held.remember(&plan.writable, &plan.tmp);
     Ok(plan)
 }
 

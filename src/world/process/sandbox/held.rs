@@ -8,8 +8,10 @@ use std::{
     io::{self, PipeWriter, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+use super::Before;
 
 use crate::base::sandbox::{ITSELF, StandIn};
 
@@ -23,6 +25,8 @@ pub struct Held {
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
+    before: Arc<Before>,
+    tmp: Option<PathBuf>,
 }
 
 impl Held {
@@ -44,6 +48,22 @@ impl Held {
             }
         }
         Err(io::Error::other(format!("{} cannot be held", path.display())))
+    }
+
+    /// Looks at what lies in the folders that may be written.
+    pub(super) fn remember(&mut self, folders: &[PathBuf], tmp: &Path) {
+        self.before = Arc::new(Before::look(folders));
+        self.tmp = Some(tmp.to_owned());
+    }
+
+    /// The folder for temporary files.
+    pub fn tmp(&self) -> Option<PathBuf> {
+        self.tmp.clone()
+    }
+
+    /// What was there before the command.
+    pub fn before(&self) -> Arc<Before> {
+        self.before.clone()
     }
 
     /// What the first process of the sandbox watches.

@@ -1,5 +1,6 @@
 //! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
 
+mod aside;
 pub mod denied;
 mod guards;
 mod held;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
+pub use aside::Before;
 pub use held::Held;
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;

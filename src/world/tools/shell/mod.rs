@@ -208,6 +208,7 @@ async fn let_go(mut running: Box<dyn Running>, so_far: &str, ctx: &ToolContext) 
         true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
         false => (None, None),
     };
+    running.goes_on_alone();
     let closed = ctx.closed.clone();
     tokio::spawn(async move {
         if closed.run_until_cancelled(log::read_on(&mut *running, log)).await == Some(Left::Nobody) {

@@ -1,0 +1,138 @@
+//! What a command made that somebody would obey: it gets a name that nobody obeys.
+//!
+//! A stand-in for each of those names would be in the way: programs fail at a folder where they look for a file, and git
+//! sees a file. So the names at the top of each root are compared before and after. Who made a new one cannot be told: the
+//! user's own may be among them, and so nothing is removed.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Component, Path, PathBuf},
+};
+
+use nix::{
+    fcntl::{OFlag, open, openat, renameat},
+    sys::stat::Mode,
+};
+
+use super::held::is_placeholder;
+use crate::base::guarded;
+
+/// What is put behind the name.
+const ASIDE: &str = ".castor-aside";
+/// Names that are taken are passed over, but not for ever.
+const TRIES: usize = 100;
+
+/// What was there before a command.
+#[derive(Debug, Default)]
+pub struct Before {
+    roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
+}
+
+impl Before {
+    /// Looks at what is there, stand-ins included.
+    pub(super) fn look(roots: &[PathBuf]) -> Self {
+        Self { roots: roots.iter().map(|it| (it.clone(), obeyed(it))).collect() }
+    }
+
+    /// Renames what is new; its old names.
+    pub fn put_aside(&self) -> Vec<PathBuf> {
+        let mut res = Vec::new();
+        for (root, before) in &self.roots {
+            for name in obeyed(root).difference(before) {
+                let path = root.join(name);
+                // Of another castor.
+                if is_placeholder(&path) {
+                    continue;
+                }
+                match rename(root, name) {
+                    Ok(()) => res.push(path),
+                    Err(it) => tracing::warn!("{} is new and cannot be put aside: {it}", path.display()),
+                }
+            }
+        }
+        res
+    }
+}
+
+/// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
+fn obeyed(root: &Path) -> BTreeSet<PathBuf> {
+    let names = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok).map(|it| PathBuf::from(it.file_name()));
+    let at_top = names.filter(|it| it.as_os_str() != ".git" && guarded::CONFIG.find(it).is_some());
+    let deep = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(PathBuf::from);
+    at_top.chain(deep.filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).collect()
+}
+
+/// Each folder on the way is opened as what it is: a link, made meanwhile, leads nowhere.
+fn rename(root: &Path, name: &Path) -> io::Result<()> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut folder: OwnedFd = open(root, flags, Mode::empty())?;
+    let mut parts = name.components().peekable();
+    while let Some(Component::Normal(part)) = parts.next() {
+        if parts.peek().is_none() {
+            return free_name(&folder, part);
+        }
+        folder = openat(&folder, part, flags | OFlag::O_NOFOLLOW, Mode::empty())?;
+    }
+    Ok(())
+}
+
+fn free_name(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    for idx in 0..TRIES {
+        let mut new = name.to_owned();
+        new.push(ASIDE);
+        if idx > 0 {
+            new.push(format!("-{idx}"));
+        }
+        let there =
+            openat(folder, new.as_os_str(), OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty());
+        if matches!(there, Err(nix::errno::Errno::ENOENT)) {
+            return Ok(renameat(folder, name, folder, new.as_os_str())?);
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::Before;
+
+    #[test]
+    fn what_is_new_gets_another_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, out) = (dir.path().join("w"), dir.path().join("out"));
+        for it in [root.join(".github"), out.join("workflows"), root.join("src")] {
+            fs::create_dir_all(it).unwrap();
+        }
+        fs::write(root.join(".npmrc"), "mine").unwrap();
+        fs::write(root.join(".bashrc.castor-aside"), "earlier").unwrap();
+        let before = Before::look(&[root.clone()]);
+        for it in [".bashrc", ".npmrc", "src/a", "x.code-workspace", ".github/CODEOWNERS"] {
+            fs::write(root.join(it), "new").unwrap();
+        }
+        fs::create_dir(root.join(".github/workflows")).unwrap();
+        fs::create_dir(root.join(".cargo")).unwrap();
+        symlink("/nowhere", root.join(".cargo/config")).unwrap();
+        let mut names: Vec<_> = before.put_aside();
+        names.sort();
+        assert_eq!(
+            names,
+            [".bashrc", ".cargo/config", ".github/workflows", "x.code-workspace"].map(|it| root.join(it))
+        );
+        for it in [".bashrc.castor-aside-1", ".github/workflows.castor-aside", "src/a", ".npmrc", ".github/CODEOWNERS"]
+        {
+            assert!(root.join(it).exists(), "{it}");
+        }
+        assert_eq!(fs::read_to_string(root.join(".bashrc.castor-aside")).unwrap(), "earlier");
+        assert!(before.put_aside().is_empty());
+        // A link in the way is not followed.
+        fs::rename(root.join(".github"), root.join("moved")).unwrap();
+        symlink(&out, root.join(".github")).unwrap();
+        assert!(before.put_aside().is_empty());
+        assert!(out.join("workflows").exists());
+    }
+}
