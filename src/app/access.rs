@@ -183,8 +183,9 @@ pub fn missing(env: &Env, settings: &Settings, given: &Given) -> &'static str {
 
 /// Whether something is configured. What cannot work counts as well: its error says more than a demo would.
 pub fn is_configured(env: &Env, settings: &Settings) -> bool {
-    let by_provider = settings.model_name.as_deref().is_some_and(|it| providers::of(settings, it).is_some());
-    by_provider || model_access(env, settings, &Given::default()).map_or(true, |it| it.kind != AccessKind::None)
+    let is_others = |it: &str| providers::of(settings, it).is_some() || providers::unknown(settings, it).is_some();
+    settings.model_name.as_deref().is_some_and(is_others)
+        || model_access(env, settings, &Given::default()).map_or(true, |it| it.kind != AccessKind::None)
 }
 
 fn env_url(env: &Env) -> Result<Option<String>, AccessError> {

@@ -12,7 +12,7 @@ use crate::{
         hooks::{self, HookDesk},
         mcp::servers::Wish,
         policies,
-        sessions::{Site, allow_mode, models_on_offer},
+        sessions::{Site, allow_mode, catalog, models_on_offer},
         settings::{McpSettings, Settings},
         state::State,
     },
@@ -39,6 +39,7 @@ pub fn furnish(
     let Site { cwd, roots, ground, settings } = site;
     state.models.connect_as(&settings.reach.connection);
     let generator = state.models.generator(&state.options, &ground.env, settings, model)?;
+    let catalog = catalog(state);
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;
     let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
@@ -54,7 +55,8 @@ pub fn furnish(
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
         patience: settings.patience,
-        models: models_on_offer(&state.options, settings, model),
+        models: models_on_offer(&state.options, settings, &catalog, model),
+        windows: catalog.windows(settings),
         modes: allowed_modes(&ground.trust, settings),
     };
     let confined = confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new);

@@ -2,6 +2,7 @@
 
 pub mod access;
 mod auth;
+mod catalog;
 pub mod cli;
 mod client;
 mod commands;

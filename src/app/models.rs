@@ -81,6 +81,9 @@ impl Models {
             let remote = providers::generator(it, env, self.http.clone()).map_err(|it| auth_required(&it))?;
             return recorded(options, Arc::new(remote));
         }
+        if let Some(why) = providers::unknown(settings, model) {
+            return Err(error::failed("config", &why));
+        }
         let access = access::model_access(env, settings, &self.given).map_err(|it| auth_required(&it.to_string()))?;
         if access.kind == AccessKind::None {
             return Err(auth_required(access::missing(env, settings, &self.given)));
@@ -88,14 +91,8 @@ impl Models {
         if let Some((_, known)) = self.real.as_ref().filter(|(it, _)| it.is_same(&access)) {
             return Ok(known.clone());
         }
-        let tokens = match (&access.vertex, &access.key) {
-            (Some(_), None) => {
-                let credentials = google::find(env).map_err(|it| auth_required(&it))?;
-                Some(Arc::new(Tokens::new(credentials, self.http.clone())))
-            }
-            _ => None,
-        };
-        let real = recorded(options, Arc::new(gemini(access.clone(), tokens, self.http.clone())))?;
+        let real = gemini(access.clone(), env, self.http.clone()).map_err(|it| auth_required(&it))?;
+        let real = recorded(options, Arc::new(real))?;
         self.real = Some((access, real.clone()));
         Ok(real)
     }
@@ -131,7 +128,23 @@ impl Models {
 /// Where the Gemini API is when nothing else is configured.
 const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 
-fn gemini(access: ModelAccess, tokens: Option<Arc<Tokens>>, http: Arc<Http>) -> Remote {
+/// Gemini's models as they are configured.
+///
+/// # Errors
+/// In words: what is missing, or cannot work.
+pub fn gemini_of(env: &Env, settings: &Settings, given: &Given, http: Arc<Http>) -> Result<Remote, String> {
+    let access = access::model_access(env, settings, given).map_err(|it| it.to_string())?;
+    match access.kind {
+        AccessKind::None => Err(access::missing(env, settings, given).to_owned()),
+        _ => gemini(access, env, http),
+    }
+}
+
+fn gemini(access: ModelAccess, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
+    let tokens = match (&access.vertex, &access.key) {
+        (Some(_), None) => Some(Arc::new(Tokens::new(google::find(env)?, http.clone()))),
+        _ => None,
+    };
     let endpoint = Endpoint {
         base_url: access.base_url.unwrap_or_else(|| GEMINI_URL.to_owned()),
         key: access.key.unwrap_or_default(),
@@ -139,7 +152,7 @@ fn gemini(access: ModelAccess, tokens: Option<Arc<Tokens>>, http: Arc<Http>) -> 
         tokens,
     };
     let api_version = access.api_version.unwrap_or_else(|| "v1beta".to_owned());
-    Remote::new(endpoint, Gemini { api_version, bearer: access.bearer, vertex: access.vertex }, http)
+    Ok(Remote::new(endpoint, Gemini { api_version, bearer: access.bearer, vertex: access.vertex }, http))
 }
 
 fn recorded(options: &Options, inner: Arc<dyn Generator>) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {

@@ -27,9 +27,19 @@ pub fn of<'a>(settings: &'a Settings, model: &str) -> Option<&'a Provider> {
     settings.reach.providers.iter().find(|it| it.name == name)
 }
 
-/// Its models as they are chosen: `NAME/MODEL`.
-pub fn models(settings: &Settings) -> impl Iterator<Item = String> {
-    settings.reach.providers.iter().flat_map(|it| it.models.iter().map(move |model| format!("{}/{model}", it.name)))
+/// Why `model` cannot be asked: it names a provider that there is not. Gemini's own names may have a `/`, too.
+pub fn unknown(settings: &Settings, model: &str) -> Option<String> {
+    const OWN: &[&str] = &["models", "tunedModels", "projects"];
+    let (name, _) = model.split_once('/')?;
+    let known = OWN.contains(&name) || of(settings, model).is_some();
+    (!known).then(|| unknown_words(settings, name))
+}
+
+/// That there is no such provider, and what there is.
+pub fn unknown_words(settings: &Settings, name: &str) -> String {
+    let known: Vec<&str> = settings.reach.providers.iter().map(|it| it.name.as_str()).collect();
+    let known = known.join(", ");
+    format!("There is no provider {name:?}: known are {known}. Your settings can name more under `providers`.")
 }
 
 /// Opens nothing yet.

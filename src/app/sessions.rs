@@ -7,13 +7,13 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         access::{self, AccessKind, Given},
+        catalog::Catalog,
         desk::Desk,
         errors::{auth_required, store_error},
         flush,
         furnish::{furnish, wish},
         mcp::{self, servers::Wish},
         options::Options,
-        providers,
         settings::{Flag, Settings, Sources},
         state::{Live, State},
         trust::{self, Pending},
@@ -27,7 +27,6 @@ use crate::{
     },
     engine::{
         record::{Origin, Record},
-        routing::limits::KNOWN,
         session::Session,
         step::{Input, Out},
         turn::Spec,
@@ -111,7 +110,7 @@ fn new_id(now: Now) -> SessionId {
 /// # Errors
 /// As [`create`]; also for a session that is not there, that another process has open, or that is busy here.
 pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entry>, ErrorObjectOwned> {
-    let is_live = state.sessions.get(id).is_some();
+    let is_live = state.sessions.contains_key(id);
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
         return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
     }
@@ -314,13 +313,22 @@ fn say_warnings(site: &Site) {
     }
 }
 
+/// What providers said of their models.
+pub fn catalog(state: &State) -> Catalog {
+    match state.options.needs_no_access() {
+        true => Catalog::default(),
+        false => Catalog::read(state.world.store.home()),
+    }
+}
+
 /// Ids and names: what is known, and the one in use. A script or the demo answers as itself only.
-pub fn models_on_offer(options: &Options, settings: &Settings, current: &str) -> Vec<(String, String)> {
-    let owned = |(id, name): &(&str, &str)| ((*id).to_owned(), (*name).to_owned());
-    let mut res: Vec<(String, String)> = match options.needs_no_access() {
-        true => Vec::new(),
-        false => KNOWN.iter().map(owned).chain(providers::models(settings).map(|it| (it.clone(), it))).collect(),
-    };
+pub fn models_on_offer(
+    options: &Options,
+    settings: &Settings,
+    catalog: &Catalog,
+    current: &str,
+) -> Vec<(String, String)> {
+    let mut res = if options.needs_no_access() { Vec::new() } else { catalog.offer(settings) };
     if !res.iter().any(|(id, _)| id == current) {
         res.insert(0, (current.to_owned(), current.to_owned()));
     }

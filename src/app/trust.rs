@@ -79,7 +79,7 @@ fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustC
 }
 
 fn offer(state: &mut State, id: &SessionId, settings: &Settings, model: &str) {
-    let models = sessions::models_on_offer(&state.options, settings, model);
+    let models = sessions::models_on_offer(&state.options, settings, &sessions::catalog(state), model);
     if let Some(Live { manner, view, .. }) = state.sessions.get_mut(id) {
         manner.offer.models = models;
         view.offer(manner.offer.clone());

@@ -159,7 +159,7 @@ fn castor_and_what_all_share_are_out_of_reach() {
     let memory =
         "perl -e 'print \"<<memory>>\" if defined shmget(0, 4096, 0600)'; echo '<<'$(readlink /proc/self/ns/ipc)'>>'";
     let ours = fs::read_link("/proc/self/ns/ipc").unwrap().display().to_string();
-    assert_eq!(reached(false, memory), [ours.clone()]);
+    assert_eq!(reached(false, memory), std::slice::from_ref(&ours));
     let own = reached(true, memory);
     assert!(own.len() == 2 && !own.contains(&ours), "{own:?}");
 }

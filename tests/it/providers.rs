@@ -1,11 +1,13 @@
 //! Providers beside Gemini, from the editor's side: three lines of settings, a turn with a tool, keys only where they
 //! belong, and models changed in the middle of a session.
 
+use std::process::{Command, Output};
+
 use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
-    model_server::{ModelServer, calls, refuses, says, stream},
+    model_server::{ModelServer, calls, gives, refuses, says, stream},
 };
 
 /// The answers of one provider: a call of a tool, then a text.
@@ -189,6 +191,67 @@ fn a_session_changes_from_one_provider_to_another() {
     assert_eq!((&body["model"], body["messages"].as_array().unwrap().len()), (&json!("claude"), 3), "{body}");
 }
 
+#[test]
+fn a_provider_that_there_is_not_is_said() {
+    let server = ModelServer::start(vec![]);
+    let (sandbox, mut client) = agent(&json!({ "local": (DIALECTS[0].settings)(&server.url) }), "nowhere/m1");
+    let (answer, _) = client.call("session/new", json!({"cwd": sandbox.workspace(), "mcpServers": []})).unwrap();
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with(r#"There is no provider "nowhere": known are openai, "#), "{answer}");
+    assert_eq!(answer["error"]["data"]["kind"], "config", "{answer}");
+    // Gemini's own names have a slash, too; here there is only no key.
+    let (sandbox, mut client) = agent(&json!({}), "models/gemini-2.5-pro");
+    let (answer, _) = client.call("session/new", json!({"cwd": sandbox.workspace(), "mcpServers": []})).unwrap();
+    assert_eq!(answer["error"]["data"]["kind"], "auth", "{answer}");
+}
+
+/// Nobody is asked for a session. What `castor models` was told is shown, and counts, from the next session on.
+#[test]
+fn models_are_listed_when_somebody_asks() {
+    let list = json!({ "data": [{ "id": "m1", "context_length": 5_000 }, { "id": "m2", "name": "Two" }] });
+    let server = ModelServer::start(vec![gives(&list), stream(DIALECTS[0].text)]);
+    let mut own = (DIALECTS[0].settings)(&server.url);
+    own["models"] = json!(["m0", { "id": "m3", "name": "Three", "contextWindow": 7_000 }]);
+    let (sandbox, client) = agent(&json!({ "local": own }), "local/m1");
+    drop(client);
+    let output = castor(&sandbox, &["models", "local", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let models = said["providers"][0]["models"].as_array().unwrap();
+    assert_eq!(models[0], json!({ "id": "local/m1", "name": null, "contextWindow": 5_000 }));
+    assert!(server.asked()[0].head.starts_with("GET /v1/models "), "{}", server.asked()[0].head);
+    assert_eq!(server.asked()[0].header("authorization"), Some("Bearer CANARY-local-key"));
+
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let opened = client.result("session/new", json!({"cwd": sandbox.workspace(), "mcpServers": []})).unwrap();
+    let options = opened["configOptions"].as_array().unwrap();
+    let offered = options.iter().find(|it| it["id"] == "model").unwrap()["options"].as_array().unwrap();
+    let named = |value: &str| offered.iter().find(|it| it["value"] == value).map(|it| it["name"].clone());
+    assert_eq!(named("local/m2"), Some(json!("Two")));
+    assert_eq!(named("local/m3"), Some(json!("Three")));
+    assert!(named("local/m0").is_some() && named("gemini-2.5-pro").is_some());
+    assert_eq!(server.asked().len(), 1, "no session asks for a list");
+    let (_, updates) = prompt(&mut client, opened["sessionId"].as_str().unwrap());
+    assert!(updates.iter().any(|it| it.to_string().contains(r#""size":5000"#)), "{updates:?}");
+}
+
+#[test]
+fn who_lists_nothing_is_said() {
+    let providers = json!({ "keyless": { "baseUrl": "https://example.invalid/v1", "apiKeyEnv": "NOT_SET" } });
+    let (sandbox, client) = agent(&providers, "demo");
+    drop(client);
+    for (name, code, words) in [
+        ("keyless", 41, "No API key for keyless: set NOT_SET"),
+        ("gemini", 41, "No API key"),
+        ("nowhere", 42, "There is no provider \"nowhere\""),
+    ] {
+        let output = castor(&sandbox, &["models", name]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.contains(words)), (Some(code), true), "{said}");
+    }
+}
+
 /// A repository must not send keys and prompts elsewhere.
 #[test]
 fn a_workspace_names_no_provider() {
@@ -218,4 +281,13 @@ fn agent(providers: &Value, model: &str) -> (Sandbox, Client) {
 fn prompt(client: &mut Client, session: &str) -> (Value, Vec<Value>) {
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     client.call("session/prompt", params).unwrap()
+}
+
+/// Another verb, in the same home.
+fn castor(sandbox: &Sandbox, args: &[&str]) -> Output {
+    let usual = sandbox.command();
+    let vars = usual.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let mut command = Command::new(&sandbox.program);
+    command.env_clear().envs(vars).args(args).current_dir(sandbox.workspace());
+    command.output().unwrap()
 }

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use crate::{
     app::cli::{
-        auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, hooks::HooksArgs, permissions::PermissionsArgs,
-        policy::PolicyArgs, schema::SchemaArgs, sessions::SessionsArgs, trust::TrustArgs,
+        auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, hooks::HooksArgs, models::ModelsArgs,
+        permissions::PermissionsArgs, policy::PolicyArgs, schema::SchemaArgs, sessions::SessionsArgs, trust::TrustArgs,
     },
     base::sandbox::Level,
 };
@@ -44,6 +44,8 @@ pub enum Verb {
     Run(RunArgs),
     /// Store, remove or look at the API key
     Auth(AuthArgs),
+    /// Ask providers for their models; editors show them from then on
+    Models(ModelsArgs),
     /// Look at the configuration
     Config(ConfigArgs),
     /// Look after the sessions: list, show, export, import, repair, delete

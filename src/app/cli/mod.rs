@@ -6,6 +6,7 @@ pub mod config;
 pub mod doctor;
 pub mod folder;
 pub mod hooks;
+pub mod models;
 pub mod permissions;
 pub mod policy;
 pub mod run;
@@ -56,6 +57,10 @@ pub fn main() -> ExitCode {
             let code = config::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
             // A closed stdout is no reason to complain.
             ExitCode::from(code.unwrap_or(0))
+        }),
+        Verb::Models(args) => with_cwd(|cwd| {
+            let streams = &mut models::Streams { out: &mut std::io::stdout(), err: &mut std::io::stderr() };
+            ExitCode::from(models::run(&args, &Env::from_process(), &cwd, streams))
         }),
         Verb::Doctor(args) => with_cwd(|cwd| {
             let code = doctor::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());

@@ -91,6 +91,8 @@ pub struct Reach {
     pub auth_type: Option<String>,
     /// Of models, beside Gemini.
     pub providers: Vec<Provider>,
+    /// What a model reads at once where nobody else says, in tokens.
+    pub window: Option<u64>,
     pub connection: Connection,
 }
 
@@ -122,6 +124,7 @@ impl Reach {
         Self {
             auth_type: get.text("security.auth.selectedType"),
             providers: providers::read(get, warnings),
+            window: get.value("model.contextWindow").as_u64(),
             connection,
         }
     }

@@ -2,11 +2,8 @@
 
 use serde_json::Value;
 
-use super::{
-    Getter,
-    mcp::{pairs, texts},
-};
-use crate::world::workspace::Warning;
+use super::{Getter, mcp::pairs};
+use crate::world::{models::listing::Listed, workspace::Warning};
 
 /// Which API a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +28,7 @@ pub struct Provider {
     /// Values may be secrets.
     pub headers: Vec<(String, String)>,
     /// What the list of models shows of it.
-    pub models: Vec<String>,
+    pub models: Vec<Listed>,
 }
 
 /// Name, API, address, variable of the key.
@@ -97,20 +94,33 @@ fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, &'st
         key_env: text("apiKeyEnv").map(str::to_owned).or_else(|| base.filter(|_| text("baseUrl").is_none())?.key_env),
         base_url: base_url.ok_or("names no `baseUrl`; ignored")?,
         headers: pairs(it, "headers"),
-        models: texts(it, "models"),
+        models: it.get("models").and_then(Value::as_array).into_iter().flatten().filter_map(listed).collect(),
     })
+}
+
+/// `"NAME"`, or `{"id": "NAME", "name": "…", "contextWindow": …}`.
+fn listed(it: &Value) -> Option<Listed> {
+    let text = |it: &Value| it.as_str().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
+    let id = text(it).or_else(|| text(it.get("id")?))?;
+    let window = it.get("contextWindow").and_then(Value::as_u64).filter(|it| *it > 0);
+    Some(Listed { id, name: it.get("name").and_then(text), window })
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{KNOWN, known, provider};
+    use super::{KNOWN, Listed, known, provider};
 
     fn check(name: &str, it: Value, expected: &str) {
         let all: Vec<_> = KNOWN.iter().map(known).collect();
         let actual = match provider(name, &it, &all) {
-            Ok(it) => format!("{:?} {} {:?} {:?} {:?}", it.speech, it.base_url, it.key_env, it.headers, it.models),
+            Ok(it) => {
+                let model =
+                    |it: &Listed| format!(" {} {:?} {:?}", it.id, it.name.as_deref().unwrap_or_default(), it.window);
+                let models: String = it.models.iter().map(model).collect();
+                format!("{:?} {} {:?} {:?}{models}", it.speech, it.base_url, it.key_env, it.headers)
+            }
             Err(why) => why.to_owned(),
         };
         assert_eq!(actual, expected, "{name} {it}");
@@ -118,16 +128,16 @@ mod tests {
 
     #[test]
     fn three_lines_add_one() {
-        check("local", json!({"baseUrl": "http://localhost:9/v1"}), "Chat http://localhost:9/v1 None [] []");
+        check("local", json!({"baseUrl": "http://localhost:9/v1"}), "Chat http://localhost:9/v1 None []");
         check(
             "x",
             json!({"type": "anthropic", "baseUrl": "https://x", "apiKeyEnv": "X", "headers": {"A": "b"}, "models": ["m"]}),
-            r#"Anthropic https://x Some("X") [("A", "b")] ["m"]"#,
+            r#"Anthropic https://x Some("X") [("A", "b")] m "" None"#,
         );
         check(
             "openai",
-            json!({"models": ["gpt"]}),
-            r#"Responses https://api.openai.com/v1 Some("OPENAI_API_KEY") [] ["gpt"]"#,
+            json!({"models": ["gpt", {"id": "big", "name": "Big", "contextWindow": 9}, {"name": "odd"}, 7]}),
+            r#"Responses https://api.openai.com/v1 Some("OPENAI_API_KEY") [] gpt "" None big "Big" Some(9)"#,
         );
         check("x", json!({}), "names no `baseUrl`; ignored");
         check("x", json!({"type": "odd", "baseUrl": "u"}), "`type` should be openai, responses or anthropic; ignored");
@@ -137,6 +147,6 @@ mod tests {
 
     #[test]
     fn a_key_does_not_go_to_another_address() {
-        check("openai", json!({"baseUrl": "https://other"}), "Responses https://other None [] []");
+        check("openai", json!({"baseUrl": "https://other"}), "Responses https://other None []");
     }
 }

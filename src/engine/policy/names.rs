@@ -63,12 +63,11 @@ impl Rule {
     pub(super) fn names_tool(&self, named: Named) -> bool {
         match (&self.who.server, named.server) {
             (Some(_), None) => return false,
-            (Some(want), Some(server)) if want != "*" && want != server => {
-                // Lists of servers do not tell case; a rule that allows does.
-                if self.decision == Decision::Allow || !want.eq_ignore_ascii_case(server) {
-                    return false;
-                }
+            // Lists of servers do not tell case; a rule that allows does.
+            (Some(want), Some(server)) if self.decision == Decision::Allow && want != "*" && want != server => {
+                return false;
             }
+            (Some(want), Some(server)) if want != "*" && !want.eq_ignore_ascii_case(server) => return false,
             _ => (),
         }
         if let Matcher::NotTools(list) = &self.matcher {

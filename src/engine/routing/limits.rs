@@ -1,18 +1,37 @@
 //! What a model can do: how much it reads at once, whether and how it thinks.
 
+use std::collections::BTreeMap;
+
 use crate::base::{log::ThoughtLevel, model::Thinking};
 
-/// The context window of `model` in tokens. Unknown names get the common size: a provider that has less says so.
-pub fn window(model: &str) -> u64 {
-    // Of other providers, by what stands in the name; the first that fits.
-    const OTHERS: &[(&str, u64)] = &[("claude", 200_000), ("gpt-5", 400_000), ("gpt-4.1", 1_047_576), ("", 128_000)];
-    let name = model.trim_start_matches("models/");
-    if let Some((_, name)) = name.split_once('/') {
-        return OTHERS.iter().find(|(it, _)| name.contains(it)).map_or(128_000, |(_, size)| *size);
+/// The size where nobody says anything, in tokens.
+const COMMON: u64 = 128_000;
+
+/// How much models read at once, in tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// By model, as its provider or the user says.
+    pub said: BTreeMap<String, u64>,
+    /// Of models that the table does not have either.
+    pub otherwise: Option<u64>,
+}
+
+impl Windows {
+    /// The context window of `model`. Unknown names get the common size: a provider that has less says so.
+    pub fn of(&self, model: &str) -> u64 {
+        let said = self.said.get(model.trim_start_matches("models/")).copied();
+        said.or_else(|| table(model)).or(self.otherwise).unwrap_or(COMMON)
     }
-    match name.starts_with("gemma-4-") {
-        true => 256_000,
-        false => 1_048_576,
+}
+
+fn table(model: &str) -> Option<u64> {
+    // Of other providers, by what stands in the name; the first that fits.
+    const OTHERS: &[(&str, u64)] = &[("claude", 200_000), ("gpt-5", 400_000), ("gpt-4.1", 1_047_576)];
+    let name = model.trim_start_matches("models/");
+    match name.split_once('/') {
+        Some((_, name)) => OTHERS.iter().find(|(it, _)| name.contains(it)).map(|(_, size)| *size),
+        None if name.starts_with("gemma-4-") => Some(256_000),
+        None => Some(1_048_576),
     }
 }
 
@@ -59,7 +78,7 @@ pub const KNOWN: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{thinking, window};
+    use super::{Windows, thinking};
     use crate::base::{log::ThoughtLevel, model::Thinking};
 
     #[test]
@@ -74,6 +93,7 @@ mod tests {
 
     #[test]
     fn windows() {
+        let window = |model: &str| Windows::default().of(model);
         assert_eq!(window("gemma-4-31b-it"), 256_000);
         assert_eq!(window("models/gemma-4-31b-it"), 256_000);
         assert_eq!(window("gemma-3"), 1_048_576);
@@ -82,5 +102,9 @@ mod tests {
         assert_eq!(window("anthropic/claude-opus-5"), 200_000);
         assert_eq!(window("openai/gpt-5.2"), 400_000);
         assert_eq!(window("ollama/qwen3"), 128_000);
+        let said = [("ollama/qwen3", 40_960), ("gemini-x", 7)].map(|(model, size)| (model.to_owned(), size)).into();
+        let windows = Windows { said, otherwise: Some(9) };
+        let models = ["ollama/qwen3", "models/gemini-x", "ollama/other", "openai/gpt-5.2"];
+        assert_eq!(models.map(|it| windows.of(it)), [40_960, 7, 9, 400_000]);
     }
 }

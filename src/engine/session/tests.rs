@@ -445,6 +445,7 @@ fn spec(seed: u64) -> Spec {
         max_samples: 6,
         patience: Patience::default(),
         models: vec![("a".to_owned(), "A".to_owned())],
+        windows: Default::default(),
         modes: Mode::OFFERED.to_vec(),
     }
 }

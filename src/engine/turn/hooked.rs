@@ -135,7 +135,8 @@ impl Turn {
         let answer = outcome.object("llm_response").and_then(llm::response_text);
         match (&outcome.verdict, answer) {
             (Some(Verdict::Block(_)), Some(text)) => {
-                let mut response = Response::new(request.model);
+                let window = spec.windows.of(&request.model);
+                let mut response = Response::new(request.model, window);
                 let chunks = vec![Chunk::Text { text, signature: None }];
                 response.take(step, &self.tools, &mut self.scheduler, chunks);
                 return self.answered_by_model(step, spec, response);

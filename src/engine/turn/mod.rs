@@ -50,6 +50,7 @@ pub struct Spec {
     pub patience: routing::failure::Patience,
     /// Ids and names of the models on offer.
     pub models: Vec<(String, String)>,
+    pub windows: routing::limits::Windows,
     /// Modes that trust and settings allow here.
     pub modes: Vec<Mode>,
 }
@@ -266,9 +267,10 @@ impl Turn {
 
     fn send(&mut self, step: &mut Step<'_>, spec: &Spec, attempt: u32, request: ModelRequest) {
         let (model, held) = (request.model.clone(), Self::held(step, spec, &request));
+        let window = spec.windows.of(&model);
         step.log(Fact::Attempt { model: model.to_string(), attempt });
         let effect = step.effect(Effect::Generate { request });
-        self.phase = Phase::Sampling { effect, attempt, response: Response::new(model), held };
+        self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, window), held };
     }
 
     fn generated(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<(), Failure>) {

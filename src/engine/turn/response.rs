@@ -12,7 +12,6 @@ use crate::{
     },
     engine::{
         record::Step,
-        routing,
         scheduler::{Scheduler, Toolbox},
         turn::endings::{Cause, Empty},
     },
@@ -22,6 +21,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Response {
     model: Arc<str>,
+    /// How much it reads at once, in tokens.
+    window: u64,
     /// The message under way, and whether it is thoughts.
     message: Option<(MessageId, bool)>,
     visible: bool,
@@ -41,9 +42,10 @@ struct Run {
 }
 
 impl Response {
-    pub fn new(model: Arc<str>) -> Self {
+    pub fn new(model: Arc<str>, window: u64) -> Self {
         Self {
             model,
+            window,
             message: None,
             visible: false,
             thought: false,
@@ -145,8 +147,7 @@ impl Response {
     /// The answer is over, well or not: what it cost is told.
     pub fn close(&mut self, step: &mut Step<'_>) {
         if let Some(usage) = self.usage.take() {
-            let size = routing::limits::window(&self.model);
-            step.event(EventKind::Usage { model: self.model.to_string(), usage, size });
+            step.event(EventKind::Usage { model: self.model.to_string(), usage, size: self.window });
         }
     }
 

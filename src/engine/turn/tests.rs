@@ -152,6 +152,7 @@ fn spec(rules: &str) -> Spec {
         max_samples: 3,
         patience: Patience::default(),
         models: Vec::new(),
+        windows: Default::default(),
         modes: Vec::new(),
     }
 }

@@ -22,12 +22,14 @@ const HIDDEN_SIGNER: &str = "anthropic-hidden";
 pub struct Anthropic;
 
 impl Dialect for Anthropic {
-    fn url(&self, mut base: Url, _: &str) -> Option<Url> {
-        // People give the address with and without the version.
-        let versioned = base.path().trim_end_matches('/').ends_with("/v1");
-        let version = (!versioned).then_some("v1");
-        base.path_segments_mut().ok()?.pop_if_empty().extend(version.into_iter().chain(["messages"]));
-        Some(base)
+    fn url(&self, base: Url, _: &str) -> Option<Url> {
+        below(base, "messages")
+    }
+
+    fn list_url(&self, base: Url) -> Option<Url> {
+        let mut url = below(base, "models")?;
+        url.query_pairs_mut().append_pair("limit", "1000");
+        Some(url)
     }
 
     fn key(&self, key: &str) -> (HeaderName, String) {
@@ -49,4 +51,12 @@ impl Dialect for Anthropic {
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
         fault::from_answer(status, body, retry_after_ms)
     }
+}
+
+/// People give the address with and without the version.
+fn below(mut base: Url, name: &str) -> Option<Url> {
+    let versioned = base.path().trim_end_matches('/').ends_with("/v1");
+    let version = (!versioned).then_some("v1");
+    base.path_segments_mut().ok()?.pop_if_empty().extend(version.into_iter().chain([name]));
+    Some(base)
 }

@@ -73,6 +73,16 @@ impl Dialect for Gemini {
         Some(base)
     }
 
+    /// Vertex AI has a list of what all its publishers ever had; it is of no use here.
+    fn list_url(&self, mut base: Url) -> Option<Url> {
+        if self.vertex.is_some() {
+            return None;
+        }
+        base.path_segments_mut().ok()?.pop_if_empty().extend([&*self.api_version, "models"]);
+        base.query_pairs_mut().append_pair("pageSize", "1000");
+        Some(base)
+    }
+
     fn key(&self, key: &str) -> (HeaderName, String) {
         match self.bearer {
             true => (header::AUTHORIZATION, format!("Bearer {key}")),

@@ -9,6 +9,7 @@ pub mod google;
 mod json;
 mod legal;
 mod lenient;
+pub mod listing;
 mod pieces;
 pub mod recording;
 pub mod refused;

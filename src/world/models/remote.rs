@@ -50,6 +50,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// `base` is http(s) with a host. `None`: nothing can be appended to it.
     fn url(&self, base: Url, model: &str) -> Option<Url>;
 
+    /// Where the models are listed. `None`: nowhere.
+    fn list_url(&self, base: Url) -> Option<Url>;
+
     /// The header that carries the key.
     fn key(&self, key: &str) -> (HeaderName, String);
 
@@ -87,7 +90,7 @@ pub trait Decode: Send {
 pub struct Remote {
     pub(super) endpoint: Endpoint,
     pub(super) dialect: Box<dyn Dialect>,
-    http: Arc<Http>,
+    pub(super) http: Arc<Http>,
     /// What stands before the names of its models, `/` included.
     prefix: String,
 }
@@ -139,7 +142,7 @@ impl Remote {
     }
 
     /// What takes the place of the key, where something does.
-    async fn token(&self) -> Result<Option<SecretString>, Failure> {
+    pub(super) async fn token(&self) -> Result<Option<SecretString>, Failure> {
         match &self.endpoint.tokens {
             Some(it) => it.get().await.map(Some),
             None => Ok(None),
@@ -147,14 +150,15 @@ impl Remote {
     }
 
     fn url(&self, model: &str) -> Result<Url, Failure> {
-        let base = Url::parse(&self.endpoint.base_url).ok();
-        let base = base.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
-        base.and_then(|it| self.dialect.url(it, model)).ok_or_else(|| {
-            Failure::new(FailureKind::Auth, "The model's base URL is invalid: it must be http(s)://host.")
-        })
+        self.dialect.url(self.base()?, model).ok_or_else(invalid)
     }
 
-    fn headers(&self, token: Option<&SecretString>) -> Result<HeaderMap, Failure> {
+    pub(super) fn base(&self) -> Result<Url, Failure> {
+        let base = Url::parse(&self.endpoint.base_url).ok();
+        base.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host()).ok_or_else(invalid)
+    }
+
+    pub(super) fn headers(&self, token: Option<&SecretString>) -> Result<HeaderMap, Failure> {
         let key = self.endpoint.key.expose_secret();
         let key = match token {
             Some(it) => Some((header::AUTHORIZATION, format!("Bearer {}", it.expose_secret()))),
@@ -186,7 +190,7 @@ impl Remote {
     }
 
     /// Makes a failure fit to be shown: one line, of bounded length, without what servers like to repeat of us.
-    fn shown(&self, failure: Failure, token: Option<&SecretString>) -> Failure {
+    pub(super) fn shown(&self, failure: Failure, token: Option<&SecretString>) -> Failure {
         let mut message = failure.message;
         let values = self.endpoint.headers.iter().map(|(_, value)| value.expose_secret());
         let token = token.map(SecretString::expose_secret);
@@ -209,6 +213,10 @@ impl Generator for Remote {
             self.answer(request, token.as_ref(), sink).await.map_err(|it| self.shown(it, token.as_ref()))
         })
     }
+}
+
+fn invalid() -> Failure {
+    Failure::new(FailureKind::Auth, "The model's base URL is invalid: it must be http(s)://host.")
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {

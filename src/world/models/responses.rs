@@ -28,6 +28,11 @@ impl Dialect for Responses {
         Some(base)
     }
 
+    fn list_url(&self, mut base: Url) -> Option<Url> {
+        base.path_segments_mut().ok()?.pop_if_empty().push("models");
+        Some(base)
+    }
+
     fn key(&self, key: &str) -> (HeaderName, String) {
         (header::AUTHORIZATION, format!("Bearer {key}"))
     }

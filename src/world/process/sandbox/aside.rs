@@ -110,7 +110,7 @@ mod tests {
         }
         fs::write(root.join(".npmrc"), "mine").unwrap();
         fs::write(root.join(".bashrc.castor-aside"), "earlier").unwrap();
-        let before = Before::look(&[root.clone()]);
+        let before = Before::look(std::slice::from_ref(&root));
         for it in [".bashrc", ".npmrc", "src/a", "x.code-workspace", ".github/CODEOWNERS"] {
             fs::write(root.join(it), "new").unwrap();
         }

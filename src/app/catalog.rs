@@ -1,0 +1,97 @@
+//! What providers said of their models when they were asked last, kept in castor's home. Nobody is asked for a session:
+//! `castor models` asks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    app::settings::Settings,
+    base::path::AbsPath,
+    engine::routing::limits::{KNOWN, Windows},
+    world::{disk, models::listing::Listed},
+};
+
+/// The name under which Gemini's own models are kept.
+pub const GEMINI: &str = "gemini";
+/// Larger files are not ours.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// By provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Catalog(BTreeMap<String, Vec<Row>>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+struct Row {
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<u64>,
+}
+
+impl From<Listed> for Row {
+    fn from(Listed { id, name, window }: Listed) -> Self {
+        Self { id, name, window }
+    }
+}
+
+impl Catalog {
+    /// As it was kept. A file that is not there or cannot be read is none: asking again makes it new.
+    pub fn read(home: &AbsPath) -> Self {
+        let bytes = disk::read_head(&file(home), MAX_BYTES).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// # Errors
+    /// The disk's.
+    pub fn write(&self, home: &AbsPath) -> std::io::Result<()> {
+        disk::write_private(&file(home), &serde_json::to_vec(self)?)
+    }
+
+    pub fn set(&mut self, provider: &str, models: Vec<Listed>) {
+        self.0.insert(provider.to_owned(), models.into_iter().map(Row::from).collect());
+    }
+
+    fn of(&self, provider: &str) -> &[Row] {
+        self.0.get(provider).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Ids and names, as they are chosen: Gemini's first, then what settings and providers name.
+    pub fn offer(&self, settings: &Settings) -> Vec<(String, String)> {
+        let shown = |id: String, name: Option<&str>| (id.clone(), name.map_or(id, str::to_owned));
+        let mut res: Vec<(String, String)> = match self.of(GEMINI) {
+            [] => KNOWN.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned())).collect(),
+            rows => rows.iter().map(|it| shown(it.id.clone(), it.name.as_deref())).collect(),
+        };
+        for provider in &settings.reach.providers {
+            let named = provider.models.iter().map(|it| (&it.id, it.name.as_deref()));
+            let said = self.of(&provider.name).iter().map(|it| (&it.id, it.name.as_deref()));
+            for (id, name) in named.chain(said) {
+                let id = format!("{}/{id}", provider.name);
+                if !res.iter().any(|(it, _)| *it == id) {
+                    res.push(shown(id, name));
+                }
+            }
+        }
+        res
+    }
+
+    /// How much each model reads at once. Settings go before what the provider says.
+    pub fn windows(&self, settings: &Settings) -> Windows {
+        let gemini = self.of(GEMINI).iter().filter_map(|it| Some((it.id.clone(), it.window?)));
+        let mut said: BTreeMap<String, u64> = gemini.collect();
+        for provider in &settings.reach.providers {
+            let listed = self.of(&provider.name).iter().map(|it| (&it.id, it.window));
+            let named = provider.models.iter().map(|it| (&it.id, it.window));
+            let all = listed.chain(named);
+            said.extend(all.filter_map(|(id, window)| Some((format!("{}/{id}", provider.name), window?))));
+        }
+        Windows { said, otherwise: settings.reach.window }
+    }
+}
+
+fn file(home: &AbsPath) -> AbsPath {
+    home.join("models.json")
+}

@@ -1,0 +1,147 @@
+//! `castor models`: what providers offer, as they say now. What they say is kept: editors are shown it from the next
+//! session on.
+
+use std::{io::Write, sync::Arc};
+
+use clap::Args;
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::{
+    app::{
+        access::Given,
+        catalog::{Catalog, GEMINI},
+        connection::Outside,
+        models::gemini_of,
+        options::Options,
+        providers, sessions,
+        settings::Settings,
+    },
+    base::{
+        model::{Failure, FailureKind},
+        path::AbsPath,
+    },
+    world::{
+        http::Http,
+        models::{listing::Listed, remote::Remote},
+        secrets::Env,
+        workspace,
+    },
+};
+
+const EXIT_FAILED: u8 = 1;
+const EXIT_AUTH: u8 = 41;
+const EXIT_INPUT: u8 = 42;
+
+/// Asks providers for their models.
+#[derive(Args, Clone, Debug)]
+pub struct ModelsArgs {
+    /// Only this one, such as openrouter or gemini; else all
+    pub provider: Option<String>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the answers go.
+pub struct Streams<'a> {
+    pub out: &'a mut dyn Write,
+    pub err: &'a mut dyn Write,
+}
+
+type Found = (String, Result<Vec<Listed>, Failure>);
+
+/// Prints what was found; 0 when somebody answered, of those that were asked.
+pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> u8 {
+    let (ground, settings) = sessions::look(&Options::default(), env, cwd);
+    let http = Arc::new(Http::new(Outside::of(env).link(&settings.reach.connection)));
+    let mut names: Vec<&str> = settings.reach.providers.iter().map(|it| it.name.as_str()).collect();
+    names.insert(0, GEMINI);
+    if let Some(wanted) = args.provider.as_deref() {
+        names.retain(|it| *it == wanted);
+    }
+    if names.is_empty() {
+        let wanted = args.provider.as_deref().unwrap_or_default();
+        _ = writeln!(streams.err, "castor: {}", providers::unknown_words(&settings, wanted));
+        return EXIT_INPUT;
+    }
+    let asked = names.into_iter().map(|it| ask(it, &settings, &ground.env, http.clone()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let found = match runtime {
+        Ok(it) => it.block_on(join_all(asked)),
+        Err(it) => {
+            _ = writeln!(streams.err, "castor: cannot start: {it}");
+            return EXIT_FAILED;
+        }
+    };
+    keep(env, &found, streams);
+    // A closed stdout is no reason to complain.
+    _ = streams.out.write_all(if args.json { as_json(&found) } else { as_text(&found) }.as_bytes());
+    for (name, failure) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().err()?))) {
+        _ = writeln!(streams.err, "{name}: {}", failure.message);
+    }
+    exit_code(&found)
+}
+
+async fn ask(name: &str, settings: &Settings, env: &Env, http: Arc<Http>) -> Found {
+    let remote = remote(name, settings, env, http);
+    let listed = match remote.map_err(|it| Failure::new(FailureKind::Auth, it)) {
+        Ok(it) => it.list().await,
+        Err(it) => Err(it),
+    };
+    (name.to_owned(), listed)
+}
+
+fn remote(name: &str, settings: &Settings, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
+    match settings.reach.providers.iter().find(|it| it.name == name) {
+        Some(it) => providers::generator(it, env, http),
+        None => gemini_of(env, settings, &Given::default(), http),
+    }
+}
+
+fn keep(env: &Env, found: &[Found], streams: &mut Streams<'_>) {
+    let Some(home) = workspace::castor_home(env) else { return };
+    let mut catalog = Catalog::read(&home);
+    for (name, listed) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().ok()?))) {
+        catalog.set(name, listed.clone());
+    }
+    if let Err(it) = catalog.write(&home) {
+        _ = writeln!(streams.err, "castor: the lists could not be kept: {it}");
+    }
+}
+
+/// As `--model` takes it.
+fn chosen_by(provider: &str, id: &str) -> String {
+    if provider == GEMINI { id.to_owned() } else { format!("{provider}/{id}") }
+}
+
+fn as_text(found: &[Found]) -> String {
+    let line = |provider: &str, it: &Listed| {
+        let id = chosen_by(provider, &it.id);
+        let window = it.window.map(|it| format!("  {it} tokens")).unwrap_or_default();
+        let name = it.name.as_deref().map(|it| format!("  {it}")).unwrap_or_default();
+        format!("{id:<40}{name}{window}\n")
+    };
+    let listed = found.iter().filter_map(|(name, it)| Some((name, it.as_ref().ok()?)));
+    listed.flat_map(|(name, it)| it.iter().map(move |it| line(name, it))).collect()
+}
+
+fn as_json(found: &[Found]) -> String {
+    let row = |provider: &str, it: &Listed| json!({ "id": chosen_by(provider, &it.id), "name": it.name, "contextWindow": it.window });
+    let provider = |(name, it): &Found| match it {
+        Ok(listed) => {
+            json!({ "provider": name, "models": listed.iter().map(|it| row(name, it)).collect::<Vec<_>>() })
+        }
+        Err(failure) => json!({ "provider": name, "error": failure.message }),
+    };
+    format!("{}\n", json!({ "providers": found.iter().map(provider).collect::<Vec<_>>() }))
+}
+
+fn exit_code(found: &[Found]) -> u8 {
+    let failures = || found.iter().filter_map(|(_, it)| it.as_ref().err());
+    match (found.iter().any(|(_, it)| it.is_ok()), failures().all(|it| it.kind == FailureKind::Auth)) {
+        (true, _) => 0,
+        (false, true) => EXIT_AUTH,
+        (false, false) => EXIT_FAILED,
+    }
+}
