@@ -181,9 +181,10 @@ fn reap(main: Pid) -> (Option<Report>, bool) {
 /// Castor is gone or wants no more of it.
 fn end_all(own_numbers: bool) -> ! {
     // The kernel does the rest at the end of number 1.
-    while !own_numbers {
-        let own = u32::try_from(getpid().as_raw()).map(Process::now);
-        let Ok(own) = own else { break };
+    if own_numbers {
+        std::process::exit(0);
+    }
+    while let Ok(own) = u32::try_from(getpid().as_raw()).map(Process::now) {
         let left = Table::read().members(own, &[own]);
         for it in left.iter().filter(|it| it.pid != own.pid) {
             _ = i32::try_from(it.pid).map(|it| kill(Pid::from_raw(it), Signal::SIGKILL));
