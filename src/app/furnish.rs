@@ -101,7 +101,10 @@ pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
         why => why.is_none(),
     });
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
-    Wish { servers, off, cwd: desk.cwd.clone(), env: Arc::clone(&desk.children.env), budget_ms: *start_budget_ms }
+    // Most servers are of no use without the network.
+    let confined = desk.children.confined.as_deref().map(|it| Arc::new(Confinement { network: true, ..it.clone() }));
+    let (cwd, env) = (desk.cwd.clone(), Arc::clone(&desk.children.env));
+    Wish { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
 }
 
 fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {

@@ -11,6 +11,8 @@ pub struct McpServerConfig {
     pub timeout_ms: u64,
     /// The user said that its tools run without a question.
     pub trust: bool,
+    /// Its process may do no more than commands may, but for the network.
+    pub confined: bool,
     /// `None`: all tools.
     pub include: Option<Vec<String>>,
     /// Wins over `include`.
@@ -51,7 +53,7 @@ impl McpServerConfig {
 
     pub fn new(name: impl Into<String>, link: McpLink) -> Self {
         let (timeout_ms, exclude) = (Self::TIMEOUT_MS, Vec::new());
-        Self { name: name.into(), link, timeout_ms, trust: false, include: None, exclude }
+        Self { name: name.into(), link, timeout_ms, trust: false, confined: false, include: None, exclude }
     }
 
     /// Whether the server's tool of this name is wanted. Entries may have arguments behind the name, `tool(…)`.

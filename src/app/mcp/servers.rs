@@ -13,6 +13,7 @@ use crate::{
         ids::SessionId,
         mcp::{McpLink, McpServerConfig},
         path::AbsPath,
+        sandbox::Confinement,
         text,
         tool::{ToolKind, ToolSpec},
     },
@@ -76,6 +77,8 @@ pub struct Wish {
     pub off: Vec<(String, String)>,
     pub cwd: AbsPath,
     pub env: Arc<Vec<(String, String)>>,
+    /// What holds those that are to be confined, where there is a sandbox.
+    pub confined: Option<Arc<Confinement>>,
     pub budget_ms: u64,
 }
 
@@ -85,11 +88,11 @@ impl Servers {
     }
 
     /// From now on a session has these servers. Returns those that must be started.
-    pub fn set(&mut self, session: &SessionId, wish: Wish, now_ms: u64) -> Vec<(u64, Launch, CancellationToken)> {
+    pub fn set(&mut self, session: &SessionId, mut wish: Wish, now_ms: u64) -> Vec<(u64, Launch, CancellationToken)> {
         let mut fresh = Vec::new();
         let mut uses = Vec::new();
-        for config in wish.servers {
-            let launch = launch(&config, &wish.cwd, &wish.env);
+        for config in std::mem::take(&mut wish.servers) {
+            let launch = launch(&config, &wish);
             let alive = |it: &Shared| it.launch == launch && !matches!(it.stage, Stage::Lost(_));
             let known = self.shared.iter().find(|(_, it)| alive(it)).map(|(id, _)| *id);
             let server = known.unwrap_or_else(|| {
@@ -193,13 +196,14 @@ impl Servers {
     }
 }
 
-fn launch(config: &McpServerConfig, cwd: &AbsPath, env: &Arc<Vec<(String, String)>>) -> Launch {
+fn launch(config: &McpServerConfig, wish: &Wish) -> Launch {
     // Folder and environment make no difference to a server that somebody else runs.
     let (cwd, env) = match config.link {
-        McpLink::Stdio { .. } => (cwd.clone(), env.clone()),
-        McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| cwd.clone()), Arc::default()),
+        McpLink::Stdio { .. } => (wish.cwd.clone(), wish.env.clone()),
+        McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| wish.cwd.clone()), Arc::default()),
     };
-    Launch { link: config.link.clone(), cwd, env, timeout: Duration::from_millis(config.timeout_ms) }
+    let confined = wish.confined.clone().filter(|_| config.confined);
+    Launch { link: config.link.clone(), cwd, env, confined, timeout: Duration::from_millis(config.timeout_ms) }
 }
 
 fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {

@@ -40,9 +40,10 @@ impl McpSettings {
             }
             match server(name, it) {
                 // A repository must not answer its own question.
-                Ok(it) => {
-                    res.servers.push(McpServerConfig { trust: it.trust && !is_of_workspace(name, sources), ..it })
+                Ok(it) if is_of_workspace(name, sources) => {
+                    res.servers.push(McpServerConfig { trust: false, confined: !is_let_out(name, sources), ..it });
                 }
+                Ok(it) => res.servers.push(it),
                 Err(why) => {
                     res.off
                         .push((name.clone(), format!("its settings are wrong: {}", why.trim_end_matches("; ignored"))));
@@ -66,8 +67,18 @@ impl McpSettings {
 }
 
 fn is_of_workspace(name: &str, sources: Sources<'_>) -> bool {
-    let mut of_workspace = sources.layers.layers.iter().filter(|it| it.scope == Scope::Workspace);
-    of_workspace.any(|it| at(&it.value, "mcpServers").is_some_and(|it| it.get(name).is_some()))
+    entries(name, sources).any(|(scope, _)| scope == Scope::Workspace)
+}
+
+/// The user knows it, and wants no sandbox for it.
+fn is_let_out(name: &str, sources: Sources<'_>) -> bool {
+    let users = entries(name, sources).filter(|(scope, _)| *scope != Scope::Workspace);
+    users.filter_map(|(_, it)| it.get("sandbox")?.as_bool()).last() == Some(false)
+}
+
+fn entries<'s>(name: &'s str, sources: Sources<'s>) -> impl Iterator<Item = (Scope, &'s Value)> {
+    let layers = sources.layers.layers.iter();
+    layers.filter_map(move |it| Some((it.scope, at(&it.value, "mcpServers")?.get(name)?)))
 }
 
 fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> {

@@ -139,7 +139,8 @@ fn server() -> Value {
     let pairs = |doc: &str| json!({ "type": "object", "description": doc });
     json!({
         "type": "object",
-        "anyOf": [{ "required": ["command"] }, { "required": ["url"] }, { "required": ["httpUrl"] }],
+        "anyOf": [{ "required": ["command"] }, { "required": ["url"] }, { "required": ["httpUrl"] },
+            { "required": ["sandbox"] }],
         "properties": {
             "command": text("The program of a server on stdio."),
             "args": list("Its arguments."),
@@ -153,6 +154,9 @@ fn server() -> Value {
                 "description": "For connecting, and for each request, in milliseconds." },
             "trust": { "type": "boolean", "default": false, "description":
                 "Its tools run without a question, and what it says of them is believed. Not in a workspace's settings." },
+            "sandbox": { "type": "boolean", "default": true, "description":
+                "Whether a process that a workspace's settings name runs in the sandbox of commands, with network. Only \
+                 the user's settings can say no." },
             "includeTools": list("The only tools that are wanted."),
             "excludeTools": list("Tools that are not wanted."),
         },

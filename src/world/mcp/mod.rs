@@ -26,6 +26,7 @@ use crate::{
         fs::BoxFuture,
         mcp::McpLink,
         path::AbsPath,
+        sandbox::Confinement,
     },
     world::{http::Http, process::Groups},
 };
@@ -38,6 +39,8 @@ pub struct Launch {
     pub cwd: AbsPath,
     /// What a process sees beside its own variables.
     pub env: Arc<Vec<(String, String)>>,
+    /// What a process may do; `None`: what the user may.
+    pub confined: Option<Arc<Confinement>>,
     /// For connecting and for listing.
     pub timeout: Duration,
 }

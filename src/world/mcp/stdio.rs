@@ -15,7 +15,7 @@ use super::{
     server::{Listener, Open},
 };
 use crate::{
-    base::{mcp::McpLink, text},
+    base::{mcp::McpLink, sandbox::Confinement, text},
     world::{
         process::{Exit, Groups, Life, Piped, Spawn, Stdin},
         secrets::{name_looks_secret, value_looks_secret},
@@ -44,14 +44,22 @@ pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -
     sleep(HEAD_START).await;
     let cwd = cwd.as_ref().map_or_else(|| launch.cwd.clone(), |it| launch.cwd.join(it));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let env: Vec<(String, String)> = launch.env.iter().chain(env).cloned().collect();
+    let confined = launch.confined.as_deref();
+    let caches = confined.map(caches).unwrap_or_default();
+    let env: Vec<(String, String)> = launch.env.iter().chain(&caches).chain(env).cloned().collect();
     let is_secret = |(name, value): &&(String, String)| name_looks_secret(name) || value_looks_secret(value);
     let secrets = env.iter().filter(is_secret).map(|(_, it)| it.clone()).filter(|it| it.len() >= MIN_SECRET).collect();
-    let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined: None };
+    let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined };
     let Piped { life, stdin, stdout, stderr } =
         spawn.start_piped(groups).map_err(|it| format!("{command} could not be started: {it}"))?;
     let process = Process { life, log: tokio::spawn(log(stderr, secrets)) };
     Open::shake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
+}
+
+/// Programs that fetch servers keep them below the home folder, which a confined one cannot write.
+fn caches(it: &Confinement) -> Vec<(String, String)> {
+    let below = |name: &str| it.tmp.join(name).to_string();
+    vec![("XDG_CACHE_HOME".to_owned(), below("cache")), ("npm_config_cache".to_owned(), below("npm"))]
 }
 
 impl Process {
