@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::{
     checkers,
-    names::{Named, Who, current_name},
+    names::{Named, Who, current_name, nearest_name},
     rules::{Examples, Hit, Matcher, Rule, Source, Tier, Written},
     shell::Script,
 };
@@ -95,7 +95,10 @@ pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Ve
     for table in file.rule {
         let (place, table) = (place(&table), table.into_inner());
         match rule(table.clone(), tier, &place) {
-            Ok(it) => rules.push(it),
+            Ok(it) => {
+                warnings.extend(strange_names(&it));
+                rules.push(it);
+            }
             Err(why) => {
                 let stand_in = stand_in(&table, tier, &place);
                 let then = if stand_in.is_some() { "; what it may have denied is asked about" } else { "" };
@@ -116,6 +119,19 @@ pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Ve
         }
     }
     Ok((Written { rules, checkers }, warnings))
+}
+
+/// Names that are nearly a tool's. The rule holds as it is written: the tool may be one of a server's, or to come.
+fn strange_names(rule: &Rule) -> Vec<String> {
+    let odd = |name: &String| {
+        let near = nearest_name(name)?;
+        Some(format!("{}: castor has no tool {name}; did you mean {near}?", rule.source))
+    };
+    match rule.who.server {
+        // A server calls its tools what it likes.
+        Some(_) => Vec::new(),
+        None => rule.tools.iter().filter_map(odd).collect(),
+    }
 }
 
 /// In place of a rule that would have restricted something; of one that allows nothing needs to be left.
@@ -169,6 +185,10 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     }
     let modes: Option<Vec<Mode>> = raw.modes.iter().map(|it| Mode::parse(it)).collect();
     let modes = modes.ok_or("it names an unknown mode")?;
+    // Who installs an extension wants its tools, not its opinion on what needs no question.
+    if tier == Tier::Extension && (matches!(raw.decision, Word::Allow) || modes.contains(&Mode::Yolo)) {
+        return Err("an extension may not allow anything, nor say anything of the mode yolo".to_owned());
+    }
     let matcher = matcher(&mut raw)?;
     let tools = match (raw.tool_name, &raw.scope.mcp_name) {
         (Some(it), _) => it.into_vec(),
@@ -178,25 +198,12 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     if [&raw.scope.mcp_name, &raw.scope.subagent].into_iter().any(|it| it.as_deref() == Some("")) {
         return Err("mcpName and subagent must not be empty".to_owned());
     }
-    if tools.is_empty() || tools.iter().any(|it| it.is_empty()) {
-        return Err("toolName is empty".to_owned());
-    }
     let decision = match raw.decision {
         Word::Allow => Decision::Allow,
         Word::Deny => Decision::Deny,
         Word::AskUser => Decision::Ask,
     };
-    let pattern = |it: &String| it != "*" && it.ends_with('*') && !(it.starts_with("mcp_") && it.ends_with("_*"));
-    if decision == Decision::Allow && tools.iter().any(pattern) {
-        return Err(
-            "only rules that deny or ask may name tools by a pattern other than mcp_* and mcp_SERVER_*".to_owned()
-        );
-    }
-    if matches!(matcher, Matcher::Prefixes(_) | Matcher::Command(_))
-        && !tools.iter().all(|it| current_name(it) == SHELL)
-    {
-        return Err(format!("commandPrefix and commandRegex are for {SHELL} only"));
-    }
+    check_tools(&tools, decision, &matcher)?;
     let RawScope {
         mcp_name: server, subagent, tool_annotations: annotations, tool_digest: digest, interactive, ..
     } = raw.scope;
@@ -216,6 +223,24 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     };
     check_examples(&res)?;
     Ok(res)
+}
+
+/// Whether a rule of this kind may name these tools.
+fn check_tools(tools: &[String], decision: Decision, matcher: &Matcher) -> Result<(), String> {
+    if tools.is_empty() || tools.iter().any(String::is_empty) {
+        return Err("toolName is empty".to_owned());
+    }
+    let pattern = |it: &String| it != "*" && it.ends_with('*') && !(it.starts_with("mcp_") && it.ends_with("_*"));
+    if decision == Decision::Allow && tools.iter().any(pattern) {
+        return Err(
+            "only rules that deny or ask may name tools by a pattern other than mcp_* and mcp_SERVER_*".to_owned()
+        );
+    }
+    let for_commands = matches!(matcher, Matcher::Prefixes(_) | Matcher::Command(_));
+    match for_commands && !tools.iter().all(|it| current_name(it) == SHELL) {
+        true => Err(format!("commandPrefix and commandRegex are for {SHELL} only")),
+        false => Ok(()),
+    }
 }
 
 /// A rule is held to what its author said of it.

@@ -24,6 +24,41 @@ pub struct Who {
 const RENAMED: &[(&str, &str)] =
     &[("ShellTool", "run_shell_command"), ("edit", "replace"), ("search_file_content", "grep_search")];
 
+/// What rules may name beside the servers' tools, with what Gemini CLI has and castor does not: its policies are read
+/// here, too.
+const KNOWN: &[&str] = &[
+    "activate_skill",
+    "ask_user",
+    "complete_task",
+    "enter_plan_mode",
+    "exit_plan_mode",
+    "glob",
+    "google_web_search",
+    "grep_search",
+    "invoke_agent",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+    "replace",
+    "run_shell_command",
+    "save_memory",
+    "update_topic",
+    "web_fetch",
+    "write_file",
+    "write_todos",
+];
+
+/// The tool that somebody meant who wrote this name, if it is none's.
+pub(super) fn nearest_name(name: &str) -> Option<&'static str> {
+    let is_pattern = name.ends_with('*') || name.starts_with("mcp_");
+    if is_pattern || KNOWN.contains(&current_name(name)) {
+        return None;
+    }
+    let ratio = |it: &str| similar::TextDiff::from_chars(name, it).ratio();
+    let near = KNOWN.iter().map(|it| (ratio(it), *it)).max_by(|a, b| a.0.total_cmp(&b.0));
+    near.filter(|it| it.0 >= 0.8).map(|it| it.1)
+}
+
 /// What the tool is called today.
 pub fn current_name(tool: &str) -> &str {
     RENAMED.iter().find(|it| it.0 == tool).map_or(tool, |it| it.1)

@@ -319,6 +319,47 @@ fn files_that_are_wrong() {
     }
 }
 
+/// A typo in a rule that denies would be found out too late.
+#[test]
+fn names_that_are_nearly_a_tools_are_told() {
+    for (tools, near) in [
+        ("'run_shel_command'", Some("run_shell_command")),
+        ("['read_file', 'wirte_file']", Some("write_file")),
+        ("'Replace'", Some("replace")),
+        ("'edit'", None),
+        ("'ShellTool'", None),
+        ("'mcp_web_read_fil'", None),
+        ("'read_fil*'", None),
+        ("'discovered_tool_x'", None),
+        ("'*'", None),
+        ("'read_fil'\nmcpName='web'", None),
+    ] {
+        let text = format!("[[rule]]\ntoolName={tools}\ndecision='deny'\npriority=1\n");
+        let (written, warnings) = Rules::parse(&text, Tier::User, "u.toml").unwrap();
+        let said: Vec<Option<&str>> = warnings.iter().map(|it| it.split("mean ").nth(1)).collect();
+        let want: Vec<String> = near.iter().map(|it| format!("{it}?")).collect();
+        assert_eq!(said, want.iter().map(|it| Some(it.as_str())).collect::<Vec<_>>(), "{tools}");
+        assert_eq!(written.rules.len(), 1);
+    }
+}
+
+#[test]
+fn extensions_only_restrict() {
+    for (rule, holds) in [
+        ("decision='allow'", false),
+        ("decision='allow'\nmodes=['default']", false),
+        ("decision='deny'\nmodes=['yolo']", false),
+        ("decision='ask_user'\nmodes=['default', 'yolo']", false),
+        ("decision='ask_user'\nmodes=['default']", true),
+        ("decision='deny'", true),
+    ] {
+        let text = format!("[[rule]]\ntoolName='x'\npriority=1\n{rule}\n");
+        let (_, warnings) = Rules::parse(&text, Tier::Extension, "e.toml").unwrap();
+        assert_eq!(warnings.is_empty(), holds, "{rule}");
+        assert!(Rules::parse(&text, Tier::Workspace, "w.toml").unwrap().1.is_empty(), "{rule}");
+    }
+}
+
 #[test]
 fn order_is_tier_then_priority() {
     let one = |decision: &str, priority: u16, tier| {
