@@ -99,10 +99,9 @@ impl Rule {
         match (&self.who.server, named.server) {
             (Some(_), None) => return false,
             // Lists of servers do not tell case; a rule that allows does.
-            (Some(want), Some(server)) if self.decision == Decision::Allow && want != "*" && want != server => {
-                return false;
-            }
-            (Some(want), Some(server)) if want != "*" && !want.eq_ignore_ascii_case(server) => return false,
+            (Some(want), Some(server)) if want == "*" || want == server => (),
+            (Some(want), Some(server)) if self.decision != Decision::Allow && want.eq_ignore_ascii_case(server) => (),
+            (Some(_), Some(_)) => return false,
             _ => (),
         }
         if let Matcher::NotTools(list) = &self.matcher {
