@@ -84,7 +84,8 @@ impl AccessKind {
     pub fn missing(self) -> &'static str {
         match self {
             Self::None | Self::ApiKey => {
-                "No API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started. \
+                "No API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started; OPENAI_API_KEY, \
+                 ANTHROPIC_API_KEY and OPENROUTER_API_KEY are for models such as openai/NAME. \
                  `castor acp --model demo` works without one."
             }
             Self::Gateway => "No gateway: set GOOGLE_GEMINI_BASE_URL where castor is started.",
@@ -174,10 +175,16 @@ pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<Mod
 }
 
 /// What the user chose and is not there, where nothing is configured.
-pub fn missing(env: &Env, settings: &Settings, given: &Given) -> &'static str {
-    match vertex::is_wanted(env, settings, given) {
-        true => AccessKind::Vertex.missing(),
-        false => AccessKind::None.missing(),
+pub fn missing(env: &Env, settings: &Settings, given: &Given) -> String {
+    if vertex::is_wanted(env, settings, given) {
+        return AccessKind::Vertex.missing().to_owned();
+    }
+    match &*providers::keys(env, settings) {
+        [] => AccessKind::None.missing().to_owned(),
+        [(variable, provider), ..] => format!(
+            "No model is chosen: {variable} is set, and --model {provider}/NAME uses it (`castor models {provider}` \
+             lists names). For Gemini's models run `castor auth login`, or set GEMINI_API_KEY."
+        ),
     }
 }
 

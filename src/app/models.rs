@@ -86,7 +86,7 @@ impl Models {
         }
         let access = access::model_access(env, settings, &self.given).map_err(|it| auth_required(&it.to_string()))?;
         if access.kind == AccessKind::None {
-            return Err(auth_required(access::missing(env, settings, &self.given)));
+            return Err(auth_required(&access::missing(env, settings, &self.given)));
         }
         if let Some((_, known)) = self.real.as_ref().filter(|(it, _)| it.is_same(&access)) {
             return Ok(known.clone());
@@ -135,7 +135,7 @@ const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 pub fn gemini_of(env: &Env, settings: &Settings, given: &Given, http: Arc<Http>) -> Result<Remote, String> {
     let access = access::model_access(env, settings, given).map_err(|it| it.to_string())?;
     match access.kind {
-        AccessKind::None => Err(access::missing(env, settings, given).to_owned()),
+        AccessKind::None => Err(access::missing(env, settings, given)),
         _ => gemini(access, env, http),
     }
 }

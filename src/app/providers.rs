@@ -42,6 +42,13 @@ pub fn unknown_words(settings: &Settings, name: &str) -> String {
     format!("There is no provider {name:?}: known are {known}. Your settings can name more under `providers`.")
 }
 
+/// The providers whose keys are there, with the variables that hold them.
+pub fn keys(env: &Env, settings: &Settings) -> Vec<(String, String)> {
+    let with_key = settings.reach.providers.iter().filter_map(|it| Some((it.key_env.as_ref()?, &it.name)));
+    let there = with_key.filter(|(variable, _)| env.get(variable).is_some());
+    there.map(|(variable, name)| (variable.clone(), name.clone())).collect()
+}
+
 /// Opens nothing yet.
 ///
 /// # Errors

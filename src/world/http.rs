@@ -3,11 +3,11 @@
 
 mod link;
 
-use std::{error::Error, sync::OnceLock, time::Duration};
+use std::{error::Error, net::Ipv4Addr, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Response, Url};
-use tokio::time::timeout;
+use tokio::{net::TcpStream, time::timeout};
 
 pub use link::{Link, Proxies};
 
@@ -65,6 +65,12 @@ impl Http {
             }
         }
     }
+}
+
+/// Whether somebody takes connections on that port of this machine.
+pub async fn is_open(port: u16, within: Duration) -> bool {
+    let connect = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+    matches!(timeout(within, connect).await, Ok(Ok(_)))
 }
 
 /// Host and port of `url`: all that may be shown of it, since user, path and query can hold keys.

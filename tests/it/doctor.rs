@@ -91,6 +91,20 @@ fn what_is_missing_is_said_in_the_last_line() {
     assert!(it["todo"][0].as_str().unwrap().contains("chmod 700"), "{it:#}");
 }
 
+/// With a model of another provider's it is that one's key that counts.
+#[test]
+fn the_key_of_the_configured_model() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/settings.json", r#"{"model": {"name": "openai/gpt"}}"#);
+    let (code, it) = as_json(&mut sandbox);
+    assert_eq!(code, Some(1), "{it:#}");
+    assert!(it["todo"][0].as_str().unwrap().contains("No API key for openai: set OPENAI_API_KEY"), "{it:#}");
+    sandbox.env.push(("OPENAI_API_KEY".into(), "canary-key-1234".into()));
+    let (code, it) = as_json(&mut sandbox);
+    assert_eq!((code, &it["keys"]["active"]), (Some(0), &json!("openai")), "{it:#}");
+    assert!(!it.to_string().contains("canary"), "{it:#}");
+}
+
 /// A home that cannot hold sessions: the handshake shows it.
 #[test]
 fn a_broken_home_fails_the_handshake() {

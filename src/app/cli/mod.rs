@@ -23,11 +23,11 @@ use crate::{
         access,
         cli::{
             args::{AcpArgs, AcpVerb, AgentArgs, EXIT_INPUT, Verb},
-            run::RunContext,
+            run::{Reach, RunContext},
             sessions::{Desk, SessionsVerb},
         },
         options::{Options, Script},
-        serve, sessions as factory,
+        providers, serve, sessions as factory,
     },
     base::{log::Mode, path::AbsPath},
     world::{secrets::Env, store::Store, workspace},
@@ -47,11 +47,14 @@ pub fn main() -> ExitCode {
         Verb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
         Verb::Run(args) => with_cwd(|cwd| {
             let env = Env::from_process();
-            let has_access = move |folder: &AbsPath| {
+            let model_access = move |folder: &AbsPath| {
                 let (ground, settings) = factory::look(&Options::default(), &env, folder);
-                access::is_configured(&ground.env, &settings)
+                match access::is_configured(&ground.env, &settings) {
+                    true => Reach::Some,
+                    false => Reach::Keys(providers::keys(&ground.env, &settings)),
+                }
             };
-            run::run(args, RunContext::detect(cwd.into(), has_access))
+            run::run(args, RunContext::detect(cwd.into(), model_access))
         }),
         Verb::Config(args) => with_cwd(|cwd| {
             let code = config::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());

@@ -8,6 +8,7 @@ pub mod client;
 pub mod failure;
 pub mod form;
 pub mod host;
+pub mod local;
 pub mod open;
 pub mod prompt;
 pub mod screen;
@@ -45,6 +46,7 @@ const QUEUE: usize = 16;
 /// How long the last words may take when the user wants to leave at once.
 const HURRY: Duration = Duration::from_millis(200);
 const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
+const NO_MODEL_NOTE: &str = "no model is chosen; using the built-in demo model";
 
 /// What `run` has to know of the world around it.
 pub struct RunContext {
@@ -55,13 +57,21 @@ pub struct RunContext {
     pub stderr_is_terminal: bool,
     /// Whether colours are wanted on stderr.
     pub color: bool,
-    /// Whether some model can be reached from this folder: a key, a gateway, an endpoint without a key. Asked only
-    /// when it matters.
-    pub has_model_access: Box<dyn FnOnce(&AbsPath) -> bool>,
+    /// What models can be reached from this folder. Asked only when it matters.
+    pub model_access: Box<dyn FnOnce(&AbsPath) -> Reach>,
+}
+
+/// What models can be reached without a word of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// There is a key, a gateway, or a model that needs none.
+    Some,
+    /// None, until one is chosen: of these variables and providers there are keys.
+    Keys(Vec<(String, String)>),
 }
 
 impl RunContext {
-    pub fn detect(cwd: PathBuf, has_model_access: impl FnOnce(&AbsPath) -> bool + 'static) -> Self {
+    pub fn detect(cwd: PathBuf, model_access: impl FnOnce(&AbsPath) -> Reach + 'static) -> Self {
         let stderr_is_terminal = io::stderr().is_terminal();
         Self {
             cwd,
@@ -69,7 +79,7 @@ impl RunContext {
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal,
             color: stderr_is_terminal,
-            has_model_access: Box::new(has_model_access),
+            model_access: Box::new(model_access),
         }
     }
 }
@@ -89,10 +99,29 @@ pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached.
-pub fn needs_demo(args: &RunArgs, has_model_access: impl FnOnce() -> bool) -> bool {
+/// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached. Then there
+/// may be keys all the same.
+pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> Reach) -> Option<Vec<(String, String)>> {
     let is_told = args.agent_args.model.is_some() || args.agent.is_some() || args.agent_args.script.is_fake();
-    !is_told && !has_model_access()
+    if is_told {
+        return None;
+    }
+    match model_access() {
+        Reach::Some => None,
+        Reach::Keys(keys) => Some(keys),
+    }
+}
+
+/// Why the demo answers, and what would be better.
+async fn demo_notes(keys: &[(String, String)], on_terminal: bool) -> Vec<String> {
+    let mut res = vec![if keys.is_empty() { DEMO_NOTE } else { NO_MODEL_NOTE }.to_owned()];
+    res.extend(keys.iter().map(|(variable, provider)| {
+        format!("{variable} is set: --model {provider}/NAME uses it, `castor models {provider}` lists names")
+    }));
+    if on_terminal {
+        res.extend(local::notes(local::SERVERS).await);
+    }
+    res
 }
 
 async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
@@ -159,8 +188,10 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     if cut {
         screen.note("stdin was cut after 8 MiB");
     }
-    if needs_demo(args, || (context.has_model_access)(&cwd)) {
-        screen.note(DEMO_NOTE);
+    if let Some(keys) = needs_demo(args, || (context.model_access)(&cwd)) {
+        for it in demo_notes(&keys, context.stderr_is_terminal).await {
+            screen.note(&it);
+        }
         args.agent_args.model = Some("demo".to_owned());
     }
     let mut wish = Wish {

@@ -1,5 +1,6 @@
 //! `castor auth status`: each way to sign in, whether it is configured, and by what.
 
+use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{EXIT_AUTH, Streams, last_four};
@@ -7,8 +8,8 @@ use crate::{
     app::{
         access::{self, AccessError, AccessKind, Given, ModelAccess, Origin},
         options::Options,
-        sessions,
-        settings::Settings,
+        providers, sessions,
+        settings::{Provider, Settings},
     },
     base::path::AbsPath,
     world::{
@@ -23,7 +24,7 @@ const METHODS: &[(&str, AccessKind)] =
 
 /// One way to sign in, ready to be said.
 struct Row {
-    id: &'static str,
+    id: String,
     configured: bool,
     /// The one that sessions in this folder use.
     active: bool,
@@ -62,7 +63,29 @@ fn rows(env: &Env, settings: &Settings) -> Result<Vec<Row>, AccessError> {
         let it = access::model_access(env, settings, &chosen)?;
         Ok(row(id, *kind, active == *kind, &it, env))
     };
-    METHODS.iter().map(row).collect()
+    let own = METHODS.iter().map(row).collect::<Result<Vec<Row>, _>>()?;
+    let others = settings.reach.providers.iter().filter_map(|it| provider(it, env, settings));
+    let mut res: Vec<Row> = own.into_iter().chain(others).collect();
+    // A model of another provider's is asked with that one's key.
+    if settings.model_name.as_deref().is_some_and(|it| providers::of(settings, it).is_some()) {
+        res.iter_mut().take(METHODS.len()).for_each(|it| it.active = false);
+    }
+    Ok(res)
+}
+
+/// A provider that wants a key.
+fn provider(it: &Provider, env: &Env, settings: &Settings) -> Option<Row> {
+    let variable = it.key_env.as_deref()?;
+    let key = env.get(variable).map(|it| SecretString::from(it.trim()));
+    let chosen = settings.model_name.as_deref().and_then(|it| providers::of(settings, it));
+    Some(Row {
+        id: it.name.clone(),
+        configured: key.is_some(),
+        active: key.is_some() && chosen.is_some_and(|chosen| chosen.name == it.name),
+        source: if key.is_some() { "environment" } else { "none" },
+        place: key.is_some().then(|| variable.to_owned()),
+        ends: key.as_ref().and_then(last_four).map(str::to_owned),
+    })
 }
 
 fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: &Env) -> Row {
@@ -76,7 +99,7 @@ fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: 
         _ => ("stored", home.map(|it| credentials::place(&it))),
     };
     let ends = it.key.as_ref().filter(|_| configured).and_then(last_four).map(str::to_owned);
-    Row { id, configured, active, source, place, ends }
+    Row { id: id.to_owned(), configured, active, source, place, ends }
 }
 
 fn as_text(rows: &[Row]) -> String {
@@ -100,7 +123,7 @@ fn as_text(rows: &[Row]) -> String {
 }
 
 fn as_value(rows: &[Row]) -> Value {
-    let active = rows.iter().find(|it| it.active).map(|it| it.id);
+    let active = rows.iter().find(|it| it.active).map(|it| &it.id);
     let method = |it: &Row| json!({ "id": it.id, "configured": it.configured, "source": it.source, "place": it.place, "keyEndsIn": it.ends });
     json!({ "active": active, "methods": rows.iter().map(method).collect::<Vec<_>>() })
 }

@@ -49,7 +49,8 @@ impl Home {
 }
 
 const NOTHING: &str = "41 gemini-api-key  not configured\ngateway         not configured\n\
-                       vertex-ai       not configured\n\nNo API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started. `castor acp --model demo` works without one.";
+                       vertex-ai       not configured\nopenai          not configured\nanthropic       not configured\n\
+                       openrouter      not configured\n\nNo API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started; OPENAI_API_KEY, ANTHROPIC_API_KEY and OPENROUTER_API_KEY are for models such as openai/NAME. `castor acp --model demo` works without one.";
 
 #[test]
 fn login_status_logout() {
@@ -58,9 +59,11 @@ fn login_status_logout() {
     let stored = home.auth("login --key-stdin", " canary-canary-1234\n");
     assert_eq!(stored, "0 Stored the key that ends in 1234 in $HOME/.castor/credentials.json.");
     let status = "0 gemini-api-key  $HOME/.castor/credentials.json, the key ends in 1234 (in use)\n\
-                  gateway         not configured\nvertex-ai       not configured";
+                  gateway         not configured\nvertex-ai       not configured\n\
+                  openai          not configured\nanthropic       not configured\n\
+                  openrouter      not configured";
     assert_eq!(home.auth("status", ""), status);
-    let json = r#"0 {"active":"gemini-api-key","methods":[{"id":"gemini-api-key","configured":true,"source":"stored","place":"$HOME/.castor/credentials.json","keyEndsIn":"1234"},{"id":"gateway","configured":false,"source":"none","place":null,"keyEndsIn":null},{"id":"vertex-ai","configured":false,"source":"none","place":null,"keyEndsIn":null}]}"#;
+    let json = r#"0 {"active":"gemini-api-key","methods":[{"id":"gemini-api-key","configured":true,"source":"stored","place":"$HOME/.castor/credentials.json","keyEndsIn":"1234"},{"id":"gateway","configured":false,"source":"none","place":null,"keyEndsIn":null},{"id":"vertex-ai","configured":false,"source":"none","place":null,"keyEndsIn":null},{"id":"openai","configured":false,"source":"none","place":null,"keyEndsIn":null},{"id":"anthropic","configured":false,"source":"none","place":null,"keyEndsIn":null},{"id":"openrouter","configured":false,"source":"none","place":null,"keyEndsIn":null}]}"#;
     assert_eq!(home.auth("status --json", ""), json);
     assert_eq!(home.auth("logout", ""), "0 Removed the key from $HOME/.castor/credentials.json.");
     assert_eq!(home.auth("logout", ""), "0 No key was stored in $HOME/.castor/credentials.json.");
@@ -76,7 +79,9 @@ fn says_which_variable_is_in_the_way() {
     assert_eq!(home.auth("login --key-stdin", "canary"), stored, "nothing of a short key is shown");
     let status = "0 gemini-api-key  GOOGLE_API_KEY in the environment, the key ends in 9876\n\
                   gateway         GOOGLE_GEMINI_BASE_URL in the environment, the key ends in 9876 (in use)\n\
-                  vertex-ai       GOOGLE_API_KEY in the environment, the key ends in 9876";
+                  vertex-ai       GOOGLE_API_KEY in the environment, the key ends in 9876\n\
+                  openai          not configured\nanthropic       not configured\n\
+                  openrouter      not configured";
     assert_eq!(home.auth("status", ""), status);
     let out = "0 Removed the key from $HOME/.castor/credentials.json.\n\
                Note: GOOGLE_API_KEY is still set in this environment.";

@@ -1,6 +1,6 @@
 //! What the doctor found: facts first, then what is wrong and what to do about it. Never a key.
 
-use std::{fmt::Write, path::Path};
+use std::{fmt::Write, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use crate::{
         access::{self, AccessKind, Given},
         cli::auth,
         options::Options,
-        sessions,
-        settings::{KEYS, Sources, check, explain},
+        providers, sessions,
+        settings::{KEYS, Settings, Sources, check, explain},
     },
     base::{event::EventKind, ids::SessionId, log::Fact, mcp::McpLink, path::AbsPath, text, trust::Trust},
     wire::acp::session::iso_time,
@@ -70,9 +70,25 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Rep
         errors,
         todo: Vec::new(),
     };
-    let access = access::model_access(&ground.env, &merged, &Given::default());
-    report.todo = report.problems(access.map(|it| it.kind).map_err(|it| it.to_string()));
+    report.todo = report.problems(missing(&ground.env, &merged));
     report
+}
+
+/// What keeps sessions from reaching their model.
+fn missing(env: &Env, settings: &Settings) -> Option<String> {
+    if let Some(model) = &settings.model_name
+        && let Some(why) = providers::unknown(settings, model)
+    {
+        return Some(why);
+    }
+    match settings.model_name.as_deref().and_then(|it| providers::of(settings, it)) {
+        Some(it) => providers::generator(it, env, Arc::default()).err(),
+        None => match access::model_access(env, settings, &Given::default()) {
+            Ok(it) if it.kind == AccessKind::None => Some(access::missing(env, settings, &Given::default())),
+            Ok(_) => None,
+            Err(why) => Some(why.to_string()),
+        },
+    }
 }
 
 /// Every setting that somebody set, with its value and who won. Servers have a section of their own, without their
@@ -125,16 +141,15 @@ fn last_errors(store: &Store) -> Vec<Failed> {
 }
 
 impl Report {
-    fn problems(&self, access: Result<AccessKind, String>) -> Vec<String> {
+    fn problems(&self, missing: Option<String>) -> Vec<String> {
         let mut res: Vec<String> =
             self.steps.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.problem.as_ref()?))).collect();
-        match (&self.home, access) {
+        match (&self.home, missing) {
             (None, _) => res.push("There is no home: set CASTOR_HOME or HOME to an absolute path.".to_owned()),
             (Some((home, Some(mode))), _) if mode & 0o022 != 0 => {
                 res.push(format!("Others can write to castor's home; run: chmod 700 '{home}'"));
             }
-            (_, Err(why)) => res.push(text::sentence(&why)),
-            (_, Ok(AccessKind::None)) => res.push(AccessKind::None.missing().to_owned()),
+            (_, Some(why)) => res.push(text::sentence(&why)),
             _ => (),
         }
         res

@@ -23,9 +23,10 @@ use tokio::{
 };
 
 use super::{
+    Reach,
     ask::{Asker, Typing},
     client::Peer,
-    conclude, converse,
+    conclude, converse, demo_notes,
     failure::Exit,
     host::Host,
     needs_demo,
@@ -466,10 +467,23 @@ fn other_agents_get_mode_and_model_over_the_protocol() {
 #[test]
 fn the_demo_is_for_those_who_have_nothing_else() {
     let args = RunArgs::default();
-    assert!(needs_demo(&args, || false));
-    assert!(!needs_demo(&args, || true));
-    assert!(!needs_demo(&RunArgs { agent: Some("x".into()), ..args.clone() }, || false));
+    let none = || Reach::Keys(Vec::new());
+    assert_eq!(needs_demo(&args, none), Some(Vec::new()));
+    assert_eq!(needs_demo(&args, || Reach::Some), None);
+    assert_eq!(needs_demo(&RunArgs { agent: Some("x".into()), ..args.clone() }, none), None);
     let mut told = args;
     told.agent_args.model = Some("m".into());
-    assert!(!needs_demo(&told, || false));
+    assert_eq!(needs_demo(&told, none), None);
+}
+
+#[tokio::test]
+async fn keys_without_a_model_are_named() {
+    let keys = [("OPENAI_API_KEY".to_owned(), "openai".to_owned())];
+    assert_eq!(
+        demo_notes(&keys, false).await,
+        [
+            "no model is chosen; using the built-in demo model",
+            "OPENAI_API_KEY is set: --model openai/NAME uses it, `castor models openai` lists names",
+        ]
+    );
 }
