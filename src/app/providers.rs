@@ -59,7 +59,7 @@ pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remo
     let endpoint = Endpoint { key: key(provider, env)?, headers: headers(provider)?, base_url, tokens: None };
     let newest = endpoint.base_url.contains("://api.openai.com");
     let remote = match provider.speech {
-        Speech::Chat => Remote::new(endpoint, Chat { newest }, http),
+        Speech::Chat => Remote::new(endpoint, Chat { newest, provider: provider.name.clone() }, http),
         Speech::Responses => Remote::new(endpoint, Responses, http),
         Speech::Anthropic => Remote::new(endpoint, Anthropic, http),
     };

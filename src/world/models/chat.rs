@@ -20,6 +20,15 @@ use crate::base::model::{Failure, ModelRequest};
 pub struct Chat {
     /// The limit of an answer is called `max_completion_tokens`, as OpenAI's own models want it.
     pub newest: bool,
+    /// The provider's name: what its models thought goes back to nobody else.
+    pub provider: String,
+}
+
+impl Chat {
+    /// Whose marks on thoughts are sent back.
+    fn signer(&self) -> String {
+        format!("chat/{}", self.provider)
+    }
 }
 
 impl Dialect for Chat {
@@ -38,11 +47,11 @@ impl Dialect for Chat {
     }
 
     fn body(&self, request: &ModelRequest) -> Vec<u8> {
-        request::body(request, self.newest)
+        request::body(request, self.newest, &self.signer())
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::Decoder::new(&request.tools))
+        Box::new(response::Decoder::new(&request.tools, self.signer()))
     }
 
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {

@@ -18,6 +18,8 @@ pub mod responses;
 pub mod script;
 #[cfg(test)]
 mod tests_caching;
+#[cfg(test)]
+mod tests_streams;
 
 use crate::base::{
     fs::BoxFuture,

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     anthropic::Anthropic,
     chat::Chat,
-    gemini::{Gemini, conversation},
+    gemini::{Gemini, Publisher, conversation},
     remote::Dialect,
     responses::Responses,
 };
@@ -19,12 +19,14 @@ use crate::base::{
 };
 
 /// How the contents of a body end: nothing in front of it may change.
-fn dialects() -> [(Box<dyn Dialect>, &'static str, &'static str); 5] {
+fn dialects() -> [(Box<dyn Dialect>, &'static str, &'static str); 7] {
     let gemini = || Box::new(Gemini { api_version: "v1beta".to_owned(), bearer: false, vertex: None });
     [
         (gemini(), "gemini-2.5-pro", "]}]}"),
         (gemini(), "gemini-3-pro-preview", "]}]}"),
+        (Box::new(Gemini { vertex: Some(Publisher::Express), ..*gemini() }), "gemini-2.5-pro", "]}]}"),
         (Box::new(Chat::default()), "m", "]}"),
+        (Box::new(Chat { newest: true, provider: "one".to_owned() }), "m", "]}"),
         (Box::new(Responses), "m", "]}"),
         (Box::new(Anthropic), "claude-opus-4-6", "]}]}"),
     ]
@@ -64,6 +66,8 @@ const CALLS: &[&str] = &[
     "model call c1 read {\"a\":1} ^c2ln\ntool result c1 read one|two",
     "model thought hm ^anthropic:abc\nmodel call c1 read {}\nmodel call c2 odd [1]\ntool error c1 read no\ntool result c2 odd x",
     "model thought ^openai:enc\nmodel call c1 mcp.look {}\ntool result c1 mcp.look [image]",
+    "model thought hm ^chat/one:\nmodel call c1 read {}\ntool result c1 read ok",
+    "model thought ^chat/one:[{\"type\":\"reasoning.encrypted\",\"data\":\"x\"}]\nmodel call c1 read {}\ntool result c1 read ok",
     "model text I will.\nmodel call read__c1 read {}\ntool result read__c1 read ok",
     "",
 ];

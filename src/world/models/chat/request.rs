@@ -1,5 +1,7 @@
 //! Requests of chat completions: messages come last, so that the next request begins as this one did.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -16,9 +18,10 @@ use crate::{
     },
 };
 
-/// The whole body of a request.
-pub fn body(request: &ModelRequest, newest: bool) -> Vec<u8> {
-    let messages: Vec<Bytes> = request.contents.iter().map(|it| it.encoded("chat", messages)).collect();
+/// The whole body of a request. `signer`: whose marks on thoughts are sent back.
+pub fn body(request: &ModelRequest, newest: bool, signer: &str) -> Vec<u8> {
+    let encoded = |it: &Arc<Turn>| it.encoded(dialect(it, signer), |it| messages(it, signer));
+    let messages: Vec<Bytes> = request.contents.iter().map(encoded).collect();
     let mut out = head(request, newest);
     out.reserve(messages.iter().map(|it| it.len() + 1).sum::<usize>() + request.system.len() + 64);
     out.extend_from_slice(br#","messages":["#);
@@ -69,12 +72,21 @@ fn tool(it: &ToolSpec) -> Value {
     })
 }
 
+/// A turn has marks of one provider at most: all others get the same bytes.
+fn dialect(turn: &Turn, signer: &str) -> &'static str {
+    let is_own = |it: &Piece<'_>| match it {
+        Piece::Thought { signature: Some(it), .. } => legal::unsign(signer, it).is_some(),
+        _ => false,
+    };
+    if pieces(turn).iter().any(is_own) { "chat-own" } else { "chat" }
+}
+
 /// The messages of one turn, with commas between; empty where nothing of it goes to the model.
-fn messages(turn: &Turn) -> Bytes {
+fn messages(turn: &Turn, signer: &str) -> Bytes {
     let mut out = Vec::new();
     match turn.role() {
         Role::User => user(&mut out, turn),
-        Role::Model => assistant(&mut out, turn),
+        Role::Model => assistant(&mut out, turn, signer),
         Role::Tool => results(&mut out, turn),
     }
     out.into()
@@ -113,23 +125,38 @@ fn media(it: Blob<'_>) -> Value {
     }
 }
 
-fn assistant(out: &mut Vec<u8>, turn: &Turn) {
-    let mut content = String::new();
+fn assistant(out: &mut Vec<u8>, turn: &Turn, signer: &str) {
+    let (mut content, mut thought) = (String::new(), String::new());
     let mut calls = Vec::new();
+    let mut mark = None;
     for piece in pieces(turn) {
         match piece {
             Piece::Text { text, .. } => content.push_str(&text),
             Piece::Call { call, .. } => calls.push(tool_call(call)),
-            // Thoughts of one request are of no use to the next, and some servers refuse them.
+            Piece::Thought { text, signature } => {
+                thought.push_str(text);
+                mark = signature.and_then(|it| legal::unsign(signer, it)).or(mark);
+            }
             _ => (),
         }
     }
     let said = (!content.is_empty()).then_some(content);
-    match (said, calls.is_empty()) {
-        (None, true) => (),
-        (said, true) => item(out, &json!({ "role": "assistant", "content": said })),
-        (said, false) => item(out, &json!({ "role": "assistant", "content": said, "tool_calls": calls })),
+    if said.is_none() && calls.is_empty() {
+        return;
     }
+    let mut message = json!({ "role": "assistant", "content": said });
+    match mark {
+        // Thoughts of one request are mostly of no use to the next, and some servers refuse them.
+        None => (),
+        // Who sends them under this name wants them back beside calls, the empty ones too.
+        Some("") if calls.is_empty() => (),
+        Some("") => message["reasoning_content"] = thought.into(),
+        Some(details) => message["reasoning_details"] = serde_json::from_str(details).unwrap_or_default(),
+    }
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    item(out, &message);
 }
 
 fn tool_call(call: &ToolCall) -> Value {

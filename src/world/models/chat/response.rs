@@ -1,8 +1,11 @@
 //! Answers of chat completions: one event's JSON to chunks. Calls come in fragments and are passed on whole.
 
+mod reasoning;
+
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
+use self::reasoning::Reasoning;
 use crate::{
     base::{
         model::{Chunk, Failure, Finish, Usage},
@@ -23,6 +26,7 @@ const MAX_CALLS: usize = 256;
 pub struct Decoder {
     names: Names,
     calls: Vec<Fragments>,
+    reasoning: Reasoning,
     usage: Option<Usage>,
     finished: bool,
 }
@@ -37,13 +41,21 @@ struct Fragments {
 }
 
 impl Decoder {
-    pub fn new(tools: &[ToolSpec]) -> Self {
-        Self { names: Names::of(tools), ..Self::default() }
+    /// `signer` marks the thoughts that are to come back.
+    pub fn new(tools: &[ToolSpec], signer: String) -> Self {
+        Self { names: Names::of(tools), reasoning: Reasoning::new(signer), ..Self::default() }
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Chunk>) {
-        for it in [delta.reasoning_content, delta.reasoning, delta.reasoning_text].into_iter().flatten().take(1) {
-            thought(it.0.into_owned(), out);
+        self.reasoning.echoes |= delta.reasoning_content.is_some();
+        let mut plain = [delta.reasoning_content, delta.reasoning, delta.reasoning_text].into_iter().flatten();
+        let plain = plain.find(|it| !it.0.is_empty());
+        let details = delta.reasoning_details.into_iter().flatten();
+        let parts: Vec<String> = details.filter_map(|it| self.reasoning.take(it)).collect();
+        match plain {
+            Some(it) => thought(it.0.into_owned(), out),
+            // Mostly they say the same once more.
+            None => parts.into_iter().for_each(|it| thought(it, out)),
         }
         match delta.content {
             None => (),
@@ -98,6 +110,7 @@ impl Decoder {
     }
 
     fn pass_calls(&mut self, out: &mut Vec<Chunk>) {
+        out.extend(self.reasoning.mark());
         for it in std::mem::take(&mut self.calls) {
             out.push(Chunk::Call {
                 id: Some(it.id).filter(|it| !it.is_empty()),
@@ -209,6 +222,7 @@ struct Delta<'a> {
     reasoning: Option<Str<'a>>,
     #[serde(borrow)]
     reasoning_text: Option<Str<'a>>,
+    reasoning_details: Option<Vec<Value>>,
     #[serde(borrow)]
     refusal: Option<Str<'a>>,
     tool_calls: Option<Vec<CallDelta>>,

@@ -11,6 +11,8 @@ use crate::{
     world::models::{gemini::conversation, remote::Decode},
 };
 
+const SIGNER: &str = "chat/one";
+
 fn request(conversation_text: &str) -> ModelRequest {
     ModelRequest {
         model: "m".into(),
@@ -22,7 +24,7 @@ fn request(conversation_text: &str) -> ModelRequest {
 }
 
 fn messages(conversation_text: &str) -> Value {
-    let body: Value = serde_json::from_slice(&body(&request(conversation_text), false)).unwrap();
+    let body: Value = serde_json::from_slice(&body(&request(conversation_text), false, SIGNER)).unwrap();
     body["messages"].clone()
 }
 
@@ -42,7 +44,7 @@ fn bodies() {
         ..Params::default()
     };
     let request = ModelRequest { tools: [tool].into(), params, ..request("user text hi") };
-    let got: Value = serde_json::from_slice(&body(&request, false)).unwrap();
+    let got: Value = serde_json::from_slice(&body(&request, false, SIGNER)).unwrap();
     let name = got["tools"][0]["function"]["name"].as_str().unwrap().to_owned();
     assert!(name.starts_with("mcp_one_"), "{name}");
     assert_eq!(
@@ -55,7 +57,7 @@ fn bodies() {
             "messages": [{ "role": "system", "content": "Be kind." }, { "role": "user", "content": "hi" }],
         })
     );
-    let newest: Value = serde_json::from_slice(&body(&request, true)).unwrap();
+    let newest: Value = serde_json::from_slice(&body(&request, true, SIGNER)).unwrap();
     assert_eq!(newest["max_completion_tokens"], 7);
 }
 
@@ -88,8 +90,31 @@ fn every_kind_of_message() {
     assert_eq!(got[3]["content"][1]["type"], "image_url");
 }
 
+#[test]
+fn thoughts_go_back_to_whom_they_came_from() {
+    let assistant = |text: &str| messages(text)[1].clone();
+    let calls = json!([{ "id": "c1", "type": "function", "function": { "name": "read", "arguments": "{}" } }]);
+    let content = Value::Null;
+    assert_eq!(
+        assistant("model thought hm\nmodel thought ^chat/one:\nmodel call c1 read {}"),
+        json!({ "role": "assistant", "content": content, "reasoning_content": "hm", "tool_calls": calls }),
+    );
+    assert_eq!(
+        assistant("model thought ^chat/one:\nmodel call c1 read {}"),
+        json!({ "role": "assistant", "content": content, "reasoning_content": "", "tool_calls": calls }),
+    );
+    assert_eq!(
+        assistant("model thought hm\nmodel thought ^chat/one:[{\"type\":\"x\"}]\nmodel text so"),
+        json!({ "role": "assistant", "content": "so", "reasoning_details": [{ "type": "x" }] }),
+    );
+    // Without calls, and of others.
+    for text in ["model thought hm ^chat/one:\nmodel text so", "model thought hm ^chat/two:[1]\nmodel text so"] {
+        assert_eq!(assistant(text), json!({ "role": "assistant", "content": "so" }));
+    }
+}
+
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::new(&[], SIGNER.to_owned());
     let mut out = Vec::new();
     for it in events {
         decoder.event(b"", it.as_bytes(), &mut out).unwrap();
@@ -129,6 +154,8 @@ fn texts_thoughts_and_usage() {
         text("a\nb"),
         thought("x"),
         text("y"),
+        // They came as `reasoning_content`.
+        Chunk::Thought { text: String::new(), signature: Some("chat/one:".into()) },
         Chunk::Finish(Finish::Stop),
         Chunk::Usage(usage),
     ];
