@@ -9,7 +9,7 @@ use crate::{
         errors::auth_required,
         event::EditorRequest,
         mcp::asks,
-        questions, reply, sessions,
+        questions, reach, reply, sessions,
         state::{Asked, Asker, Live, Said, State},
         terminals::How,
         trust,
@@ -114,6 +114,7 @@ fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Eff
         Effect::Settle { prompt, outcome } => settle(state, id, Ticket(prompt.0), outcome, lines),
         Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
         Effect::Save(lasting) => state.world.save(lasting),
+        Effect::Health { model, outage } => reach::noted(state, id, model, outage),
         Effect::Ask(question) => questions::ask(state, id, &question, lines),
         Effect::Reply { elicitation, reply } => asks::reply(state, elicitation, reply),
         Effect::Withdraw { question } => {

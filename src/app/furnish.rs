@@ -11,7 +11,7 @@ use crate::{
         fault::Fault,
         hooks::{self, HookDesk},
         mcp::servers::Wish,
-        policies,
+        policies, reach,
         sessions::{Site, allow_mode, catalog, models_on_offer},
         settings::{McpSettings, Settings},
         state::State,
@@ -38,7 +38,7 @@ pub fn furnish(
 ) -> Result<(Arc<Spec>, Arc<Desk>), ErrorObjectOwned> {
     let Site { cwd, roots, ground, settings } = site;
     state.models.connect_as(&settings.reach.connection);
-    let generator = state.models.generator(&state.options, &ground.env, settings, model)?;
+    let (generator, chain) = reach::reach(state, id, &ground.env, settings, model)?;
     let catalog = catalog(state);
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;
@@ -54,7 +54,8 @@ pub fn furnish(
         .hooking(hooks::gather(ground)),
         instructions: Instructions::new(&around),
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
-        patience: settings.patience,
+        patience: settings.failing.patience,
+        chain,
         models: models_on_offer(&state.options, settings, &catalog, model),
         windows: catalog.windows(settings),
         modes: allowed_modes(&ground.trust, settings),

@@ -27,6 +27,7 @@ mod options;
 mod policies;
 mod providers;
 mod questions;
+mod reach;
 mod reply;
 mod requests;
 pub mod serve;

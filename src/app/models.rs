@@ -9,6 +9,7 @@ use crate::{
         errors::auth_required,
         options::{DEMO, Options},
         providers,
+        reach::Outages,
         settings::{Connection, Settings},
     },
     base::path::AbsPath,
@@ -38,6 +39,8 @@ pub struct Models {
     http: Arc<Http>,
     /// One script for all sessions: it is read in the order of requests.
     script: Option<Arc<dyn Generator>>,
+    /// What is known of models that do not answer.
+    pub outages: Outages,
     /// The last one, for sessions that reach it in the same way.
     real: Option<(ModelAccess, Arc<dyn Generator>)>,
 }

@@ -11,9 +11,10 @@ use crate::{
     engine::step::{About, Confirmation, Input, Question},
     wire::{
         acp::{
+            choices,
             elicitation::{self, Scope},
             initialize::Client,
-            permission, trust,
+            permission,
         },
         jsonrpc::{message::RpcError, write},
     },
@@ -52,7 +53,7 @@ pub fn answered(
         (Ok(it), Shape::Confirmation) => permission::answer(&it),
         (Ok(it), Shape::Form(form)) => elicitation::form_answer(form, &it),
         (Ok(it), Shape::Options(form)) => elicitation::option_answer(form, &it),
-        (Ok(it), Shape::Trust(form)) => trust::answer(form, &it),
+        (Ok(it), Shape::Choice(form)) => choices::answer(form, &it),
         (Ok(it), Shape::Link) => elicitation::link_answer(&it),
     };
     settle(state, session, question, answer);
@@ -67,13 +68,13 @@ fn settle(state: &mut State, session: &SessionId, question: QuestionId, answer: 
 fn project(client: &Client, session: &SessionId, about: &About) -> Result<Projection, Answer> {
     match about {
         About::Confirmation(asked) => confirmation(session, asked),
-        About::Trust { call, form } if client.shows_forms => {
+        About::Trust { call, form } | About::Fallback { call, form } if client.shows_forms => {
             let params = elicitation::form(Scope::Session { session, call: Some(call) }, form);
             Ok(Projection { shape: Shape::Form(form.clone()), method: elicitation::CREATE, params })
         }
-        About::Trust { call, form } => {
-            let params = serde_json::to_value(trust::request(session, call, form)).map_err(|_| Answer::Unable)?;
-            Ok(Projection { shape: Shape::Trust(form.clone()), method: PERMISSION, params })
+        About::Trust { call, form } | About::Fallback { call, form } => {
+            let params = serde_json::to_value(choices::request(session, call, form)).map_err(|_| Answer::Unable)?;
+            Ok(Projection { shape: Shape::Choice(form.clone()), method: PERMISSION, params })
         }
         About::Form { call, form } if client.shows_forms => {
             let params = elicitation::form(Scope::Session { session, call: call.as_ref() }, form);

@@ -14,6 +14,7 @@ use crate::{
         furnish::{furnish, wish},
         mcp::{self, servers::Wish},
         options::Options,
+        reach,
         settings::{Flag, Settings, Sources},
         state::{Live, State},
         trust::{self, Pending},
@@ -92,6 +93,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     if let Some(it) = notice {
         state.step(&id, Input::Noticed(it));
     }
+    reach::tell(state, &id);
     trust::raise(state, &id, Pending { ground, place: place.clone() });
     mcp::connect(state, &id, wish);
     Ok(id)
@@ -135,6 +137,7 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
         Some(log) => admit(state, Session::resume(record, spec), log, desk),
         None => admit_again(state, record, spec, desk),
     }
+    reach::tell(state, id);
     trust::raise(state, id, Pending { ground: site.ground, place: place.clone() });
     mcp::connect(state, id, wish);
     Ok(entries)
@@ -235,7 +238,7 @@ pub fn refit(state: &mut State, id: &SessionId) {
     let Some(live) = state.sessions.get(id) else { return };
     let (ground, settings) = look(&state.options, &state.env, &live.desk.cwd);
     let model = live.session.record().model.clone();
-    let generator = state.models.generator(&state.options, &ground.env, &settings, &model);
+    let generator = reach::reach(state, id, &ground.env, &settings, &model).map(|(it, _)| it);
     let generator = generator.unwrap_or_else(|it| Arc::new(Refused { why: it.message().to_owned() }));
     if let Some(live) = state.sessions.get_mut(id) {
         live.desk = Arc::new(Desk { generator, ..Desk::clone(&live.desk) });

@@ -127,8 +127,8 @@ pub enum Shape {
     Form(Arc<Form>),
     /// A form, shown as options.
     Options(Arc<Form>),
-    /// The question about the folder, shown as options.
-    Trust(Arc<Form>),
+    /// One choice of castor's own question, shown as options.
+    Choice(Arc<Form>),
     Link,
 }
 

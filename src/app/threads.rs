@@ -94,6 +94,7 @@ impl Threads {
             | Effect::Wake { .. }
             | Effect::Abort { .. }
             | Effect::Save(_)
+            | Effect::Health { .. }
             | Effect::Trust(_)
             | Effect::Reply { .. }
             | Effect::Settle { .. } => (),

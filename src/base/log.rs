@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     event::AgentEvent,
+    fallback::Intent,
     hook::{HookEvent, HookSwitch},
     ids::{CallId, SessionId},
     model::Failure,
@@ -46,15 +47,33 @@ pub enum Fact {
     Event {
         event: AgentEvent,
     },
-    /// A request went to a model; `attempt` counts from 1 for each sample.
+    /// A request went to a model, and why to this one; `attempt` counts from 1 for each sample.
     Attempt {
         model: String,
         attempt: u32,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        why: String,
     },
     /// The attempt failed. Abandoned: another follows, and what this one had shown is out of context.
     AttemptFailed {
         failure: Failure,
         abandoned: bool,
+        /// What the failure means, and what is done about it, a word each.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        class: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        decision: String,
+    },
+    /// What follows where no further attempt helps: `to` takes over from `from`. Asked, it has the user's word.
+    Fallback {
+        from: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        intent: Option<Intent>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Answer>,
+        why: String,
     },
     Decision {
         call: CallId,

@@ -5,6 +5,7 @@ pub mod check;
 pub mod content;
 pub mod elicitation;
 pub mod event;
+pub mod fallback;
 pub mod fs;
 pub mod guarded;
 pub mod history;

@@ -1,6 +1,6 @@
 //! What goes into a step of the engine and what comes out of it: inputs, effects, facts.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -10,6 +10,7 @@ use crate::base::{
     content::Part,
     elicitation::{Reply, Wanted},
     event::{Location, Outcome},
+    fallback::Outage,
     hook::{HookReport, HookRun},
     ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
     log::{Answer, Entry, Lasting, Mode, Tuning},
@@ -45,6 +46,8 @@ pub enum Input {
     },
     /// The tools from outside, whole; they hold from the next request to a model.
     ToolsChanged(Kit),
+    /// Models that need not be asked for now, whole: other sessions found out, too.
+    Outages(BTreeMap<String, Outage>),
     Chunks {
         effect: EffectId,
         chunks: Vec<Chunk>,
@@ -192,6 +195,8 @@ pub enum Effect {
     Trust(TrustChoice),
     /// What a server is told that asked the user. Not answered.
     Reply { elicitation: ElicitationId, reply: Reply },
+    /// What came of a model, for all sessions that reach it in the same way. `None`: it is well again. Not answered.
+    Health { model: String, outage: Option<Outage> },
     /// Nobody waits for the answer any more.
     Withdraw { question: QuestionId },
     /// Answered by `Woke` at `at_ms` (Unix, milliseconds) or later.
@@ -216,6 +221,11 @@ pub enum About {
     Confirmation(Confirmation),
     /// Is the folder trusted? A form whose options are [`TrustChoice`]s.
     Trust {
+        call: CallId,
+        form: Arc<Form>,
+    },
+    /// How to go on without this model? A form whose options are [`Intent`](crate::base::fallback::Intent)s.
+    Fallback {
         call: CallId,
         form: Arc<Form>,
     },

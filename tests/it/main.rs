@@ -13,6 +13,7 @@ mod doctor;
 mod editors;
 mod exits;
 mod failures;
+mod fallback;
 mod hooks;
 mod hostile;
 mod http_model;

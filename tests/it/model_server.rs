@@ -89,6 +89,11 @@ pub fn stream(events: &str) -> String {
     http("200 OK", "text/event-stream", events)
 }
 
+/// An error, or whatever else has no events.
+pub fn answers(status: &str, body: &str) -> String {
+    http(status, "application/json", body)
+}
+
 /// What a collector of spans answers.
 pub fn accepts() -> String {
     gives(&json!({}))

@@ -75,7 +75,7 @@ pub struct Settings {
     pub max_session_turns: i64,
     /// Characters of a tool's output above which it is cut.
     pub truncate_threshold: usize,
-    pub patience: Patience,
+    pub failing: Failing,
     pub tools: ToolSettings,
     pub children: Children,
     pub mcp: McpSettings,
@@ -128,6 +128,16 @@ impl Reach {
             connection,
         }
     }
+}
+
+/// What is done when a model does not answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failing {
+    pub patience: Patience,
+    /// Who takes over, in order; empty: whoever castor knows for it.
+    pub models: Vec<String>,
+    /// Whether the user is not asked about it.
+    pub silent: bool,
 }
 
 /// How commands are confined.
@@ -191,9 +201,13 @@ impl Settings {
             approval_mode: approval_mode.unwrap_or_default(),
             max_session_turns: get.int("model.maxSessionTurns"),
             truncate_threshold: get.size("tools.truncateToolOutputThreshold"),
-            patience: Patience {
-                max_attempts: get.size("general.maxAttempts"),
-                retry_broken: get.flag("general.retryFetchErrors"),
+            failing: Failing {
+                patience: Patience {
+                    max_attempts: get.size("general.maxAttempts"),
+                    retry_broken: get.flag("general.retryFetchErrors"),
+                },
+                models: get.texts("model.fallback.models").into_iter().map(|it| it.trim().to_owned()).collect(),
+                silent: get.text("model.fallback.action").as_deref() == Some("silent"),
             },
             tools: ToolSettings {
                 respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),

@@ -68,7 +68,10 @@ fn defaults_are_quiet() {
     let (it, warnings) = files(&[]).merge();
     assert_eq!(warnings, [""; 0]);
     assert_eq!((it.model_name, it.approval_mode, it.max_session_turns), (None, Mode::Default, -1));
-    assert_eq!((it.truncate_threshold, it.patience.max_attempts, it.patience.retry_broken), (40_000, 10, true));
+    assert_eq!(
+        (it.truncate_threshold, it.failing.patience.max_attempts, it.failing.patience.retry_broken),
+        (40_000, 10, true)
+    );
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
     assert_eq!((it.children.allowed, it.children.blocked, it.reach.auth_type), (vec![], vec![], None));
     assert!(!it.disable_yolo && !it.disable_always_allow);
@@ -90,7 +93,7 @@ fn later_layers_win_key_by_key() {
     }
     let mut case = files(&all);
     let (it, warnings) = case.merge();
-    assert_eq!((it.max_session_turns, it.patience.max_attempts, it.tools.shell_inactivity_s), (2, 2, 3));
+    assert_eq!((it.max_session_turns, it.failing.patience.max_attempts, it.tools.shell_inactivity_s), (2, 2, 3));
     assert_eq!((it.approval_mode, warnings), (Mode::AutoEdit, vec![]));
     case.env = &[("GEMINI_MODEL", "7")];
     assert_eq!(case.merge().0.model_name.as_deref(), Some("7"));
@@ -141,8 +144,8 @@ fn variables_become_numbers() {
     let case = Case { files: &[("castor", text)], env: &[("NO", "false"), ("M", "gemini")], flags: &[] };
     let (it, warnings) = case.merge();
     assert_eq!((it.model_name.as_deref(), it.max_session_turns), (Some("gemini-pro"), 7));
-    assert!(!it.patience.retry_broken);
-    assert_eq!(it.patience.max_attempts, 10);
+    assert!(!it.failing.patience.retry_broken);
+    assert_eq!(it.failing.patience.max_attempts, 10);
     assert_eq!(
         warnings,
         ["/h/.castor/settings.json: general.maxAttempts: should be a whole number, at least 1; ignored"]

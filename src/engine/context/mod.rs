@@ -21,13 +21,27 @@ pub struct Materials<'a> {
     pub record: &'a Record,
     pub instructions: &'a Instructions,
     pub tools: &'a Arc<[ToolSpec]>,
+    /// The last answer was none.
+    pub again: Option<Again>,
+}
+
+/// A further attempt that should not end like the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Again {
+    /// What the model is told about that one.
+    pub nudge: Option<&'static str>,
 }
 
 type Processor = fn(&mut ModelRequest, Materials<'_>);
 
 /// In order; a row is added where its work belongs.
-pub const PROCESSORS: &[(&str, Processor)] =
-    &[("instructions", instructions), ("parameters", parameters), ("history", history), ("hardening", hardening)];
+pub const PROCESSORS: &[(&str, Processor)] = &[
+    ("instructions", instructions),
+    ("parameters", parameters),
+    ("again", again),
+    ("history", history),
+    ("hardening", hardening),
+];
 
 /// The request for `model`, before routing has its say.
 pub fn build(model: Arc<str>, materials: Materials<'_>) -> ModelRequest {
@@ -52,6 +66,17 @@ fn parameters(draft: &mut ModelRequest, materials: Materials<'_>) {
     let tuning = materials.record.tuning;
     draft.params.include_thoughts = tuning.thoughts && routing::limits::thinks(&draft.model);
     draft.params.thinking = routing::limits::thinking(&draft.model, tuning.thinking);
+}
+
+/// The same question in the same way would get the same answer. Only Gemini takes any temperature with any model.
+fn again(draft: &mut ModelRequest, materials: Materials<'_>) {
+    let Some(Again { nudge }) = materials.again else { return };
+    if !draft.model.contains('/') || draft.model.starts_with("models/") {
+        draft.params.temperature = Some(1.0);
+    }
+    if let Some(nudge) = nudge {
+        draft.system = format!("{}\n\n{nudge}", draft.system).into();
+    }
 }
 
 /// All turns, shared and not copied: each is encoded once in its life.
@@ -82,6 +107,6 @@ mod tests {
     #[test]
     fn the_order_of_processors_is_this() {
         let names: Vec<&str> = PROCESSORS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["instructions", "parameters", "history", "hardening"]);
+        assert_eq!(names, ["instructions", "parameters", "again", "history", "hardening"]);
     }
 }

@@ -145,6 +145,7 @@ impl Record {
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
             | Fact::AttemptFailed { .. }
+            | Fact::Fallback { .. }
             | Fact::Decision { .. }
             | Fact::Answered { .. }
             | Fact::Trust { .. }

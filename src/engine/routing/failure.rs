@@ -1,8 +1,16 @@
-//! What to do when a model call failed: wait and try again, or say why not.
+//! What to do when a model call failed: try again, let another model take over, ask the user, or say why not.
 
 use crate::{
-    base::{model::Failure, now::Now, text::sentence},
-    engine::routing::class::{Class, Finding, MAX_SERVER_DELAY_MS, classify},
+    base::{
+        fallback::{Outage, OutageCause},
+        model::Failure,
+        now::Now,
+        text::sentence,
+    },
+    engine::routing::{
+        class::{Class, Finding, Kind, MAX_SERVER_DELAY_MS, classify},
+        health::CAPACITY_MS,
+    },
 };
 
 /// How long to go on, by the user's settings.
@@ -20,10 +28,15 @@ impl Default for Patience {
     }
 }
 
-/// Where nobody answers, people should be told soon.
-const MAX_CONNECT_ATTEMPTS: u32 = 4;
+/// Where nobody answers, or answers break off or are empty, people should be told soon.
+const MAX_BROKEN: u32 = 4;
+/// Where another model may take over, nobody wants to wait for this one for minutes.
+const MAX_WITH_ANOTHER: u32 = 3;
+/// A lack of room is looked past so often without a word.
+const MAX_WITHOUT_ROOM: u32 = 3;
 const FIRST_DELAY_MS: u64 = 5_000;
-const FIRST_CONNECT_DELAY_MS: u64 = 1_000;
+const FIRST_BROKEN_DELAY_MS: u64 = 1_000;
+const NO_ROOM_DELAYS_MS: [u64; 2] = [1_000, 3_000];
 const MAX_DELAY_MS: u64 = 30_000;
 /// In percent, to both sides: many clients must not come back at the same instant.
 const JITTER: u64 = 30;
@@ -36,52 +49,176 @@ pub enum OnFailure {
         at_ms: u64,
         why: String,
     },
+    /// Another model takes over, by the user's settings.
+    FallBack {
+        model: String,
+        why: String,
+    },
+    /// The user decides. `until`: when the server's limit is whole again, and in words how long that takes.
+    Ask {
+        why: String,
+        model: Option<String>,
+        until: Option<(u64, String)>,
+    },
     GiveUp {
         why: String,
     },
 }
 
-/// `attempt` is the number of the failed attempt, from 1. `shown`: some of its answer was shown already.
-pub fn on_failure(failure: &Failure, attempt: u32, shown: bool, now: Now, patience: Patience) -> OnFailure {
-    let Finding { class, delay_ms } = classify(failure);
-    if let Some(why) = hopeless(failure, class, delay_ms) {
-        return OnFailure::GiveUp { why };
+impl OnFailure {
+    /// For the log.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::RetryAt { .. } => "retry",
+            Self::FallBack { .. } => "fall back",
+            Self::Ask { .. } => "ask",
+            Self::GiveUp { .. } => "give up",
+        }
     }
-    if shown {
-        let message = sentence(&failure.message);
-        return OnFailure::GiveUp { why: format!("{message} Part of the answer had arrived; prompt again to go on.") };
-    }
-    let connect = class == Class::Connect;
-    let broken = connect || class == Class::Stream;
-    let most = match (broken && !patience.retry_broken, connect) {
-        (true, _) => 1,
-        (false, true) => patience.max_attempts.min(MAX_CONNECT_ATTEMPTS),
-        (false, false) => patience.max_attempts,
-    };
-    if attempt >= most {
-        let message = sentence(&failure.message);
-        return OnFailure::GiveUp { why: format!("{message} Gave up after {attempt} attempts; try again later.") };
-    }
-    let wait_ms = match delay_ms {
-        Some(it) => it,
-        None => jittered(back_off(connect, attempt), now),
-    };
-    let (what, wait) = (what(failure, class), seconds(wait_ms));
-    let why = format!("{what} Trying again in {wait} (attempt {} of {most}).", attempt.saturating_add(1));
-    OnFailure::RetryAt { at_ms: now.unix_ms.saturating_add(wait_ms), why }
 }
 
-/// Why no number of attempts can help, and what can; `None` where one may.
-fn hopeless(failure: &Failure, class: Class, delay_ms: Option<u64>) -> Option<String> {
-    let todo = match class {
-        Class::Connect | Class::Stream | Class::Throttled | Class::Server | Class::Invalid => {
-            let wait = delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS)?;
-            format!("The server asks to wait {}; try again then, or choose another model.", seconds(wait))
-        }
-        Class::Spent | Class::Capacity => match delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS) {
-            Some(wait) => {
-                format!("The server asks to wait {}; try again then, or choose another model.", seconds(wait))
+/// How often was tried what of one model, for one answer; the attempt that just failed included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tries {
+    pub all: u32,
+    /// Nobody answered, or the answer broke off or was none.
+    broken: u32,
+    no_room: u32,
+}
+
+impl Tries {
+    pub fn count(&mut self, failure: &Failure) {
+        let class = classify(failure).class;
+        self.all = self.all.saturating_add(1);
+        self.broken = self.broken.saturating_add(u32::from(is_broken(class)));
+        self.no_room = self.no_room.saturating_add(u32::from(class == Class::Capacity));
+    }
+}
+
+/// All that the decision depends on, beside the failure.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    pub model: &'a str,
+    pub tries: Tries,
+    /// The model has one attempt in each turn.
+    pub once: bool,
+    /// Some of the answer was shown already.
+    pub shown: bool,
+    /// Who could take over.
+    pub next: Option<&'a str>,
+    /// Without a question.
+    pub silent: bool,
+    /// Whether there is somebody to ask.
+    pub interactive: bool,
+    pub patience: Patience,
+    pub now: Now,
+}
+
+/// What is done about the failure, by what it means.
+pub fn on_failure(failure: &Failure, case: Case<'_>) -> OnFailure {
+    let Finding { class, delay_ms } = classify(failure);
+    let too_long = delay_ms.is_some_and(|it| it > MAX_SERVER_DELAY_MS);
+    let (n, most) = attempts(class, &case);
+    if n < most && !too_long {
+        let wait_ms = delay_ms.unwrap_or_else(|| jittered(back_off(class, n), case.now));
+        let (what, wait) = (what(failure, class, case.model), in_words(wait_ms));
+        let again = if case.shown { " What was shown of the answer does not count; it begins anew." } else { "" };
+        let next = n.saturating_add(1);
+        let why = format!("{what}{again} Trying again in {wait} (attempt {next} of {most}).");
+        return OnFailure::RetryAt { at_ms: case.now.unix_ms.saturating_add(wait_ms), why };
+    }
+    another(failure, Finding { class, delay_ms }, most, case)
+}
+
+/// What one may know of the model from now on, when another one takes over: not for its place in the chain, but for
+/// what happened to it. `None`: it gets one attempt in each later turn.
+pub fn outage(failure: &Failure, now_ms: u64) -> Option<Outage> {
+    let Finding { class, delay_ms } = classify(failure);
+    let at = |ms: u64| now_ms.saturating_add(ms);
+    match class {
+        Class::Spent => Some(Outage { cause: OutageCause::Quota, until_ms: delay_ms.map(at) }),
+        Class::Capacity => Some(Outage { cause: OutageCause::Capacity, until_ms: Some(at(CAPACITY_MS)) }),
+        Class::NotFound => Some(Outage { cause: OutageCause::Missing, until_ms: None }),
+        _ => None,
+    }
+}
+
+/// Whether a further attempt asks in another way: a new temperature, a word about what was wrong.
+pub fn changes_request(failure: &Failure) -> bool {
+    matches!(classify(failure).class, Class::Stream | Class::Invalid)
+}
+
+fn is_broken(class: Class) -> bool {
+    matches!(class, Class::Connect | Class::Stream | Class::Invalid)
+}
+
+/// How often was tried, and how often it is at most.
+fn attempts(class: Class, case: &Case<'_>) -> (u32, u32) {
+    let Case { tries, patience, .. } = *case;
+    // Somebody else takes over, at once or after a question.
+    let another = case.next.is_some() && (case.silent || case.interactive);
+    let (n, most) = match class {
+        Class::Connect | Class::Stream if !patience.retry_broken => (tries.broken, 1),
+        Class::Connect | Class::Stream | Class::Invalid => (tries.broken, MAX_BROKEN),
+        Class::Capacity if another => (tries.no_room, MAX_WITHOUT_ROOM),
+        Class::Throttled | Class::Server if another => (tries.all, MAX_WITH_ANOTHER),
+        Class::Throttled | Class::Server | Class::Capacity => (tries.all, patience.max_attempts),
+        Class::Spent
+        | Class::Validation
+        | Class::NotFound
+        | Class::TooLong
+        | Class::Refused
+        | Class::Auth
+        | Class::Garbage
+        | Class::Script
+        | Class::Panicked => (tries.all, 1),
+    };
+    match case.once && another && class != Class::Invalid {
+        true => (n, 1),
+        // All attempts together stay within what the user wants.
+        false if tries.all >= patience.max_attempts => (n, n),
+        false => (n, most.min(patience.max_attempts)),
+    }
+}
+
+/// No further attempt now: another model, a question, or the end.
+fn another(failure: &Failure, found: Finding, most: u32, case: Case<'_>) -> OnFailure {
+    let Finding { class, delay_ms } = found;
+    let what = what(failure, class, case.model);
+    let stands_in = class.kind() != Kind::Unknown;
+    if let Some(next) = case.next.filter(|_| stands_in && case.silent) {
+        return OnFailure::FallBack { model: next.to_owned(), why: what };
+    }
+    let next = case.next.filter(|_| stands_in).map(str::to_owned);
+    // Short waits were waited for already.
+    let wait = delay_ms.filter(|it| stands_in && (*it > MAX_SERVER_DELAY_MS || class.kind() == Kind::Terminal));
+    let until = wait.map(|it| (case.now.unix_ms.saturating_add(it), in_words(it)));
+    if case.interactive && (next.is_some() || until.is_some() || class == Class::Validation) {
+        let tried = if most > 1 { format!(" It was tried {} times.", case.tries.all) } else { String::new() };
+        let named = until.as_ref().map(|(_, it)| format!(" The server asks to wait {it}.")).unwrap_or_default();
+        let link = failure.details.link.as_ref().filter(|_| class == Class::Validation);
+        let link = link.map(|it| format!(" Confirm your account at {it}.")).unwrap_or_default();
+        return OnFailure::Ask { why: format!("{what}{tried}{named}{link}"), model: next, until };
+    }
+    let message = sentence(&failure.message);
+    let could = case.next.filter(|_| stands_in && !case.interactive);
+    let could = could.map(|it| format!(" {it} takes over where model.fallback.action is \"silent\"."));
+    let advice = advice(failure, class, delay_ms, case);
+    OnFailure::GiveUp { why: format!("{message} {advice}{}", could.unwrap_or_default()) }
+}
+
+/// What the user can do.
+fn advice(failure: &Failure, class: Class, delay_ms: Option<u64>, case: Case<'_>) -> String {
+    let named = delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS).map(in_words);
+    match class {
+        Class::Connect | Class::Stream | Class::Throttled | Class::Server | Class::Invalid | Class::Capacity => {
+            match named {
+                Some(wait) => format!("The server asks to wait {wait}; try again then, or choose another model."),
+                None => format!("Gave up after {} attempts; try again later.", case.tries.all),
             }
+        }
+        Class::Spent => match named {
+            Some(wait) => format!("The server asks to wait {wait}; try again then, or choose another model."),
             None => "The quota of this model is used up. Choose another model, or raise the quota.".to_owned(),
         },
         Class::Validation => match &failure.details.link {
@@ -89,22 +226,28 @@ fn hopeless(failure: &Failure, class: Class, delay_ms: Option<u64>) -> Option<St
             None => "Confirm your account with the provider, then prompt again.".to_owned(),
         },
         Class::NotFound => "Check the model's name, or choose another model.".to_owned(),
-        Class::TooLong => "Shorten the conversation (`/clear` lets the model forget it), or choose a model that reads \
-                           more."
-            .to_owned(),
+        Class::TooLong => {
+            "Shorten the conversation (`/clear` makes the model forget it), or choose a model that reads more."
+                .to_owned()
+        }
         Class::Refused => "Shorten or change the prompt, or choose another model.".to_owned(),
         Class::Auth => "Check the API key and the model's settings.".to_owned(),
         Class::Garbage => "Check the base URL: this may not be the model's API.".to_owned(),
         Class::Script => "Add what is missing to the file of --fake-responses.".to_owned(),
         Class::Panicked => "Prompt again; if it stays so, report it with what stderr says.".to_owned(),
-    };
-    Some(format!("{} {todo}", sentence(&failure.message)))
+    }
 }
 
-fn back_off(connect: bool, attempt: u32) -> u64 {
-    let first = if connect { FIRST_CONNECT_DELAY_MS } else { FIRST_DELAY_MS };
-    let doubled = first.saturating_mul(1 << attempt.saturating_sub(1).min(16));
-    doubled.min(MAX_DELAY_MS)
+/// Only where the server names no delay: a named one is kept as it is.
+fn back_off(class: Class, n: u32) -> u64 {
+    let at = n.saturating_sub(1);
+    if class == Class::Capacity
+        && let Some(ms) = NO_ROOM_DELAYS_MS.get(at as usize)
+    {
+        return *ms;
+    }
+    let first = if is_broken(class) { FIRST_BROKEN_DELAY_MS } else { FIRST_DELAY_MS };
+    first.saturating_mul(1 << at.min(16)).min(MAX_DELAY_MS)
 }
 
 fn jittered(delay_ms: u64, now: Now) -> u64 {
@@ -112,17 +255,21 @@ fn jittered(delay_ms: u64, now: Now) -> u64 {
     delay_ms - spread + now.dice(0) % (2 * spread + 1)
 }
 
-fn what(failure: &Failure, class: Class) -> String {
+/// Model and cause, with the provider's own words.
+fn what(failure: &Failure, class: Class, model: &str) -> String {
     let message = sentence(&failure.message);
     match (class, failure.status) {
-        (Class::Throttled, _) => format!("The model's rate limit is reached: {message}"),
-        (Class::Server, Some(status)) => format!("The model's server has a problem ({status}): {message}"),
-        _ => message,
+        (Class::Throttled, _) => format!("The rate limit of {model} is reached: {message}"),
+        (Class::Spent, _) => format!("The quota of {model} is used up: {message}"),
+        (Class::Capacity, _) => format!("The provider has no capacity for {model} now: {message}"),
+        (Class::Server, Some(status)) => format!("The server of {model} has a problem ({status}): {message}"),
+        (Class::NotFound, _) => format!("There is no model {model} for this key: {message}"),
+        _ => format!("{model}: {message}"),
     }
 }
 
 /// `0.9 s`, `12 s`, `6 min`, `2.5 h`.
-fn seconds(ms: u64) -> String {
+pub fn in_words(ms: u64) -> String {
     let tenths = |it: u64, unit: &str| match it % 10 {
         0 => format!("{} {unit}", it / 10),
         rest => format!("{}.{rest} {unit}", it / 10),
@@ -136,139 +283,4 @@ fn seconds(ms: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{OnFailure, Patience, on_failure};
-    use crate::base::{
-        model::{Failure, FailureKind},
-        now::Now,
-    };
-
-    const NOW: Now = Now { unix_ms: 1_000_000, seed: 7 };
-
-    fn status(status: u16, message: &str, retry_after_ms: Option<u64>) -> Failure {
-        Failure { status: Some(status), retry_after_ms, ..Failure::new(FailureKind::Status, message) }
-    }
-
-    /// The wait in milliseconds; `None`: given up.
-    fn wait(failure: &Failure, attempt: u32, shown: bool, seed: u64) -> Option<u64> {
-        match on_failure(failure, attempt, shown, Now { seed, ..NOW }, Patience::default()) {
-            OnFailure::RetryAt { at_ms, .. } => Some(at_ms - NOW.unix_ms),
-            OnFailure::GiveUp { .. } => None,
-        }
-    }
-
-    #[test]
-    fn waits() {
-        let connect = Failure::new(FailureKind::Connect, "refused");
-        let stream = Failure::new(FailureKind::Stream, "broke");
-        let overloaded = status(503, "overloaded", None);
-        let table: &[(&Failure, u32, Option<u64>)] = &[
-            (&connect, 1, Some(1_000)),
-            (&connect, 2, Some(2_000)),
-            (&connect, 3, Some(4_000)),
-            (&connect, 4, None),
-            (&stream, 1, Some(5_000)),
-            (&overloaded, 2, Some(10_000)),
-            (&overloaded, 3, Some(20_000)),
-            (&overloaded, 4, Some(30_000)),
-            (&overloaded, 9, Some(30_000)),
-            (&overloaded, 10, None),
-            (&overloaded, u32::MAX, None),
-        ];
-        for (failure, attempt, expected) in table {
-            for seed in 0..200 {
-                let got = wait(failure, *attempt, false, seed);
-                assert_eq!(got.is_some(), expected.is_some(), "{failure:?} {attempt}");
-                let (got, middle) = (got.unwrap_or_default(), expected.unwrap_or_default());
-                assert!((middle * 7 / 10..=middle * 13 / 10).contains(&got), "{failure:?} {attempt}: {got}");
-            }
-        }
-        let waits: std::collections::BTreeSet<_> = (0..50).map(|seed| wait(&connect, 1, false, seed)).collect();
-        assert!(waits.len() > 30, "{waits:?}");
-    }
-
-    #[test]
-    fn a_named_delay_is_kept_exactly() {
-        for ms in [0, 1, 900, 34_070, 300_000] {
-            assert_eq!(wait(&status(429, "slow down", Some(ms)), 3, false, 9), Some(ms));
-        }
-        assert_eq!(wait(&status(429, "slow down", Some(300_001)), 1, false, 9), None);
-    }
-
-    #[test]
-    fn retried_or_not() {
-        let of = |kind| Failure::new(kind, "m");
-        let table = [
-            (status(408, "", None), true),
-            (status(429, "", None), true),
-            (status(499, "", None), true),
-            (status(500, "", None), true),
-            (status(504, "", None), true),
-            (status(400, "", None), false),
-            (status(404, "", None), false),
-            (status(413, "", None), false),
-            (status(307, "", None), false),
-            (status(429, "Quota exceeded, limit: 0", None), false),
-            (of(FailureKind::Connect), true),
-            (of(FailureKind::Stream), true),
-            (of(FailureKind::Status), true),
-            (of(FailureKind::Auth), false),
-            (of(FailureKind::Script), false),
-            (of(FailureKind::Garbage), false),
-            (of(FailureKind::Panicked), false),
-        ];
-        for (failure, retried) in table {
-            assert_eq!(wait(&failure, 1, false, 1).is_some(), retried, "{failure:?}");
-            assert_eq!(wait(&failure, 1, true, 1), None, "{failure:?} after something was shown");
-        }
-    }
-
-    #[test]
-    fn settings_say_how_long_to_go_on() {
-        let goes_on = |failure: &Failure, attempt, max_attempts, retry_broken| {
-            let patience = Patience { max_attempts, retry_broken };
-            matches!(on_failure(failure, attempt, false, NOW, patience), OnFailure::RetryAt { .. })
-        };
-        let (connect, busy) = (Failure::new(FailureKind::Connect, "refused"), status(503, "busy", None));
-        assert!(goes_on(&busy, 1, 2, true) && !goes_on(&busy, 2, 2, true) && goes_on(&busy, 1, 2, false));
-        assert!(!goes_on(&busy, 1, 1, true));
-        assert!(goes_on(&connect, 1, 2, true) && !goes_on(&connect, 2, 2, true) && !goes_on(&connect, 1, 9, false));
-    }
-
-    #[test]
-    fn words() {
-        let text =
-            |failure: &Failure, attempt, shown| match on_failure(failure, attempt, shown, NOW, Patience::default()) {
-                OnFailure::RetryAt { why, .. } | OnFailure::GiveUp { why } => why,
-            };
-        let table = [
-            (
-                text(&status(429, "Resource exhausted", Some(1_000)), 1, false),
-                "The model's rate limit is reached: Resource exhausted. Trying again in 1 s (attempt 2 of 10).",
-            ),
-            (
-                text(&status(503, "Overloaded.", Some(34_070)), 2, false),
-                "The model's server has a problem (503): Overloaded. Trying again in 35 s (attempt 3 of 10).",
-            ),
-            (
-                text(&status(429, "Quota", Some(9_000_000)), 1, false),
-                "Quota. The server asks to wait 2.5 h; try again then, or choose another model.",
-            ),
-            (
-                text(&Failure::new(FailureKind::Auth, "API key not valid."), 1, false),
-                "API key not valid. Check the API key and the model's settings.",
-            ),
-            (
-                text(&Failure::new(FailureKind::Connect, "refused"), 4, false),
-                "refused. Gave up after 4 attempts; try again later.",
-            ),
-            (
-                text(&Failure::new(FailureKind::Stream, "It broke."), 1, true),
-                "It broke. Part of the answer had arrived; prompt again to go on.",
-            ),
-        ];
-        for (got, expected) in table {
-            assert_eq!(got, expected);
-        }
-    }
-}
+mod tests;

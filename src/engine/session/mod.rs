@@ -17,7 +17,7 @@ use crate::{
         record::{Origin, Record, Serial, Step},
         scheduler::elicitation,
         step::{Act, Choice, Effect, Input, Out},
-        turn::{Arrivals, Spec, Turn, endings::Cause},
+        turn::{Arrivals, Kept, Spec, Turn, endings::Cause},
     },
 };
 
@@ -31,7 +31,7 @@ pub struct Session {
     spec: Arc<Spec>,
     serial: Serial,
     turn: Option<Turn>,
-    arrivals: Arrivals,
+    kept: Kept,
     waiting: VecDeque<(PromptId, Vec<Part>)>,
 }
 
@@ -40,7 +40,8 @@ impl Session {
     pub fn create(origin: Origin, spec: Arc<Spec>, now: Now, out: &mut Out) -> Self {
         let record = Record::new(origin.clone());
         out.acts.push(Act::Log(Entry { at: now.unix_ms, fact: origin.fact() }));
-        let mut res = Self { arrivals: Arrivals::of("startup"), ..Self::resume(record, spec) };
+        let mut res = Self::resume(record, spec);
+        res.kept.arrivals = Arrivals::of("startup");
         let (session_id, workspace) = (res.record.session.clone(), res.record.cwd.clone());
         let mut step = Step::new(&mut res.record, &mut res.serial, now, out);
         step.event(EventKind::Initialize { session_id, workspace, agent_id: "castor".to_owned() });
@@ -49,14 +50,8 @@ impl Session {
 
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
-        Self {
-            record,
-            spec,
-            serial: Serial::default(),
-            turn: None,
-            arrivals: Arrivals::of("resume"),
-            waiting: VecDeque::new(),
-        }
+        let kept = Kept { arrivals: Arrivals::of("resume"), ..Kept::default() };
+        Self { record, spec, serial: Serial::default(), turn: None, kept, waiting: VecDeque::new() }
     }
 
     /// Starts over from the log after something went wrong. Effect ids go on, so that late answers meet nobody.
@@ -70,7 +65,7 @@ impl Session {
     /// a doubt about the folder.
     pub fn furnish(&mut self, spec: Arc<Spec>) {
         self.spec = spec;
-        self.arrivals.settle_doubt();
+        self.kept.arrivals.settle_doubt();
     }
 
     /// Ids and names of the models on offer.
@@ -93,7 +88,7 @@ impl Session {
 
     /// The session is left: whom to tell, without waiting for them.
     pub fn part(&mut self, reason: &str) -> Vec<HookRun> {
-        match self.arrivals.is_opened() {
+        match self.kept.arrivals.is_opened() {
             true => ends(&self.spec, reason, &self.record),
             false => Vec::new(),
         }
@@ -101,7 +96,7 @@ impl Session {
 
     /// Takes one thing that happened and pushes what should be done about it.
     pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
-        let Self { record, spec, serial, turn, arrivals, waiting } = self;
+        let Self { record, spec, serial, turn, kept, waiting } = self;
         let mut step = Step::new(record, serial, now, out);
         match input {
             Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
@@ -127,15 +122,16 @@ impl Session {
                     step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
                 }
             }
-            Input::Choose(choice) => choose(&mut step, choice),
-            Input::Doubted(doubt) => arrivals.doubt(doubt),
-            Input::Noticed(text) => arrivals.notice(text),
+            Input::Choose(choice) => choose(&mut step, kept, choice),
+            Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
+            Input::Noticed(text) => kept.arrivals.notice(text),
+            Input::Outages(outages) => kept.health.learn(outages),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
-                arrivals.take(&kit.servers, kit.notices);
+                kept.arrivals.take(&kit.servers, kit.notices);
                 spec.toolbox = spec.toolbox.equipped(kit.tools, kit.servers);
                 if let Some(turn) = turn {
-                    turn.arrived(&mut step, spec, arrivals);
+                    turn.arrived(&mut step, spec, kept);
                 }
             }
             Input::Elicited { elicitation: id, .. } if turn.is_none() => {
@@ -143,7 +139,7 @@ impl Session {
             }
             other => {
                 if let Some(turn) = turn {
-                    turn.step(other, &mut step, spec, arrivals);
+                    turn.step(other, &mut step, spec, kept);
                 }
             }
         }
@@ -159,15 +155,19 @@ impl Session {
             };
             let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
             if let Some((command, args)) = commands::find(&content) {
+                let before = step.record.model.clone();
                 commands::run(command, args, &mut step, &self.spec, prompt, &content);
-                if command.clears && self.arrivals.is_opened() {
+                if command.clears && self.kept.arrivals.is_opened() {
                     // Nobody waits for what they say of it.
                     ends(&self.spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));
-                    self.arrivals.reopen();
+                    self.kept.arrivals.reopen();
+                }
+                if step.record.model != before {
+                    forgive(&mut step, &mut self.kept);
                 }
                 continue;
             }
-            self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.arrivals, prompt, content));
+            self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.kept, prompt, content));
         }
     }
 }
@@ -180,12 +180,24 @@ fn ends(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
 }
 
 /// What the client chose holds from the next request on; choosing what is chosen says nothing.
-fn choose(step: &mut Step<'_>, choice: Choice) {
+fn choose(step: &mut Step<'_>, kept: &mut Kept, choice: Choice) {
+    let is_model = matches!(choice, Choice::Model(_));
     match choice {
         Choice::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
         Choice::Model(model) if model != step.record.model => step.log(Fact::Model { model }),
         Choice::Tuning(tuning) if tuning != step.record.tuning => step.log(Fact::Tuning { tuning }),
         Choice::Mode(_) | Choice::Model(_) | Choice::Tuning(_) => (),
+    }
+    if is_model {
+        forgive(step, kept);
+    }
+}
+
+/// The user wants this model tried, whatever was known of it; and of it only.
+fn forgive(step: &mut Step<'_>, kept: &mut Kept) {
+    let model = step.record.model.clone();
+    if kept.health.mark_well(&model) {
+        step.effect(Effect::Health { model, outage: None });
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
         content::Part,
         elicitation::Wanted,
         event::EventKind,
+        fallback::{Intent, Outage, OutageCause},
         hook::{Hook, HookEnd, HookEvent, HookReport},
         ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId, SessionId},
         log::{Answer, Decision, Entry, Fact, Mode, Principal, ThoughtLevel, Tuning},
@@ -30,7 +31,7 @@ use crate::{
         hooks::Hooks,
         policy::{Rules, Tier},
         record::{Origin, Record},
-        routing::failure::Patience,
+        routing::{Chain, failure::Patience},
         scheduler::Toolbox,
         step::{Act, Choice, Doubted, Effect, Input, Out},
         turn::Spec,
@@ -120,6 +121,10 @@ impl World {
             4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
             9 => self.server(),
             5 if self.dice(3) == 0 => self.doubt(),
+            5 if self.dice(3) == 0 => {
+                let outage = Outage { cause: OutageCause::Quota, until_ms: Some(1_000 + self.dice(STEPS)) };
+                Input::Outages(BTreeMap::from([(["a", "b"][self.dice(2) as usize].to_owned(), outage)]))
+            }
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;
@@ -177,7 +182,9 @@ impl World {
     /// Whatever the question was: clients may say anything.
     fn user(&mut self) -> Answer {
         let trust = |it: TrustChoice| Map::from_iter([(TrustChoice::FIELD.to_owned(), json!(it.as_str()))]);
-        match self.dice(12) {
+        let intent = |it: Intent| Map::from_iter([(Intent::FIELD.to_owned(), json!(it.as_str()))]);
+        match self.dice(16) {
+            12.. => Answer::Accepted { content: intent(Intent::ALL[self.dice(5) as usize]) },
             10 => Answer::Accepted { content: trust(TrustChoice::Folder) },
             11 => Answer::Accepted { content: trust(TrustChoice::Never) },
             0 => Answer::AllowOnce,
@@ -229,6 +236,7 @@ impl World {
             Effect::Ask(_)
             | Effect::Save(_)
             | Effect::Reply { .. }
+            | Effect::Health { .. }
             | Effect::Withdraw { .. }
             | Effect::Abort { .. }
             | Effect::Settle { .. } => unreachable!(),
@@ -294,7 +302,12 @@ impl World {
     }
 
     fn model_end(&mut self) -> Result<(), Failure> {
-        match self.dice(6) {
+        let limit =
+            |ms| Failure { status: Some(429), retry_after_ms: Some(ms), ..Failure::new(FailureKind::Status, "limit") };
+        match self.dice(9) {
+            6 => Err(limit(10)),
+            7 => Err(limit(400_000)),
+            8 => Err(Failure { status: Some(404), ..Failure::new(FailureKind::Status, "gone") }),
             0 => Err(Failure { status: Some(503), ..Failure::new(FailureKind::Status, "busy") }),
             1 => Err(Failure::new(FailureKind::Stream, "reset")),
             2 => Err(Failure::new(FailureKind::Auth, "no key")),
@@ -354,6 +367,7 @@ impl World {
                 Act::Do(_, Effect::Abort { effect }) => {
                     assert!(self.pending.iter().any(|(id, _)| *id == effect), "{effect:?} aborted after its end");
                 }
+                Act::Do(_, Effect::Health { .. }) => (),
                 Act::Do(id, effect) => self.pending.push((id, effect)),
             }
         }
@@ -444,6 +458,7 @@ fn spec(seed: u64) -> Spec {
         instructions: Instructions::new(&around),
         max_samples: 6,
         patience: Patience::default(),
+        chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, silent: seed.is_multiple_of(5) },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),
         modes: Mode::OFFERED.to_vec(),

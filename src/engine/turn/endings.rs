@@ -2,7 +2,7 @@
 
 use crate::base::{
     event::{EndReason, Outcome, Status, Stop},
-    model::{Failure, FailureKind},
+    model::{Details, Failure, FailureKind},
     text::sentence,
 };
 
@@ -22,6 +22,12 @@ pub enum Cause {
         failure: Failure,
         why: String,
     },
+    /// The model does not answer, and the user wants to come back.
+    Deferred {
+        why: String,
+        /// How long the server asks to wait.
+        when: Option<String>,
+    },
     /// The model was asked this often.
     MaxSamples(u32),
     Cancelled,
@@ -33,6 +39,7 @@ pub enum Cause {
     HookBlock(String),
 }
 
+/// The ways in which an answer is none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Empty {
     NoFinish,
@@ -40,7 +47,74 @@ pub enum Empty {
     ThoughtsOnly,
     MalformedCall,
     UnexpectedCall,
+    /// The limit was reached before there was anything to see.
+    MaxTokens,
+    /// The provider's word for it.
+    Safety(String),
+    Recitation(String),
     Blocked(String),
+}
+
+impl Empty {
+    /// For logs and events.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoFinish => "NO_FINISH_REASON",
+            Self::NoText => "NO_RESPONSE_TEXT",
+            Self::ThoughtsOnly => "THINKING_ONLY_RESPONSE",
+            Self::MalformedCall => "MALFORMED_FUNCTION_CALL",
+            Self::UnexpectedCall => "UNEXPECTED_TOOL_CALL",
+            Self::MaxTokens => "MAX_TOKENS_EXCEEDED",
+            Self::Safety(_) => "SAFETY_BLOCKED",
+            Self::Recitation(_) => "RECITATION_BLOCKED",
+            Self::Blocked(_) => "OTHER_BLOCKED",
+        }
+    }
+
+    /// What the model is told before it is asked again.
+    pub fn nudge(&self) -> Option<&'static str> {
+        match self {
+            Self::ThoughtsOnly => Some(
+                "Your last attempt had thoughts but no answer for the user. Answer the user now, in text or by calling \
+                 a tool.",
+            ),
+            Self::NoText => {
+                Some("Your last attempt was an empty answer. Answer the user now, in text or by calling a tool.")
+            }
+            _ => None,
+        }
+    }
+
+    /// As a failure of the call.
+    pub fn failure(&self) -> Failure {
+        let failure = Failure::new(FailureKind::Invalid, self.what());
+        let details = Details { words: vec![self.code().to_owned()], ..Details::default() };
+        Failure { details: Box::new(details), ..failure }
+    }
+
+    /// What a turn ends with when no attempt was better.
+    pub fn cause(self) -> Cause {
+        match self {
+            Self::MaxTokens => Cause::MaxTokens,
+            Self::Safety(word) | Self::Recitation(word) => Cause::Safety(word),
+            other => Cause::Empty(other),
+        }
+    }
+
+    fn what(&self) -> String {
+        let what = match self {
+            Self::NoFinish => "The model's answer broke off.",
+            Self::NoText => "The model returned an empty answer.",
+            Self::ThoughtsOnly => "The model thought about it but returned no answer.",
+            Self::MalformedCall => "The model tried to call a tool but its call was malformed.",
+            Self::UnexpectedCall => "The model tried to call a tool that it was not offered.",
+            Self::MaxTokens => "The model reached its limit before it said anything.",
+            Self::Safety(word) | Self::Recitation(word) | Self::Blocked(word) => {
+                return format!("The model stopped without an answer ({word}).");
+            }
+        };
+        what.to_owned()
+    }
 }
 
 impl Cause {
@@ -50,6 +124,7 @@ impl Cause {
             Self::AskedInText(_) => "the user was asked, and the turn waits for the answer",
             Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => "the turn is over",
             Self::ModelError { .. } => "the model failed",
+            Self::Deferred { .. } => "the user tries again later",
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
             Self::Cancelled => "the user cancelled the turn",
             Self::ToolFatal(_) => "another tool failed for good",
@@ -91,6 +166,11 @@ pub fn ending(cause: &Cause) -> Ending {
             ..stop(EndReason::Failed, Stop::EndTurn)
         },
         Cause::ModelError { failure, why } => model_error(failure, why),
+        Cause::Deferred { why, when } => {
+            let when = when.as_ref().map(|it| format!(" in {it}")).unwrap_or_default();
+            let text = Some(format!("{why} Send a prompt such as \"go on\"{when} to continue."));
+            Ending { text, ..stop(EndReason::Completed, Stop::EndTurn) }
+        }
         Cause::MaxSamples(n) => Ending {
             text: Some(format!(
                 "Stopped after {n} model calls in one turn. Send a prompt such as \"go on\" to continue."
@@ -130,15 +210,10 @@ pub fn status_of(failure: &Failure) -> Status {
 }
 
 fn empty_text(empty: &Empty) -> String {
-    let what = match empty {
-        Empty::NoFinish => "The model's answer broke off before it said anything.",
-        Empty::NoText => "The model returned an empty answer.",
-        Empty::ThoughtsOnly => "The model thought about it but returned no answer.",
-        Empty::MalformedCall => "The model tried to call a tool but its call was malformed.",
-        Empty::UnexpectedCall => "The model tried to call a tool that it was not offered.",
-        Empty::Blocked(word) => return format!("The model stopped without an answer ({word}). Try again or rephrase."),
-    };
-    format!("{what} Try again.")
+    match empty {
+        Empty::Blocked(_) => format!("{} Try again or rephrase.", empty.what()),
+        _ => format!("{} Try again.", empty.what()),
+    }
 }
 
 #[cfg(test)]
@@ -168,6 +243,7 @@ mod tests {
             model(FailureKind::Status, Some(429)),
             model(FailureKind::Status, Some(503)),
             model(FailureKind::Connect, None),
+            Cause::Deferred { why: "Why.".to_owned(), when: Some("2.5 h".to_owned()) },
             Cause::MaxSamples(100),
             Cause::Cancelled,
             Cause::ToolFatal("disk full".to_owned()),

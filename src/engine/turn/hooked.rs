@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Phase, Spec, Turn, endings::Cause, response::Response};
+use super::{Attempt, Kept, Phase, Spec, Turn, endings::Cause, response::Response};
 use crate::{
     base::{
         hook::{HookEvent, HookReport},
         ids::EffectId,
         log::Fact,
-        model::{Chunk, ModelRequest},
+        model::{Chunk, Finish, ModelRequest},
     },
     engine::{
         hooks::{
@@ -31,11 +31,11 @@ pub(super) enum Next {
     /// BeforeAgent.
     Begun,
     /// BeforeModel.
-    Request { attempt: u32, request: Box<ModelRequest> },
+    Request { attempt: Attempt, request: Box<ModelRequest> },
     /// BeforeToolSelection.
-    Tools { attempt: u32, request: Box<ModelRequest> },
+    Tools { attempt: Attempt, request: Box<ModelRequest> },
     /// AfterModel.
-    Answer { response: Box<Response>, chunks: Vec<Chunk> },
+    Answer { response: Box<Response>, attempt: u32, chunks: Vec<Chunk> },
     /// AfterAgent.
     Ended(Cause),
 }
@@ -49,21 +49,28 @@ pub(super) struct Held {
 
 impl Turn {
     /// Fires an event, and goes on with what follows it when all have answered: at once, if nobody is asked.
-    fn fire(&mut self, step: &mut Step<'_>, spec: &Spec, fired: (HookEvent, &str, Value), next: Next) {
+    fn fire(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, fired: (HookEvent, &str, Value), next: Next) {
         let (event, subject, input) = fired;
         let plan = spec.toolbox.hooks.plan(event, subject, &step.record.switches);
         let input = input.as_object().cloned().unwrap_or_default();
         match Firing::begin(event, plan, input, |run| step.hook(run)) {
             Begun::Waiting(firing) => self.phase = Phase::Hooking { firing, next: Box::new(next) },
-            Begun::Over(outcome) => self.go_on(step, spec, &outcome, next),
+            Begun::Over(outcome) => self.go_on(step, spec, kept, &outcome, next),
         }
     }
 
     /// A hook of the turn, or of one of its calls, has answered.
-    pub(super) fn hooked(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, report: &HookReport) {
+    pub(super) fn hooked(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        effect: EffectId,
+        report: &HookReport,
+    ) {
         let Phase::Hooking { firing, .. } = &mut self.phase else {
             let standing = self.scheduler.hooked(step, &self.tools, effect, report);
-            return self.called(step, spec, standing);
+            return self.called(step, spec, kept, standing);
         };
         match firing.take(effect, report, |run| step.hook(run)) {
             Taken::Open => (),
@@ -71,64 +78,74 @@ impl Turn {
             Taken::NotMine => _ = self.scheduler.hooked(step, &self.tools, effect, report),
             Taken::Over(outcome) => {
                 if let Phase::Hooking { next, .. } = std::mem::replace(&mut self.phase, Phase::Finished) {
-                    self.go_on(step, spec, &outcome, *next);
+                    self.go_on(step, spec, kept, &outcome, *next);
                 }
             }
         }
     }
 
-    fn go_on(&mut self, step: &mut Step<'_>, spec: &Spec, outcome: &Outcome, next: Next) {
+    fn go_on(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, outcome: &Outcome, next: Next) {
         match next {
             Next::Opened => {
                 step.hooked(HookEvent::SessionStart, outcome, outcome.marked_context(), false);
                 let input = json!({ "prompt": self.asked });
-                self.fire(step, spec, (HookEvent::BeforeAgent, "", input), Next::Begun);
+                self.fire(step, spec, kept, (HookEvent::BeforeAgent, "", input), Next::Begun);
             }
-            Next::Begun => self.begun(step, spec, outcome),
-            Next::Request { attempt, request } => self.requested(step, spec, outcome, attempt, *request),
-            Next::Tools { attempt, request } => self.chosen(step, spec, outcome, attempt, *request),
-            Next::Answer { response, chunks } => self.answer_read(step, spec, outcome, *response, chunks),
-            Next::Ended(cause) => self.ended(step, spec, outcome, &cause),
+            Next::Begun => self.begun(step, spec, kept, outcome),
+            Next::Request { attempt, request } => self.requested(step, spec, kept, outcome, attempt, *request),
+            Next::Tools { attempt, request } => self.tools_chosen(step, spec, outcome, attempt, *request),
+            Next::Answer { response, attempt, chunks } => {
+                self.answer_read(step, spec, kept, outcome, (*response, attempt), chunks);
+            }
+            Next::Ended(cause) => self.ended(step, spec, kept, outcome, &cause),
         }
     }
 
     /// The first hooks of a turn. `opening`: why the session starts, if it does.
-    pub(super) fn open(&mut self, step: &mut Step<'_>, spec: &Spec, opening: Option<&'static str>) {
+    pub(super) fn open(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, opening: Option<&'static str>) {
         match opening {
             Some(source) => {
                 let input = json!({ "source": source });
-                self.fire(step, spec, (HookEvent::SessionStart, source, input), Next::Opened);
+                self.fire(step, spec, kept, (HookEvent::SessionStart, source, input), Next::Opened);
             }
-            None => self.go_on(step, spec, &Outcome::default(), Next::Opened),
+            None => self.go_on(step, spec, kept, &Outcome::default(), Next::Opened),
         }
     }
 
-    fn begun(&mut self, step: &mut Step<'_>, spec: &Spec, outcome: &Outcome) {
+    fn begun(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, outcome: &Outcome) {
         let blocked = matches!(outcome.verdict, Some(Verdict::Block(_)));
         let context = outcome.marked_context().filter(|_| outcome.verdict.is_none());
         step.hooked(HookEvent::BeforeAgent, outcome, context, blocked);
         match &outcome.verdict {
             Some(verdict) => self.finish(step, &cause_of(verdict)),
-            None => self.sample(step, spec, 1),
+            None => self.sample(step, spec, kept, 1),
         }
     }
 
     /// Before a request goes to the model.
-    pub(super) fn request(&mut self, step: &mut Step<'_>, spec: &Spec, attempt: u32, request: ModelRequest) {
+    pub(super) fn request(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        attempt: Attempt,
+        request: ModelRequest,
+    ) {
         if !spec.toolbox.hooks.has(HookEvent::BeforeModel, "", &step.record.switches) {
-            return self.choose_tools(step, spec, attempt, request);
+            return self.choose_tools(step, spec, kept, attempt, request);
         }
         let input = json!({ "llm_request": llm::request(&request) });
         let next = Next::Request { attempt, request: Box::new(request) };
-        self.fire(step, spec, (HookEvent::BeforeModel, "", input), next);
+        self.fire(step, spec, kept, (HookEvent::BeforeModel, "", input), next);
     }
 
     fn requested(
         &mut self,
         step: &mut Step<'_>,
         spec: &Spec,
+        kept: &mut Kept,
         outcome: &Outcome,
-        attempt: u32,
+        attempt: Attempt,
         mut request: ModelRequest,
     ) {
         step.hooked(HookEvent::BeforeModel, outcome, None, false);
@@ -137,9 +154,9 @@ impl Turn {
             (Some(Verdict::Block(_)), Some(text)) => {
                 let window = spec.windows.of(&request.model);
                 let mut response = Response::new(request.model, window);
-                let chunks = vec![Chunk::Text { text, signature: None }];
+                let chunks = vec![Chunk::Text { text, signature: None }, Chunk::Finish(Finish::Stop)];
                 response.take(step, &self.tools, &mut self.scheduler, chunks);
-                return self.answered_by_model(step, spec, response);
+                return self.answered_by_model(step, spec, kept, response, attempt.attempt);
             }
             (Some(verdict), _) => return self.finish(step, &cause_of(verdict)),
             (None, Some(_)) => step.notice("A hook's llm_response counts only where it blocks; ignored."),
@@ -152,20 +169,34 @@ impl Turn {
             }
             llm::change(&mut request, said);
         }
-        self.choose_tools(step, spec, attempt, request);
+        self.choose_tools(step, spec, kept, attempt, request);
     }
 
-    fn choose_tools(&mut self, step: &mut Step<'_>, spec: &Spec, attempt: u32, request: ModelRequest) {
+    fn choose_tools(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        attempt: Attempt,
+        request: ModelRequest,
+    ) {
         if !spec.toolbox.hooks.has(HookEvent::BeforeToolSelection, "", &step.record.switches) {
             return self.send(step, spec, attempt, request);
         }
         let input = json!({ "llm_request": llm::request(&request) });
         let next = Next::Tools { attempt, request: Box::new(request) };
-        self.fire(step, spec, (HookEvent::BeforeToolSelection, "", input), next);
+        self.fire(step, spec, kept, (HookEvent::BeforeToolSelection, "", input), next);
     }
 
     /// Tools that are not offered cannot be called either.
-    fn chosen(&mut self, step: &mut Step<'_>, spec: &Spec, outcome: &Outcome, attempt: u32, mut request: ModelRequest) {
+    fn tools_chosen(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        outcome: &Outcome,
+        attempt: Attempt,
+        mut request: ModelRequest,
+    ) {
         step.hooked(HookEvent::BeforeToolSelection, outcome, None, false);
         if let Some(config) = outcome.object("toolConfig") {
             let names = config.get("allowedFunctionNames").and_then(Value::as_array);
@@ -186,19 +217,27 @@ impl Turn {
     }
 
     /// An answer is whole: the hooks see it first.
-    pub(super) fn show_hooks(&mut self, step: &mut Step<'_>, spec: &Spec, response: Response, held: Held) {
+    pub(super) fn show_hooks(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        (response, attempt): (Response, u32),
+        held: Held,
+    ) {
         let Held { request, chunks } = held;
         let input = json!({ "llm_request": request, "llm_response": llm::response(&chunks) });
-        let next = Next::Answer { response: Box::new(response), chunks };
-        self.fire(step, spec, (HookEvent::AfterModel, "", input), next);
+        let next = Next::Answer { response: Box::new(response), attempt, chunks };
+        self.fire(step, spec, kept, (HookEvent::AfterModel, "", input), next);
     }
 
     fn answer_read(
         &mut self,
         step: &mut Step<'_>,
         spec: &Spec,
+        kept: &mut Kept,
         outcome: &Outcome,
-        mut response: Response,
+        (mut response, attempt): (Response, u32),
         mut chunks: Vec<Chunk>,
     ) {
         step.hooked(HookEvent::AfterModel, outcome, None, false);
@@ -213,17 +252,17 @@ impl Turn {
             chunks = llm::with_text(chunks, &text);
         }
         response.take(step, &self.tools, &mut self.scheduler, chunks);
-        self.answered_by_model(step, spec, response);
+        self.answered_by_model(step, spec, kept, response, attempt);
     }
 
     /// The agent has nothing more to do, unless a hook finds something.
-    pub(super) fn over(&mut self, step: &mut Step<'_>, spec: &Spec, cause: Cause) {
+    pub(super) fn over(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, cause: Cause) {
         let said = if self.said.trim().is_empty() { NO_TEXT } else { &self.said };
         let input = json!({ "prompt": self.asked, "prompt_response": said, "stop_hook_active": self.is_sent_back });
-        self.fire(step, spec, (HookEvent::AfterAgent, "", input), Next::Ended(cause));
+        self.fire(step, spec, kept, (HookEvent::AfterAgent, "", input), Next::Ended(cause));
     }
 
-    fn ended(&mut self, step: &mut Step<'_>, spec: &Spec, outcome: &Outcome, cause: &Cause) {
+    fn ended(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, outcome: &Outcome, cause: &Cause) {
         let again = match &outcome.verdict {
             Some(Verdict::Block(why)) => Some(why.clone()),
             _ => None,
@@ -236,7 +275,7 @@ impl Turn {
             (_, Some(why)) => {
                 self.is_sent_back = true;
                 step.notice(&format!("A hook sends the agent back to work: {why}"));
-                self.sample(step, spec, 1);
+                self.sample(step, spec, kept, 1);
             }
             (Some(verdict), None) => self.finish(step, &cause_of(verdict)),
             (None, None) => self.finish(step, cause),

@@ -3,6 +3,7 @@
 mod arrivals;
 pub mod endings;
 mod hooked;
+mod recovery;
 mod response;
 mod trust;
 
@@ -13,22 +14,23 @@ use std::sync::Arc;
 use crate::{
     base::{
         content::{Part, joined_text},
-        event::{EventKind, Outcome, Speaker, ToolProgress},
+        event::{EventKind, Outcome, Speaker, Status, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact, Mode},
         model::{Failure, ModelRequest},
     },
     engine::{
-        context::{self, Instructions, Materials},
+        context::{self, Again, Instructions, Materials},
         hooks::firing::Firing,
         record::{COMMAND, Step},
-        routing,
+        routing::{self, Route},
         scheduler::{Scheduler, Standing, Toolbox},
         step::{Effect, Input},
         turn::{
             endings::{Cause, Ending},
             hooked::{Held, Next},
-            response::Response,
+            recovery::Failed,
+            response::{Judged, Response},
         },
     },
 };
@@ -48,11 +50,27 @@ pub struct Spec {
     pub max_samples: u32,
     /// With models that fail.
     pub patience: routing::failure::Patience,
+    /// Who takes over from those.
+    pub chain: routing::Chain,
     /// Ids and names of the models on offer.
     pub models: Vec<(String, String)>,
     pub windows: routing::limits::Windows,
     /// Modes that trust and settings allow here.
     pub modes: Vec<Mode>,
+}
+
+/// What a session keeps from turn to turn, beside its record.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    pub arrivals: Arrivals,
+    pub health: routing::health::Health,
+}
+
+/// Which attempt of a sample it is, from 1, and why this model.
+#[derive(Debug)]
+struct Attempt {
+    attempt: u32,
+    why: String,
 }
 
 /// One prompt under way.
@@ -61,6 +79,14 @@ pub struct Turn {
     prompt: PromptId,
     phase: Phase,
     n_samples: u32,
+    /// The model that is asked now.
+    model: Arc<str>,
+    /// Another model than the configured one, which is named first: for the rest of this turn.
+    instead: Option<(String, String)>,
+    tries: routing::failure::Tries,
+    /// The model has one attempt in this turn.
+    once: bool,
+    again: Option<Again>,
     scheduler: Scheduler,
     /// As the current request told the model of them.
     tools: Toolbox,
@@ -103,61 +129,80 @@ enum Phase {
         effect: EffectId,
         attempt: u32,
     },
+    /// The user is asked how to go on without the model.
+    Choosing(Box<recovery::Asked>),
     Calling,
     Finished,
 }
 
 impl Turn {
     /// Begins: the prompt becomes part of the history, and the model is asked as soon as everybody is there.
-    pub fn begin(
-        step: &mut Step<'_>,
-        spec: &Spec,
-        arrivals: &mut Arrivals,
-        prompt: PromptId,
-        content: Vec<Part>,
-    ) -> Self {
+    pub fn begin(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, prompt: PromptId, content: Vec<Part>) -> Self {
         let stream = StreamId::from(step.fresh("s"));
         step.begin_stream(stream);
         let asked = joined_text(&content);
         let title = step.record.title.is_none().then(|| title_of(&content)).flatten();
         let message_id = MessageId::from(step.fresh("m"));
         step.event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
-        let route = routing::route(&step.record.model);
-        step.event(EventKind::SessionUpdate { title, model: Some(route.model.to_string()) });
-        let (phase, tools) = (Phase::Finished, spec.toolbox.clone());
-        let (scheduler, said) = (Scheduler::default(), String::new());
-        let mut res = Self { prompt, phase, n_samples: 0, scheduler, tools, asked, said, is_sent_back: false };
-        match arrivals.open_doubt() {
+        // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
+        kept.health.begin_turn();
+        let Route { model, why } = routing::route(&step.record.model, &spec.chain, &kept.health, step.now.unix_ms);
+        step.event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
+        let configured = step.record.model.clone();
+        let instead = (*model != *configured).then(|| (configured.clone(), model.to_string()));
+        if instead.is_some() {
+            let message = format!("{configured} is known not to answer now: this turn goes to {model}.");
+            step.event(EventKind::Error { status: Status::Unavailable, message, fatal: false });
+            step.log(Fact::Fallback { from: configured, to: Some(model.to_string()), intent: None, answer: None, why });
+        }
+        let mut res = Self {
+            prompt,
+            phase: Phase::Finished,
+            n_samples: 0,
+            model,
+            instead,
+            tries: routing::failure::Tries::default(),
+            once: false,
+            again: None,
+            scheduler: Scheduler::default(),
+            tools: spec.toolbox.clone(),
+            asked,
+            said: String::new(),
+            is_sent_back: false,
+        };
+        res.note_standing(step, kept);
+        match kept.arrivals.open_doubt() {
             Some(form) => res.phase = Phase::Doubting(trust::ask(step, form)),
-            None => res.prepare(step, spec, arrivals),
+            None => res.prepare(step, spec, kept),
         }
         res
     }
 
-    fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
-        match arrivals.wait_until(step.now.unix_ms) {
+    fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+        match kept.arrivals.wait_until(step.now.unix_ms) {
             Some(at_ms) => self.phase = Phase::Preparing { effect: step.effect(Effect::Wake { at_ms }) },
-            None => self.prepared(step, spec, arrivals),
+            None => self.prepared(step, spec, kept),
         }
     }
 
     /// The tools changed; perhaps nothing is waited for any more.
-    pub fn arrived(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
+    pub fn arrived(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
         if let Phase::Preparing { effect } = self.phase
-            && arrivals.wait_until(step.now.unix_ms).is_none()
+            && kept.arrivals.wait_until(step.now.unix_ms).is_none()
         {
             step.effect(Effect::Abort { effect });
-            self.prepared(step, spec, arrivals);
+            self.prepared(step, spec, kept);
         }
     }
 
-    fn prepared(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
-        if let Some(text) = arrivals.say() {
+    fn prepared(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+        if let Some(text) = kept.arrivals.say() {
             let message_id = MessageId::from(step.fresh("m"));
             let content = vec![Part::text(text)];
             step.event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
         }
-        self.open(step, spec, arrivals.open());
+        let opening = kept.arrivals.open();
+        self.open(step, spec, kept, opening);
     }
 
     pub fn prompt(&self) -> PromptId {
@@ -169,7 +214,7 @@ impl Turn {
     }
 
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
-    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals) {
+    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
         match input {
             Input::Chunks { effect, chunks } => {
                 if let Phase::Sampling { effect: own, response, held, .. } = &mut self.phase
@@ -181,40 +226,41 @@ impl Turn {
                     }
                 }
             }
-            Input::Hooked { effect, report } => self.hooked(step, spec, effect, &report),
-            Input::Generated { effect, result } => self.generated(step, spec, effect, result),
+            Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
+            Input::Generated { effect, result } => self.generated(step, spec, kept, effect, result),
             Input::Woke { effect } => match self.phase {
-                Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, attempt),
-                Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, arrivals),
+                Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
+                Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, kept),
                 _ => {
                     let standing = self.scheduler.woke(step, &self.tools, effect);
-                    self.called(step, spec, standing);
+                    self.called(step, spec, kept, standing);
                 }
             },
             Input::Resolved { effect, result } => {
                 let standing = self.scheduler.resolved(step, &self.tools, effect, result);
-                self.called(step, spec, standing);
+                self.called(step, spec, kept, standing);
             }
             Input::Checked { effect, said } => {
                 let standing = self.scheduler.checked(step, &self.tools, effect, said);
-                self.called(step, spec, standing);
+                self.called(step, spec, kept, standing);
             }
             Input::Previewed { effect, result } => {
                 let standing = self.scheduler.previewed(step, &self.tools, effect, result);
-                self.called(step, spec, standing);
+                self.called(step, spec, kept, standing);
             }
             Input::Answered { question, answer } => match &self.phase {
-                Phase::Doubting(asked) if asked.question == question => self.said(step, spec, arrivals, answer),
-                _ => self.answered(step, spec, question, answer),
+                Phase::Doubting(asked) if asked.question == question => self.said(step, spec, kept, answer),
+                Phase::Choosing(asked) if asked.question == question => self.chosen(step, spec, kept, answer),
+                _ => self.answered(step, spec, kept, question, answer),
             },
-            Input::Joined { effect, result } => self.joined(step, spec, arrivals, effect, result),
+            Input::Joined { effect, result } => self.joined(step, spec, kept, effect, result),
             Input::Attached { effect, screen } => {
                 self.scheduler.progress(step, effect, ToolProgress::Attached { screen });
             }
             Input::Printed { effect, text } => self.scheduler.progress(step, effect, ToolProgress::Printed { text }),
             Input::Ran { effect, output } => {
                 let standing = self.scheduler.ran(step, &self.tools, effect, *output);
-                self.called(step, spec, standing);
+                self.called(step, spec, kept, standing);
             }
             Input::Elicited { elicitation, calls, wanted } => {
                 self.scheduler.elicited(step, &self.tools, elicitation, &calls, wanted);
@@ -226,6 +272,7 @@ impl Turn {
             | Input::Choose(_)
             | Input::Doubted(_)
             | Input::Noticed(_)
+            | Input::Outages(_)
             | Input::ToolsChanged(_) => (),
         }
     }
@@ -244,36 +291,61 @@ impl Turn {
                 running.into_iter().for_each(|effect| _ = step.effect(Effect::Abort { effect }));
             }
             Phase::Doubting(asked) => asked.withdraw(step),
+            Phase::Choosing(asked) => asked.withdraw(step),
             Phase::Joining { joining, .. } => joining.leave(step),
             Phase::Calling | Phase::Finished => (),
         }
         self.finish(step, &cause);
     }
 
-    fn sample(&mut self, step: &mut Step<'_>, spec: &Spec, attempt: u32) {
+    fn sample(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32) {
         if attempt == 1 && self.n_samples >= spec.max_samples.min(MAX_SAMPLES) {
             return self.finish(step, &Cause::MaxSamples(self.n_samples));
         }
         self.n_samples += u32::from(attempt == 1);
         self.tools = spec.toolbox.clone();
-        let request = self.build(step, spec, &routing::route(&step.record.model).model);
-        self.request(step, spec, attempt, request);
+        let why = self.follow(step);
+        let request = self.build(step, spec, &self.model);
+        self.request(step, spec, kept, Attempt { attempt, why }, request);
     }
 
+    /// Whole, for this model: parameters of another one would be refused or do something else.
     fn build(&self, step: &Step<'_>, spec: &Spec, model: &str) -> ModelRequest {
-        let materials = Materials { record: step.record, instructions: &spec.instructions, tools: &self.tools.tools };
+        let (record, instructions) = (&*step.record, &spec.instructions);
+        let materials = Materials { record, instructions, tools: &self.tools.tools, again: self.again };
         context::build(Arc::from(model), materials)
     }
 
-    fn send(&mut self, step: &mut Step<'_>, spec: &Spec, attempt: u32, request: ModelRequest) {
+    fn send(&mut self, step: &mut Step<'_>, spec: &Spec, Attempt { attempt, why }: Attempt, request: ModelRequest) {
         let (model, held) = (request.model.clone(), Self::held(step, spec, &request));
         let window = spec.windows.of(&model);
-        step.log(Fact::Attempt { model: model.to_string(), attempt });
+        step.log(Fact::Attempt { model: model.to_string(), attempt, why });
         let effect = step.effect(Effect::Generate { request });
         self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, window), held };
     }
 
-    fn generated(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<(), Failure>) {
+    /// Which model is asked next, and why: another one that took over in this turn, as long as the user chose none.
+    fn follow(&mut self, step: &Step<'_>) -> String {
+        let configured = &step.record.model;
+        let (model, why) = match self.instead.as_ref().filter(|(of, _)| of == configured) {
+            Some((of, model)) if of != model => (model, format!("in place of {of}, in this turn")),
+            _ => (configured, "configured".to_owned()),
+        };
+        if *model != *self.model {
+            self.model = model.as_str().into();
+            (self.tries, self.once, self.again) = Default::default();
+        }
+        why
+    }
+
+    fn generated(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        effect: EffectId,
+        result: Result<(), Failure>,
+    ) {
         if !matches!(self.phase, Phase::Sampling { effect: own, .. } if own == effect) {
             return;
         }
@@ -282,55 +354,54 @@ impl Turn {
         match (result, held) {
             (Err(failure), _) => {
                 response.close(step);
-                self.failed(step, spec, failure, attempt, response.has_shown());
+                let shown = response.has_shown();
+                self.failed(step, spec, kept, Failed { failure, attempt, shown, cause: None, nudge: None });
             }
-            (Ok(()), Some(held)) => self.show_hooks(step, spec, response, held),
-            (Ok(()), None) => self.answered_by_model(step, spec, response),
+            (Ok(()), Some(held)) => self.show_hooks(step, spec, kept, (response, attempt), held),
+            (Ok(()), None) => self.answered_by_model(step, spec, kept, response, attempt),
         }
     }
 
     /// An answer is there, and shown: its calls are made, or it was the last one.
-    fn answered_by_model(&mut self, step: &mut Step<'_>, spec: &Spec, mut response: Response) {
+    fn answered_by_model(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        mut response: Response,
+        attempt: u32,
+    ) {
         response.close(step);
-        self.said += response.said();
         if !self.scheduler.is_empty() {
+            self.answered_well(step, kept);
+            self.said += response.said();
             self.phase = Phase::Calling;
             let standing = self.scheduler.advance(step, &self.tools);
-            return self.called(step, spec, standing);
+            return self.called(step, spec, kept, standing);
         }
-        let cause = response.cause(self.n_samples > 1);
-        self.over(step, spec, cause);
-    }
-
-    fn failed(&mut self, step: &mut Step<'_>, spec: &Spec, failure: Failure, attempt: u32, shown: bool) {
-        let status = endings::status_of(&failure);
-        match routing::failure::on_failure(&failure, attempt, shown, step.now, spec.patience) {
-            routing::failure::OnFailure::RetryAt { at_ms, why } => {
-                self.scheduler.cancel(step, "the model's answer broke off");
-                self.scheduler.clear();
-                step.log(Fact::AttemptFailed { failure, abandoned: true });
-                // The wait is told at once: a silent one looks like a hang.
-                step.event(EventKind::Error { status, message: why, fatal: false });
-                let effect = step.effect(Effect::Wake { at_ms });
-                self.phase = Phase::Waiting { effect, attempt: attempt + 1 };
+        match response.judge(self.n_samples > 1) {
+            Judged::Answer(cause) => {
+                self.answered_well(step, kept);
+                self.said += response.said();
+                self.over(step, spec, kept, cause);
             }
-            routing::failure::OnFailure::GiveUp { why } => {
-                step.log(Fact::AttemptFailed { failure: failure.clone(), abandoned: false });
-                self.finish(step, &Cause::ModelError { failure, why });
+            Judged::None(empty) => {
+                let (failure, nudge, shown) = (empty.failure(), empty.nudge(), response.has_shown());
+                self.failed(step, spec, kept, Failed { failure, attempt, shown, cause: Some(empty.cause()), nudge });
             }
         }
     }
 
     /// The user's word on the folder; what is no word is "not now".
-    fn said(&mut self, step: &mut Step<'_>, spec: &Spec, arrivals: &mut Arrivals, answer: Answer) {
+    fn said(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, answer: Answer) {
         let Phase::Doubting(asked) = std::mem::replace(&mut self.phase, Phase::Finished) else { return };
         // A client that withdraws may not have shown it: the next prompt asks again, this one goes on.
         if answer != Answer::Cancelled {
-            arrivals.settle_doubt();
+            kept.arrivals.settle_doubt();
         }
         match asked.answered(step, answer) {
             Some((effect, joining)) => self.phase = Phase::Joining { effect, joining },
-            None => self.prepare(step, spec, arrivals),
+            None => self.prepare(step, spec, kept),
         }
     }
 
@@ -338,7 +409,7 @@ impl Turn {
         &mut self,
         step: &mut Step<'_>,
         spec: &Spec,
-        arrivals: &mut Arrivals,
+        kept: &mut Kept,
         effect: EffectId,
         result: Result<(), String>,
     ) {
@@ -346,16 +417,16 @@ impl Turn {
             && *own == effect
         {
             joining.end(step, result);
-            self.prepare(step, spec, arrivals);
+            self.prepare(step, spec, kept);
         }
     }
 
-    fn answered(&mut self, step: &mut Step<'_>, spec: &Spec, question: QuestionId, answer: Answer) {
+    fn answered(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, question: QuestionId, answer: Answer) {
         let standing = self.scheduler.answered(step, &self.tools, question, answer);
-        self.called(step, spec, standing);
+        self.called(step, spec, kept, standing);
     }
 
-    fn called(&mut self, step: &mut Step<'_>, spec: &Spec, standing: Standing) {
+    fn called(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, standing: Standing) {
         if !matches!(self.phase, Phase::Calling) {
             return;
         }
@@ -363,7 +434,7 @@ impl Turn {
             Standing::Open => (),
             Standing::Done => {
                 self.scheduler.clear();
-                self.sample(step, spec, 1);
+                self.sample(step, spec, kept, 1);
             }
             Standing::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
             Standing::TurnCancelled => self.finish(step, &Cause::Cancelled),

@@ -25,7 +25,10 @@ pub struct Response {
     window: u64,
     /// The message under way, and whether it is thoughts.
     message: Option<(MessageId, bool)>,
+    /// Text that may be nothing to the eye, as long as all of it may be.
+    unseen: String,
     visible: bool,
+    shown: bool,
     thought: bool,
     n_calls: u32,
     finish: Option<Finish>,
@@ -33,6 +36,9 @@ pub struct Response {
     /// Its text.
     said: String,
 }
+
+/// What can be invisible at most, in bytes.
+const MAX_UNSEEN: usize = 64 << 10;
 
 /// Text of one kind that arrived in one piece from the loop's view.
 struct Run {
@@ -47,7 +53,9 @@ impl Response {
             model,
             window,
             message: None,
+            unseen: String::new(),
             visible: false,
+            shown: false,
             thought: false,
             n_calls: 0,
             finish: None,
@@ -63,7 +71,7 @@ impl Response {
 
     /// Whether the user has seen anything of it.
     pub fn has_shown(&self) -> bool {
-        self.visible || self.thought || self.n_calls > 0
+        self.shown || self.n_calls > 0
     }
 
     /// Takes what one read brought. Adjacent text of a message becomes one event with its cuts.
@@ -135,7 +143,11 @@ impl Response {
             self.said += text;
         }
         self.thought |= thought;
-        self.visible |= !thought && part.as_text().is_none_or(|it| !it.trim().is_empty());
+        self.shown = true;
+        if !thought && !self.visible {
+            self.unseen.push_str(part.as_text().unwrap_or("(media)"));
+            self.visible = is_surely_visible(&self.unseen) || self.unseen.len() > MAX_UNSEEN;
+        }
         let message_id = match &self.message {
             Some((id, same)) if *same == thought => id.clone(),
             _ => MessageId::from(step.fresh("m")),
@@ -151,20 +163,55 @@ impl Response {
         }
     }
 
-    /// Why a turn ends with this answer, which made no call. After results of tools a model may have nothing to add.
-    pub fn cause(&self, after_tools: bool) -> Cause {
-        match (&self.finish, self.visible || after_tools) {
-            (Some(Finish::Safety(word)), _) => Cause::Safety(word.clone()),
-            (Some(Finish::MaxTokens), _) => Cause::MaxTokens,
-            (Some(Finish::MalformedCall), _) => Cause::Empty(Empty::MalformedCall),
-            (Some(Finish::UnexpectedCall), _) => Cause::Empty(Empty::UnexpectedCall),
-            (_, true) => Cause::Completed,
-            (Some(Finish::Other(word)), false) => Cause::Empty(Empty::Blocked(word.clone())),
-            (None, false) if !self.thought => Cause::Empty(Empty::NoFinish),
-            (_, false) if self.thought => Cause::Empty(Empty::ThoughtsOnly),
-            (_, false) => Cause::Empty(Empty::NoText),
-        }
+    /// Why a turn ends with this answer, which made no call; and whether that is an answer at all. After results of
+    /// tools a model may have nothing to add.
+    pub fn judge(&self, after_tools: bool) -> Judged {
+        let visible = self.visible || !seen(&self.unseen).is_empty();
+        let empty = match (&self.finish, visible) {
+            (None, _) => Empty::NoFinish,
+            (Some(Finish::MalformedCall), _) => Empty::MalformedCall,
+            (Some(Finish::UnexpectedCall), _) => Empty::UnexpectedCall,
+            (Some(Finish::Safety(word)), true) => return Judged::Answer(Cause::Safety(word.clone())),
+            (Some(Finish::MaxTokens), true) => return Judged::Answer(Cause::MaxTokens),
+            (_, true) => return Judged::Answer(Cause::Completed),
+            (Some(Finish::MaxTokens), false) => Empty::MaxTokens,
+            (Some(Finish::Safety(word)), false) if word.ends_with("RECITATION") => Empty::Recitation(word.clone()),
+            (Some(Finish::Safety(word)), false) => Empty::Safety(word.clone()),
+            (Some(Finish::Other(word)), false) => Empty::Blocked(word.clone()),
+            (Some(Finish::Stop), false) if self.thought => Empty::ThoughtsOnly,
+            (Some(Finish::Stop), false) if after_tools => return Judged::Answer(Cause::Completed),
+            (Some(Finish::Stop), false) => Empty::NoText,
+        };
+        Judged::None(empty)
     }
+}
+
+/// What an answer that ended well is.
+pub enum Judged {
+    Answer(Cause),
+    /// It is none: one of the nine ways.
+    None(Empty),
+}
+
+/// What is left of a text for the eye: no spaces, no characters without width, no comments.
+fn seen(text: &str) -> String {
+    let mut rest = text;
+    let mut res = String::new();
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        let Some((_, after)) = comment.split_once("-->") else { break };
+        res.push_str(before);
+        rest = after;
+    }
+    res.push_str(rest);
+    res.retain(|it| !it.is_whitespace() && !matches!(it, '\u{200b}'..='\u{200f}' | '\u{feff}'));
+    res
+}
+
+/// Whether no further text can make a comment of what is left.
+fn is_surely_visible(text: &str) -> bool {
+    let seen = seen(text);
+    let may_become = |it: &str| "<!--".starts_with(it) || it.starts_with("<!--");
+    !seen.is_empty() && !may_become(&seen)
 }
 
 /// The provider's id where it is usable and new, else one of ours: clients and results go by it.
@@ -172,5 +219,26 @@ fn call_id(step: &mut Step<'_>, id: Option<String>, name: &str) -> CallId {
     match id.filter(|it| !it.is_empty() && it.len() <= 256).map(CallId::from) {
         Some(id) if !step.record.knows_call(&id) => id,
         _ => CallId::from(step.fresh(&format!("{name}-"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_surely_visible, seen};
+
+    #[test]
+    fn what_the_eye_sees() {
+        for (text, left, surely) in [
+            ("", "", false),
+            (" \n\u{200b}\u{feff}", "", false),
+            ("<!-- a --> <!--b-->", "", false),
+            ("<!-- a", "<!--a", false),
+            ("<", "<", false),
+            ("<b", "<b", true),
+            ("<!-- a -->b", "b", true),
+            ("a<!-- b", "a<!--b", true),
+        ] {
+            assert_eq!((seen(text).as_str(), is_surely_visible(text)), (left, surely), "{text}");
+        }
     }
 }

@@ -31,7 +31,7 @@ use crate::{
         context::{Instructions, Surroundings},
         policy::{Rules, Tier},
         record::Origin,
-        routing::failure::Patience,
+        routing::{Chain, failure::Patience},
         scheduler::Toolbox,
         session::Session,
         step::{About, Act, Choice, Effect, Input, Kit, Out, Outside, Server, Standing},
@@ -117,22 +117,19 @@ fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
     }
 }
 
-/// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's.
+/// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's, `(n …)` where `n` may take over,
+/// silently or not, `headless` where nobody is there to ask.
 fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
     let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
     let principal = agent.map_or(Principal::Root, Principal::Agent);
     let origin = Origin { session: SessionId::from("x"), cwd: cwd.clone(), roots: vec![cwd], mode, model, principal };
-    Session::create(
-        origin,
-        Arc::new(spec(if name.contains("checker") { CHECKERS } else { RULES })),
-        Now { unix_ms: 1_000, seed: 0 },
-        &mut Out::default(),
-    )
+    Session::create(origin, Arc::new(spec(name)), Now { unix_ms: 1_000, seed: 0 }, &mut Out::default())
 }
 
-fn spec(rules: &str) -> Spec {
+fn spec(name: &str) -> Spec {
+    let rules = if name.contains("checker") { CHECKERS } else { RULES };
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());
         ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}) }
@@ -145,12 +142,15 @@ fn spec(rules: &str) -> Spec {
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let rules = Rules::shipped().with(Rules::parse(rules, Tier::User, "f.toml").unwrap().0);
-    let toolbox = Toolbox::new(tools, rules, true);
+    let toolbox = Toolbox::new(tools, rules, !name.contains("headless"));
+    let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
+    let chain = Chain { models, for_all: true, silent: name.contains("silent") };
     Spec {
         toolbox,
         instructions: Instructions::new(&around),
         max_samples: 3,
         patience: Patience::default(),
+        chain,
         models: Vec::new(),
         windows: Default::default(),
         modes: Vec::new(),
@@ -178,15 +178,23 @@ fn input(line: &str) -> Input {
             let finish = match rest {
                 "MAX_TOKENS" => Finish::MaxTokens,
                 "STOP" => Finish::Stop,
+                "OTHER" => Finish::Other(rest.to_owned()),
+                "MALFORMED" => Finish::MalformedCall,
                 word => Finish::Safety(word.to_owned()),
             };
             Input::Chunks { effect, chunks: vec![Chunk::Finish(finish)] }
         }
         "ended" => Input::Generated { effect, result: Ok(()) },
         "failed" => {
-            let status = rest.parse().ok();
-            let kind = if status == Some(401) { FailureKind::Auth } else { FailureKind::Status };
-            Input::Generated { effect, result: Err(Failure { status, ..Failure::new(kind, "said the server") }) }
+            let (status, delay) = rest.split_once(' ').unwrap_or((rest, ""));
+            let kind = match status {
+                "401" => FailureKind::Auth,
+                "stream" => FailureKind::Stream,
+                _ => FailureKind::Status,
+            };
+            let (status, retry_after_ms) = (status.parse().ok(), delay.parse().ok());
+            let failure = Failure { status, retry_after_ms, ..Failure::new(kind, "said the server") };
+            Input::Generated { effect, result: Err(failure) }
         }
         "woke" => Input::Woke { effect },
         "tools" => Input::ToolsChanged(kit(rest)),
@@ -284,8 +292,10 @@ fn shown(act: &Act) -> Option<String> {
     match act {
         Act::Log(entry) => match &entry.fact {
             Fact::Event { event } => event_line(&event.kind),
-            Fact::Attempt { model, attempt } => Some(format!("attempt {attempt} of {model}")),
-            Fact::AttemptFailed { abandoned, .. } => Some(format!("attempt failed, abandoned: {abandoned}")),
+            Fact::Attempt { model, attempt, .. } => Some(format!("attempt {attempt} of {model}")),
+            Fact::AttemptFailed { abandoned, class, decision, .. } => {
+                Some(format!("attempt failed ({class}: {decision}), abandoned: {abandoned}"))
+            }
             Fact::Decision { decision, rule, .. } => Some(format!("{decision:?} by {rule}")),
             Fact::Answered { answer, .. } => Some(format!("answered {answer:?}")),
             Fact::Granted { grant } => Some(format!("granted {grant:?}")),
@@ -303,6 +313,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Trust(choice) => format!("trust {}", choice.as_str()),
             Effect::Ask(it) => match &it.about {
                 About::Trust { form, .. } => format!("ask {}", form.in_words()),
+                About::Fallback { form, .. } => format!("Ask {}: {}", it.id.0, form.in_words()),
                 About::Confirmation(asked) => {
                     let why = asked.reason.as_ref().map_or_else(String::new, |it| format!(": {it}"));
                     format!("Ask {} about {} ({}){why}", it.id.0, asked.call, asked.title)
@@ -317,6 +328,7 @@ fn shown(act: &Act) -> Option<String> {
                 }
             },
             Effect::Reply { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
+            Effect::Health { model, outage } => format!("health of {model}: {outage:?}"),
             Effect::Withdraw { question } => format!("Withdraw {}", question.0),
             Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),

@@ -1,5 +1,6 @@
 //! ACP and our own words: params become base values, facts become updates. Only this room and app know ACP.
 
+pub mod choices;
 pub mod content;
 pub mod elicitation;
 pub mod initialize;
@@ -10,7 +11,6 @@ pub mod session;
 pub mod terminals;
 pub mod tool_calls;
 pub mod trace;
-pub mod trust;
 pub mod updates;
 
 use serde::de::DeserializeOwned;

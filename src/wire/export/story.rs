@@ -130,10 +130,11 @@ impl<'a> Teller<'a> {
     fn fact(&mut self, entry: &'a Entry) {
         match &entry.fact {
             Fact::Event { event } => self.event(entry.at, &event.kind),
-            Fact::AttemptFailed { failure, abandoned } => {
+            Fact::AttemptFailed { failure, abandoned, .. } => {
                 let what = if *abandoned { "The answer so far was given up" } else { "The model failed" };
                 self.note(format!("{what}: {}", failure.message));
             }
+            Fact::Fallback { from, to: Some(to), .. } => self.note(format!("{to} took over from {from}")),
             Fact::Answered { call, answer } => {
                 if let Some(call) = self.call(call) {
                     call.answer = Some(answer.clone());

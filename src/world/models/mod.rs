@@ -16,6 +16,7 @@ pub mod refused;
 pub mod remote;
 pub mod responses;
 pub mod script;
+pub mod switch;
 #[cfg(test)]
 mod tests_caching;
 #[cfg(test)]

@@ -104,8 +104,8 @@ fn everything(id: &SessionId) -> Vec<Entry> {
     ];
     let failure = Failure { status: Some(503), ..Failure::new(FailureKind::Status, "busy") };
     let facts = vec![
-        Fact::Attempt { model: "m".to_owned(), attempt: 1 },
-        Fact::AttemptFailed { failure, abandoned: true },
+        Fact::Attempt { model: "m".to_owned(), attempt: 1, why: "configured".to_owned() },
+        Fact::AttemptFailed { failure, abandoned: true, class: "server".to_owned(), decision: "retry".to_owned() },
         Fact::Decision { call: call.clone(), decision: Decision::Ask, rule: "r".to_owned() },
         Fact::Answered { call, answer: Answer::AllowSession },
         Fact::Granted { grant: Grant::Commands { prefixes: vec!["git status".to_owned()] } },

@@ -1,4 +1,5 @@
-//! The question about a folder as options of session/request_permission, for clients without forms.
+//! Questions with one choice as options of session/request_permission, for clients without forms: about the folder, and
+//! about a model that does not answer.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -8,6 +9,7 @@ use serde_json::{Map, value::RawValue};
 
 use crate::{
     base::{
+        fallback::Intent,
         ids::{CallId, SessionId},
         log::Answer,
         question::Form,
@@ -18,14 +20,8 @@ use crate::{
 
 pub fn request(session: &SessionId, call: &CallId, form: &Form) -> RequestPermissionRequest {
     let choices = form.fields.iter().flat_map(|it| it.kind.options());
-    let options = choices.filter_map(|it| {
-        let kind = match TrustChoice::parse(&it.value)? {
-            TrustChoice::Folder | TrustChoice::Parent => PermissionOptionKind::AllowAlways,
-            TrustChoice::NotNow => PermissionOptionKind::RejectOnce,
-            TrustChoice::Never => PermissionOptionKind::RejectAlways,
-        };
-        Some(PermissionOption::new(it.value.clone(), it.title.clone(), kind))
-    });
+    let options =
+        choices.filter_map(|it| Some(PermissionOption::new(it.value.clone(), it.title.clone(), kind(&it.value)?)));
     let fields = ToolCallUpdateFields::new()
         .status(ToolCallStatus::Pending)
         .content(vec![tool_calls::text_content(&form.message)]);
@@ -36,6 +32,22 @@ pub fn request(session: &SessionId, call: &CallId, form: &Form) -> RequestPermis
     )
 }
 
+/// Who answers these questions by a rule of thumb must not get more than a careful user would.
+fn kind(value: &str) -> Option<PermissionOptionKind> {
+    let trust = TrustChoice::parse(value).map(|it| match it {
+        TrustChoice::Folder | TrustChoice::Parent => PermissionOptionKind::AllowAlways,
+        TrustChoice::NotNow => PermissionOptionKind::RejectOnce,
+        TrustChoice::Never => PermissionOptionKind::RejectAlways,
+    });
+    trust.or_else(|| {
+        Intent::parse(value).map(|it| match it {
+            Intent::RetryOnce | Intent::Wait => PermissionOptionKind::AllowOnce,
+            Intent::RetryAlways => PermissionOptionKind::AllowAlways,
+            Intent::RetryLater | Intent::Stop => PermissionOptionKind::RejectOnce,
+        })
+    })
+}
+
 /// What the chosen option means.
 pub fn answer(form: &Form, result: &RawValue) -> Answer {
     let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(result.get()) else { return Answer::Unable };
@@ -44,7 +56,8 @@ pub fn answer(form: &Form, result: &RawValue) -> Answer {
         RequestPermissionOutcome::Selected(it) => it.option_id.0.to_string(),
         _ => return Answer::Unable,
     };
-    let content = Map::from_iter([(TrustChoice::FIELD.to_owned(), chosen.into())]);
+    let Some(field) = form.fields.first() else { return Answer::Unable };
+    let content = Map::from_iter([(field.name.clone(), chosen.into())]);
     match form.check(&content) {
         Ok(content) => Answer::Accepted { content },
         Err(_) => Answer::Unable,

@@ -1,0 +1,153 @@
+//! How a session reaches its model and those that may take its place; and what all sessions know of models that are out.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use jsonrpsee::types::ErrorObjectOwned;
+use secrecy::ExposeSecret;
+
+use crate::{
+    app::{access, options::Options, providers, settings::Settings, state::State},
+    base::{fallback::Outage, ids::SessionId},
+    engine::{
+        routing::{Chain, limits::KNOWN},
+        step::Input,
+    },
+    world::{
+        models::{Generator, switch::Switch},
+        secrets::Env,
+    },
+};
+
+/// Which service is asked, with which key: only as a digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(u64);
+
+/// Models that are out, once for all sessions that reach them in the same way.
+#[derive(Default)]
+pub struct Outages {
+    known: BTreeMap<(Place, String), Outage>,
+    /// By session: where its models are.
+    places: BTreeMap<SessionId, BTreeMap<String, Place>>,
+}
+
+impl Outages {
+    fn of(&self, id: &SessionId) -> BTreeMap<String, Outage> {
+        let places = self.places.get(id).into_iter().flatten();
+        let known =
+            places.filter_map(|(model, place)| Some((model.clone(), *self.known.get(&(*place, model.clone()))?)));
+        known.collect()
+    }
+}
+
+/// The door to `model` and its chain, and the chain itself.
+///
+/// # Errors
+/// For the client: `model` itself cannot be reached. One of the chain that cannot is left out of it, with a warning.
+pub fn reach(
+    state: &mut State,
+    id: &SessionId,
+    env: &Env,
+    settings: &Settings,
+    model: &str,
+) -> Result<(Arc<dyn Generator>, Chain), ErrorObjectOwned> {
+    let State { models, options, .. } = state;
+    let main = models.generator(options, env, settings, model)?;
+    let mut chain = chain(options, settings, model);
+    let mut others = Vec::new();
+    if !options.needs_no_access() {
+        let gemini = providers::of(settings, model).is_none();
+        chain.models.retain(|it| {
+            // The same door.
+            if it == model || (gemini && providers::of(settings, it).is_none()) {
+                return true;
+            }
+            match models.generator(options, env, settings, it) {
+                Ok(generator) => others.push((it.clone(), generator)),
+                Err(error) => {
+                    tracing::warn!("model.fallback.models: {it} cannot be reached: {}", error.message());
+                    return false;
+                }
+            }
+            true
+        });
+    }
+    let names = chain.models.iter().map(String::as_str).chain([model]);
+    let places = places(env, settings, &models.given, names);
+    models.outages.places.insert(id.clone(), places);
+    let generator: Arc<dyn Generator> = match others.is_empty() {
+        true => main,
+        false => Arc::new(Switch { main, others }),
+    };
+    Ok((generator, chain))
+}
+
+/// As the settings say; else Gemini's own models stand in for each other.
+fn chain(options: &Options, settings: &Settings, model: &str) -> Chain {
+    let wish = &settings.failing;
+    let known = || KNOWN.iter().map(|(id, _)| (*id).to_owned());
+    let models = match wish.models.is_empty() {
+        false => wish.models.clone(),
+        true if options.needs_no_access() || providers::of(settings, model).is_some() => Vec::new(),
+        true => known().collect(),
+    };
+    Chain { models, for_all: !wish.models.is_empty(), silent: wish.silent }
+}
+
+fn places<'m>(
+    env: &Env,
+    settings: &Settings,
+    given: &access::Given,
+    models: impl Iterator<Item = &'m str>,
+) -> BTreeMap<String, Place> {
+    let digest = |it: &dyn Fn(&mut DefaultHasher)| {
+        let mut hasher = DefaultHasher::new();
+        it(&mut hasher);
+        Place(hasher.finish())
+    };
+    let mut gemini = None;
+    let place = |model: &str| match providers::of(settings, model) {
+        Some(it) => digest(&|hasher| (&it.base_url, it.key_env.as_ref().and_then(|it| env.get(it))).hash(hasher)),
+        // Looked up once: a key may be in a file.
+        None => *gemini.get_or_insert_with(|| {
+            let access = access::model_access(env, settings, given).ok();
+            let key = access.as_ref().and_then(|it| it.key.as_ref()).map(|it| it.expose_secret().to_owned());
+            // Projects have limits of their own.
+            let project = access.as_ref().map(|it| format!("{:?}", it.vertex));
+            digest(&|hasher| (access.as_ref().map(|it| &it.base_url), &key, &project).hash(hasher))
+        }),
+    };
+    let mut place = place;
+    models.map(|it| (it.to_owned(), place(it))).collect()
+}
+
+/// A session's engine found out about a model: the others that reach it there know, too.
+pub fn noted(state: &mut State, id: &SessionId, model: String, outage: Option<Outage>) {
+    let State { models, sessions, now, .. } = state;
+    let outages = &mut models.outages;
+    outages.places.retain(|it, _| sessions.contains_key(it));
+    outages.known.retain(|_, it| !it.is_over(now.unix_ms));
+    let Some(place) = outages.places.get(id).and_then(|it| it.get(&model)).copied() else { return };
+    let same = |it: &BTreeMap<String, Place>| it.get(&model) == Some(&place);
+    let others = outages.places.iter().filter(|(it, places)| *it != id && same(places));
+    let others: Vec<SessionId> = others.map(|(it, _)| it.clone()).collect();
+    match outage {
+        Some(it) => outages.known.insert((place, model), it),
+        None => outages.known.remove(&(place, model)),
+    };
+    for it in others {
+        let known = state.models.outages.of(&it);
+        state.step(&it, Input::Outages(known));
+    }
+}
+
+/// A session that has just begun learns what the others know.
+pub fn tell(state: &mut State, id: &SessionId) {
+    let known = state.models.outages.of(id);
+    if !known.is_empty() {
+        state.step(id, Input::Outages(known));
+    }
+}

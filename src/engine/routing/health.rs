@@ -1,0 +1,123 @@
+//! Which models can be asked now: a state machine over what became of them.
+
+use std::collections::BTreeMap;
+
+use crate::base::fallback::{Outage, OutageCause};
+
+/// A model without capacity is looked at again after this.
+pub const CAPACITY_MS: u64 = 30_000;
+
+/// What is known of models. One that is not in it is well.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Health {
+    /// Of the process: other sessions found it out, too.
+    outages: BTreeMap<String, Outage>,
+    /// Of this session: models with one attempt in each turn, and whether this turn's is used up.
+    sticky: BTreeMap<String, bool>,
+}
+
+/// The answer for one model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Well,
+    /// It failed in an earlier turn: one attempt, then another model.
+    OneAttempt,
+    /// Its attempt of this turn is used up.
+    UsedUp,
+    Out(OutageCause),
+}
+
+impl Standing {
+    pub fn can_be_asked(self) -> bool {
+        matches!(self, Self::Well | Self::OneAttempt)
+    }
+}
+
+/// The API takes both spellings.
+fn key(model: &str) -> &str {
+    model.trim_start_matches("models/")
+}
+
+impl Health {
+    pub fn standing(&self, model: &str, now_ms: u64) -> Standing {
+        match (self.outages.get(key(model)).filter(|it| !it.is_over(now_ms)), self.sticky.get(key(model))) {
+            (Some(it), _) => Standing::Out(it.cause),
+            (None, Some(true)) => Standing::UsedUp,
+            (None, Some(false)) => Standing::OneAttempt,
+            (None, None) => Standing::Well,
+        }
+    }
+
+    /// What the process knows by now, whole.
+    pub fn learn(&mut self, outages: BTreeMap<String, Outage>) {
+        self.outages = outages.into_iter().map(|(model, it)| (key(&model).to_owned(), it)).collect();
+    }
+
+    pub fn mark_out(&mut self, model: &str, outage: Outage) {
+        self.outages.insert(key(model).to_owned(), outage);
+    }
+
+    /// It failed for now; from the next turn on it gets one attempt.
+    pub fn mark_sticky(&mut self, model: &str) {
+        if !self.outages.contains_key(key(model)) {
+            self.sticky.insert(key(model).to_owned(), true);
+        }
+    }
+
+    /// It answered, or the user chose it. Whether anything was known against it.
+    pub fn mark_well(&mut self, model: &str) -> bool {
+        self.sticky.remove(key(model));
+        self.outages.remove(key(model)).is_some()
+    }
+
+    /// A prompt of the user begins; what a model is asked within its turn does not.
+    pub fn begin_turn(&mut self) {
+        self.sticky.values_mut().for_each(|it| *it = false);
+    }
+
+    /// The first that can be asked.
+    pub fn first<'m>(&self, mut models: impl Iterator<Item = &'m str>, now_ms: u64) -> Option<&'m str> {
+        models.find(|it| self.standing(it, now_ms).can_be_asked())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CAPACITY_MS, Health, Standing};
+    use crate::base::fallback::{Outage, OutageCause};
+
+    #[test]
+    fn an_outage_ends_at_its_time_or_never() {
+        let mut health = Health::default();
+        health.mark_out("models/a", Outage { cause: OutageCause::Capacity, until_ms: Some(CAPACITY_MS) });
+        health.mark_out("b", Outage { cause: OutageCause::Quota, until_ms: None });
+        let of = |health: &Health, model, now| health.standing(model, now);
+        assert_eq!(of(&health, "a", CAPACITY_MS - 1), Standing::Out(OutageCause::Capacity));
+        assert_eq!(of(&health, "models/a", CAPACITY_MS), Standing::Well);
+        assert_eq!(of(&health, "b", u64::MAX), Standing::Out(OutageCause::Quota));
+        health.begin_turn();
+        assert_eq!(of(&health, "b", u64::MAX), Standing::Out(OutageCause::Quota));
+        assert!(health.mark_well("b") && !health.mark_well("b"));
+        assert_eq!(of(&health, "b", 0), Standing::Well);
+    }
+
+    #[test]
+    fn one_attempt_in_each_turn() {
+        let mut health = Health::default();
+        health.mark_sticky("a");
+        assert_eq!(health.standing("a", 0), Standing::UsedUp);
+        assert_eq!(health.first(["a", "b"].into_iter(), 0), Some("b"));
+        health.begin_turn();
+        assert_eq!(health.standing("a", 0), Standing::OneAttempt);
+        assert_eq!(health.first(["a", "b"].into_iter(), 0), Some("a"));
+        health.mark_sticky("a");
+        assert_eq!(health.standing("a", 0), Standing::UsedUp);
+        health.mark_out("a", Outage { cause: OutageCause::Quota, until_ms: Some(9) });
+        health.begin_turn();
+        // What is out for good is not made better by a lesser mark.
+        health.mark_sticky("a");
+        assert_eq!(health.standing("a", 8), Standing::Out(OutageCause::Quota));
+        assert_eq!(health.standing("a", 9), Standing::OneAttempt);
+        assert_eq!(health.first(["a"].into_iter(), 8), None);
+    }
+}

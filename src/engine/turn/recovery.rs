@@ -1,0 +1,280 @@
+//! A model call that did not end well: another attempt, another model, a question to the user, or the end of the turn.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::{
+        content::Part,
+        event::{EventKind, ToolDisplay},
+        fallback::{self, Intent, Outage},
+        ids::{CallId, QuestionId},
+        log::{Answer, Fact},
+        model::Failure,
+        tool::{ToolError, ToolKind},
+    },
+    engine::{
+        context::Again,
+        record::{COMMAND, Step},
+        routing::{
+            class::classify,
+            failure::{Case, OnFailure, changes_request, in_words, on_failure, outage},
+            health::Standing,
+        },
+        step::{About, Effect, Question},
+        turn::{
+            Kept, Phase, Spec, Turn,
+            endings::{self, Cause},
+        },
+    },
+};
+
+/// The call that the question is shown with.
+const NAME: &str = "model_fallback";
+
+/// An attempt that is over.
+pub(super) struct Failed {
+    pub failure: Failure,
+    pub attempt: u32,
+    /// The user saw some of the answer.
+    pub shown: bool,
+    /// What the turn ends with where the answer ended well but is none.
+    pub cause: Option<Cause>,
+    /// What the model is told of that.
+    pub nudge: Option<&'static str>,
+}
+
+/// The user has it before them.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub question: QuestionId,
+    call: CallId,
+    failure: Failure,
+    why: String,
+    from: String,
+    to: Option<String>,
+    until_ms: Option<u64>,
+    attempt: u32,
+}
+
+impl Turn {
+    pub(super) fn failed(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, failed: Failed) {
+        let Failed { failure, attempt, shown, cause, nudge } = failed;
+        let model = self.model.to_string();
+        self.tries.count(&failure);
+        let now_ms = step.now.unix_ms;
+        let decision = on_failure(
+            &failure,
+            Case {
+                model: &model,
+                tries: self.tries,
+                once: self.once,
+                shown,
+                next: kept.health.first(spec.chain.after(&model), now_ms),
+                silent: spec.chain.silent,
+                interactive: spec.toolbox.interactive,
+                patience: spec.patience,
+                now: step.now,
+            },
+        );
+        let gives_up = matches!(decision, OnFailure::GiveUp { .. });
+        if !gives_up {
+            self.scheduler.cancel(step, "the model's answer broke off");
+            self.scheduler.clear();
+        }
+        step.log(Fact::AttemptFailed {
+            failure: failure.clone(),
+            abandoned: !gives_up,
+            class: classify(&failure).class.as_str().to_owned(),
+            decision: decision.as_str().to_owned(),
+        });
+        let status = endings::status_of(&failure);
+        match decision {
+            OnFailure::RetryAt { at_ms, why } => {
+                if changes_request(&failure) {
+                    self.again = Some(Again { nudge });
+                }
+                // The wait is told at once: a silent one looks like a hang.
+                step.event(EventKind::Error { status, message: why, fatal: false });
+                self.wait(step, at_ms, attempt.saturating_add(1));
+            }
+            OnFailure::FallBack { model: to, why } => {
+                let message = format!("{why} Going on with {to} in this turn; the session's model stays {model}.");
+                step.event(EventKind::Error { status, message, fatal: false });
+                leave(step, kept, &model, &failure);
+                step.log(Fact::Fallback { from: model, to: Some(to.clone()), intent: None, answer: None, why });
+                self.go_on_with(step, spec, kept, &to, attempt);
+            }
+            OnFailure::Ask { why, model: to, until } => {
+                let asked = ask(step, failure, Doubt { why, from: model, to, until, attempt });
+                self.phase = Phase::Choosing(Box::new(asked));
+            }
+            OnFailure::GiveUp { why } => {
+                self.finish(step, &cause.unwrap_or(Cause::ModelError { failure, why }));
+            }
+        }
+    }
+
+    /// The user's word; what is none stops.
+    pub(super) fn chosen(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, answer: Answer) {
+        let Phase::Choosing(asked) = std::mem::replace(&mut self.phase, Phase::Finished) else { return };
+        let intent = asked.intent(&answer);
+        let Asked { call, failure, why, from, to, until_ms, attempt, .. } = *asked;
+        let withdrawn = answer == Answer::Cancelled;
+        let to = to.filter(|_| matches!(intent, Intent::RetryOnce | Intent::RetryAlways));
+        let fact = Fact::Fallback {
+            from: from.clone(),
+            to: to.clone(),
+            intent: Some(intent),
+            answer: Some(answer),
+            why: why.clone(),
+        };
+        step.log(fact);
+        if to.is_some() {
+            leave(step, kept, &from, &failure);
+        }
+        if withdrawn {
+            end(step, &call, "The question was withdrawn.", true);
+            return self.finish(step, &Cause::Cancelled);
+        }
+        match (intent, to, until_ms) {
+            (Intent::RetryAlways, Some(to), _) => {
+                end(step, &call, &format!("Going on with {to} in this session. `/model {from}` goes back."), false);
+                step.log(Fact::Model { model: to.clone() });
+                self.go_on_with(step, spec, kept, &to, attempt);
+            }
+            (Intent::RetryOnce, to, _) => {
+                let text = match &to {
+                    Some(to) => format!("Going on with {to} in this turn; the session's model stays {from}."),
+                    None => format!("Trying {from} again."),
+                };
+                end(step, &call, &text, false);
+                self.go_on_with(step, spec, kept, &to.unwrap_or(from), attempt);
+            }
+            (Intent::Wait, _, Some(at_ms)) => {
+                let wait = in_words(at_ms.saturating_sub(step.now.unix_ms));
+                end(step, &call, &format!("Waiting {wait}, then going on with {from}. Cancel ends the wait."), false);
+                self.tries = Default::default();
+                self.wait(step, at_ms, attempt.saturating_add(1));
+            }
+            (Intent::RetryLater, ..) => {
+                end(step, &call, "The turn ends; nothing of it is lost.", false);
+                let when = until_ms.map(|it| in_words(it.saturating_sub(step.now.unix_ms)));
+                self.finish(step, &Cause::Deferred { why, when });
+            }
+            _ => {
+                end(step, &call, "Stopped.", true);
+                let why = format!("{why} Prompt again to go on, or choose another model.");
+                self.finish(step, &Cause::ModelError { failure, why });
+            }
+        }
+    }
+
+    /// The same sample, from the model that is named. It starts with a clean slate.
+    fn go_on_with(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, model: &str, attempt: u32) {
+        self.instead = Some((step.record.model.clone(), model.to_owned()));
+        (self.tries, self.once, self.again) = Default::default();
+        self.sample(step, spec, kept, attempt.saturating_add(1));
+    }
+
+    fn wait(&mut self, step: &mut Step<'_>, at_ms: u64, attempt: u32) {
+        let effect = step.effect(Effect::Wake { at_ms });
+        self.phase = Phase::Waiting { effect, attempt };
+    }
+
+    /// The answer came: whatever was known against the model is over.
+    pub(super) fn answered_well(&mut self, step: &mut Step<'_>, kept: &mut Kept) {
+        (self.tries, self.again) = Default::default();
+        if kept.health.mark_well(&self.model) {
+            step.effect(Effect::Health { model: self.model.to_string(), outage: None });
+        }
+        self.once = false;
+    }
+
+    /// What is known of the model as the turn begins.
+    pub(super) fn note_standing(&mut self, step: &Step<'_>, kept: &Kept) {
+        self.once = kept.health.standing(&self.model, step.now.unix_ms) == Standing::OneAttempt;
+    }
+}
+
+impl Asked {
+    fn intent(&self, answer: &Answer) -> Intent {
+        let chosen = match answer {
+            Answer::Accepted { content } => content.get(Intent::FIELD).and_then(Value::as_str).and_then(Intent::parse),
+            _ => None,
+        };
+        let was_on_offer = |it: &Intent| match it {
+            Intent::RetryAlways => self.to.is_some(),
+            Intent::Wait => self.until_ms.is_some(),
+            Intent::RetryOnce | Intent::RetryLater | Intent::Stop => true,
+        };
+        chosen.filter(was_on_offer).unwrap_or(Intent::Stop)
+    }
+
+    pub fn withdraw(&self, step: &mut Step<'_>) {
+        step.effect(Effect::Withdraw { question: self.question });
+        end(step, &self.call, "The question was withdrawn with its turn.", true);
+    }
+}
+
+/// Another model takes over: this one is left alone for as long as its failure says. The mark is about the model that
+/// failed, and choosing another one does not wipe it.
+fn leave(step: &mut Step<'_>, kept: &mut Kept, model: &str, failure: &Failure) {
+    match outage(failure, step.now.unix_ms) {
+        Some(outage) => mark_out(step, kept, model, outage),
+        None => kept.health.mark_sticky(model),
+    }
+}
+
+fn mark_out(step: &mut Step<'_>, kept: &mut Kept, model: &str, outage: Outage) {
+    kept.health.mark_out(model, outage);
+    step.effect(Effect::Health { model: model.to_owned(), outage: Some(outage) });
+}
+
+/// What the user is asked about.
+struct Doubt {
+    why: String,
+    from: String,
+    to: Option<String>,
+    until: Option<(u64, String)>,
+    attempt: u32,
+}
+
+fn ask(step: &mut Step<'_>, failure: Failure, doubt: Doubt) -> Asked {
+    let Doubt { why, from, to, until, attempt } = doubt;
+    let wait = until.as_ref().map(|(_, it)| it.as_str());
+    let form = fallback::question(format!("{why} How to go on?"), &from, to.as_deref(), wait);
+    let call = announce(step, &from);
+    let question = step.question();
+    let about = About::Fallback { call: call.clone(), form: form.into() };
+    step.effect(Effect::Ask(Box::new(Question { id: question, about })));
+    let until_ms = until.map(|(at_ms, _)| at_ms);
+    Asked { question, call, failure, why, from, to, until_ms, attempt }
+}
+
+/// The call that shows the question; the model never sees it.
+fn announce(step: &mut Step<'_>, model: &str) -> CallId {
+    let call = CallId::from(step.fresh("q"));
+    let title = format!("{model} does not answer");
+    let display = ToolDisplay { title, kind: ToolKind::Other, locations: Vec::new() };
+    let (request_id, name) = (call.clone(), NAME.to_owned());
+    step.event_with(EventKind::ToolRequest { request_id, name, args: json!({}), display, signature: None }, ours());
+    call
+}
+
+fn end(step: &mut Step<'_>, call: &CallId, text: &str, failed: bool) {
+    let error = failed.then(|| ToolError::new("model_unavailable", text));
+    let response = EventKind::ToolResponse {
+        request_id: call.clone(),
+        name: NAME.to_owned(),
+        content: vec![Part::text(text)],
+        display: None,
+        summary: None,
+        error,
+        data: Value::Null,
+    };
+    step.event_with(response, ours());
+}
+
+fn ours() -> Map<String, Value> {
+    Map::from_iter([(COMMAND.to_owned(), true.into())])
+}
