@@ -15,6 +15,7 @@ mod exits;
 mod failures;
 mod fallback;
 mod hooks;
+mod faults;
 mod hostile;
 mod http_model;
 mod incidents;
