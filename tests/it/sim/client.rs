@@ -269,7 +269,11 @@ fn answer(dice: &mut Dice, question: &Value) -> Vec<u8> {
         _ if dice.one_in(12) => odd(),
         "session/request_permission" => permission(dice, question),
         "elicitation/create" => {
-            let content = match dice.roll(4) {
+            let content = match dice.roll(6) {
+                4.. => {
+                    let words = ["retry_once", "retry_always", "wait", "retry_later", "stop", "odd"];
+                    json!({"model_fallback": dice.word(&words)})
+                }
                 3 => json!({"trust": dice.word(&["trust_folder", "never", "not_now", "odd"])}),
                 0 => json!({"0": true, "1": "this one"}),
                 1 => json!({"0": "odd"}),

@@ -54,6 +54,7 @@ fn lives_keep_every_promise() {
     for (method, _) in METHODS {
         assert!(sum.answers.contains_key(*method), "{method} was never answered");
     }
+    assert!(sum.fallbacks > 0, "nobody was asked about another model");
     for stop in ["end_turn", "cancelled", "error"] {
         assert!(sum.stops.contains_key(stop), "no turn ended with {stop}");
     }
@@ -66,6 +67,8 @@ struct Sum {
     moves: usize,
     turns: usize,
     calls: usize,
+    /// Questions about a model that does not answer.
+    fallbacks: usize,
     /// By method: results, errors.
     answers: BTreeMap<String, (usize, usize)>,
     stops: BTreeMap<String, usize>,
@@ -81,6 +84,7 @@ impl Sum {
         self.turns += life.watch.n_turns();
         self.calls += life.ledger.n_calls();
         self.asked = (self.asked.0 + life.world.n_asked, self.asked.1 + life.world.n_replies);
+        self.fallbacks += life.text().matches("does not answer").count();
         for (method, (results, errors)) in &life.watch.answers {
             let count = self.answers.entry(method.clone()).or_default();
             *count = (count.0 + results, count.1 + errors);

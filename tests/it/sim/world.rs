@@ -334,8 +334,22 @@ fn hooked(word: &str) -> Option<HookReport> {
     Some(HookReport { stdout: output.to_string(), ..HookReport::of(HookEnd::Exit(0)) })
 }
 
-const FAILURES: &[&str] =
-    &["busy", "busy", "later", "never", "refused", "reset", "unreachable", "garbage", "no-key", "panic"];
+const FAILURES: &[&str] = &[
+    "busy",
+    "busy",
+    "later",
+    "never",
+    "spent",
+    "no-room",
+    "gone",
+    "at-once",
+    "refused",
+    "reset",
+    "unreachable",
+    "garbage",
+    "no-key",
+    "panic",
+];
 
 fn chunk_word(dice: &mut Dice) -> &'static str {
     const USUAL: &[&str] =
@@ -413,11 +427,16 @@ fn generated(word: &str) -> Option<Result<(), Failure>> {
         let failure = Failure::new(FailureKind::Status, "busy");
         Err(Failure { status: Some(status), retry_after_ms, ..failure })
     };
+    let quota = |message| Err(Failure { status: Some(429), ..Failure::new(FailureKind::Status, message) });
     Some(match word {
         "ok" => Ok(()),
         "busy" => status(503, None),
         "later" => status(429, Some(40_000)),
         "never" => status(429, Some(4_000_000)),
+        "spent" => quota("Quota exceeded, limit: 0"),
+        "no-room" => quota("You have exhausted your capacity on this model."),
+        "at-once" => status(429, Some(0)),
+        "gone" => status(404, None),
         "refused" => status(400, None),
         "reset" => Err(Failure::new(FailureKind::Stream, "reset")),
         "unreachable" => Err(Failure::new(FailureKind::Connect, "refused")),
