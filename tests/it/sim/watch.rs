@@ -161,11 +161,12 @@ impl Watch {
     }
 
     fn opened(&mut self, session: String, params: &Value, result: &Value) {
+        // One that was open already is where it was asked to be this time.
+        let roots =
+            std::iter::once(&params["cwd"]).chain(params["additionalDirectories"].as_array().into_iter().flatten());
+        let known = Known { mode: String::new(), roots: roots.map(text).collect() };
+        self.known.insert(session.clone(), known);
         if !self.sessions.contains(&session) {
-            let roots =
-                std::iter::once(&params["cwd"]).chain(params["additionalDirectories"].as_array().into_iter().flatten());
-            let known = Known { mode: String::new(), roots: roots.map(text).collect() };
-            self.known.insert(session.clone(), known);
             self.sessions.push(session.clone());
         }
         self.is_in_mode(&session, &result["modes"]["currentModeId"]);
