@@ -22,7 +22,6 @@ Examples:
   castor run \"what does this crate do?\"   one prompt, answer on stdout
   git diff | castor run \"review this\"     stdin goes before the prompt
   castor run --resume latest \"and now?\"   go on with the last session of this folder
-  castor auth login                      store an API key
   castor sessions export latest -o it.html   that session as a page";
 const RUN_EXIT_CODES: &str = "\
 Exit codes:
