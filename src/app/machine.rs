@@ -44,10 +44,9 @@ pub struct Held {
     pub asked: usize,
     pub terminals: usize,
     pub timers: usize,
-    /// Effects without an answer.
+    /// Effects without an answer, and hooks that hear of the end of a session.
     pub running: usize,
     pub listings: usize,
-    pub farewells: usize,
     pub traces: usize,
     /// What a turn wants to say; nothing between turns.
     pub said: usize,
@@ -190,9 +189,8 @@ impl Machine {
             asked: state.asked.len(),
             terminals: state.terminals.len(),
             timers: state.timers.len(),
-            running: state.world.n_running(),
+            running: state.world.n_running() + state.world.n_farewells,
             listings: state.world.n_listings,
-            farewells: state.world.n_farewells,
             traces: state.world.traces.len(),
             said: state.outbox.said.len() + state.outbox.afterwards.len(),
             framed: self.framer.len(),

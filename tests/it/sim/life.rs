@@ -286,6 +286,11 @@ impl Life {
             self.list();
         }
         self.machine.part();
+        self.world.take_jobs();
+        while self.world.farewells > 0 {
+            self.world.farewells -= 1;
+            self.take(Event::Parted);
+        }
         let lines = self.machine.finish();
         self.say(&lines);
         let (held, wanted, servers) = (self.machine.held(), self.world.n_wanted(), self.world.n_servers());
