@@ -45,17 +45,7 @@ pub fn main() -> ExitCode {
             ExitCode::from(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
         Verb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
-        Verb::Run(args) => with_cwd(|cwd| {
-            let env = Env::from_process();
-            let model_access = move |folder: &AbsPath| {
-                let (ground, settings) = factory::look(&Options::default(), &env, folder);
-                match access::is_configured(&ground.env, &settings) {
-                    true => Reach::Some,
-                    false => Reach::Keys(providers::keys(&ground.env, &settings)),
-                }
-            };
-            run::run(args, RunContext::detect(cwd.into(), model_access))
-        }),
+        Verb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
         Verb::Config(args) => with_cwd(|cwd| {
             let code = config::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
             // A closed stdout is no reason to complain.
@@ -95,6 +85,15 @@ pub fn main() -> ExitCode {
             let code = policy::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
             ExitCode::from(code.unwrap_or(EXIT_INPUT))
         }),
+    }
+}
+
+/// Whether some model can be reached from a folder, and if not, which keys were looked for.
+fn model_access(folder: &AbsPath) -> Reach {
+    let (ground, settings) = factory::look(&Options::default(), &Env::from_process(), folder);
+    match access::is_configured(&ground.env, &settings) {
+        true => Reach::Some,
+        false => Reach::Keys(providers::keys(&ground.env, &settings)),
     }
 }
 

@@ -4,6 +4,7 @@ pub mod firing;
 pub mod llm;
 mod matcher;
 mod outcome;
+pub mod plugins;
 mod said;
 
 use std::{
@@ -13,6 +14,7 @@ use std::{
 
 use matcher::Matcher;
 pub use outcome::{Outcome, Verdict};
+use plugins::Plugins;
 
 use crate::base::hook::{Hook, HookEvent, HookSwitch};
 
@@ -30,6 +32,7 @@ pub struct Hooks {
     rows: Arc<[Row]>,
     /// Keys that settings switch off.
     disabled: Arc<BTreeSet<String>>,
+    pub plugins: Plugins,
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +54,12 @@ impl Hooks {
     /// In the order in which they run.
     pub fn new(hooks: Vec<Hook>, disabled: BTreeSet<String>) -> Self {
         let row = |it: Hook| Row { matcher: Matcher::new(it.event, it.matcher.as_deref()), hook: Arc::new(it) };
-        Self { rows: hooks.into_iter().map(row).collect(), disabled: Arc::new(disabled) }
+        Self { rows: hooks.into_iter().map(row).collect(), disabled: Arc::new(disabled), plugins: Plugins::default() }
+    }
+
+    /// The same with plugins.
+    pub fn plugged(self, plugins: Plugins) -> Self {
+        Self { plugins, ..self }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -9,7 +9,10 @@ use crate::{
         now::Now,
     },
     engine::{
-        hooks::Outcome,
+        hooks::{
+            Outcome,
+            plugins::{Moment, Plugins, Point, Reply},
+        },
         record::{Record, Stream},
         step::{Act, Effect, Out},
     },
@@ -27,13 +30,19 @@ pub struct Serial {
 pub struct Step<'a> {
     pub record: &'a mut Record,
     pub now: Now,
+    plugins: Plugins,
     serial: &'a mut Serial,
     out: &'a mut Out,
 }
 
 impl<'a> Step<'a> {
     pub fn new(record: &'a mut Record, serial: &'a mut Serial, now: Now, out: &'a mut Out) -> Self {
-        Self { record, now, serial, out }
+        Self { record, now, plugins: Plugins::default(), serial, out }
+    }
+
+    /// The same under the eyes of plugins.
+    pub fn watched(self, plugins: &Plugins) -> Self {
+        Self { plugins: plugins.clone(), ..self }
     }
 
     pub fn log(&mut self, fact: Fact) {
@@ -48,6 +57,10 @@ impl<'a> Step<'a> {
     }
 
     pub fn event_with(&mut self, kind: EventKind, meta: serde_json::Map<String, serde_json::Value>) {
+        let kind = match self.plugins.ask(Point::OnEvent, Moment::Event(&kind)) {
+            Some(Reply::Event(it)) => it,
+            _ => kind,
+        };
         let stream_id = self.record.past.stream.id.clone();
         let id = format!("{stream_id}-{}", self.record.past.stream.n_events);
         let event = AgentEvent { id, stream_id, timestamp: self.now.unix_ms, kind, meta };

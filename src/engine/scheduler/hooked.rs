@@ -18,6 +18,7 @@ use crate::{
         hooks::{
             Outcome, Verdict,
             firing::{Begun, Firing, Taken},
+            plugins::{Moment, Point, Reply},
         },
         record::Step,
         step::Effect,
@@ -48,11 +49,21 @@ pub struct Hooked {
 impl Call {
     /// The hooks see a call before anybody decides about it: they may change it.
     pub(super) fn meet_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+        match tools.hooks.plugins.ask(Point::BeforeTool, Moment::Call(&self.call)) {
+            Some(Reply::Output(it)) => return self.end(step, it),
+            Some(Reply::Args(args @ Value::Object(_))) => self.call.args = args,
+            _ => (),
+        }
         self.fire(step, tools, HookEvent::BeforeTool, None, Then::Begin);
     }
 
     /// The hooks see what came of it.
     pub(super) fn come_back(&mut self, step: &mut Step<'_>, tools: &Toolbox, mut output: ToolOutput) {
+        let points = [output.error.as_ref().map(|_| Point::OnToolError), Some(Point::AfterTool)];
+        for point in points.into_iter().flatten() {
+            let other = tools.hooks.plugins.output(point, Moment::Result(&self.call, &output));
+            output = other.unwrap_or(output);
+        }
         if !self.hooked.changed.is_empty() {
             let keys = std::mem::take(&mut self.hooked.changed).join(", ");
             let what = "were modified by a hook before execution.";

@@ -97,7 +97,7 @@ impl Session {
     /// Takes one thing that happened and pushes what should be done about it.
     pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
         let Self { record, spec, serial, turn, kept, waiting } = self;
-        let mut step = Step::new(record, serial, now, out);
+        let mut step = Step::new(record, serial, now, out).watched(&spec.toolbox.hooks.plugins);
         match input {
             Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
                 true => waiting.push_back((prompt, content)),
@@ -153,7 +153,8 @@ impl Session {
                 self.turn = None;
                 return;
             };
-            let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
+            let step = Step::new(&mut self.record, &mut self.serial, now, out);
+            let mut step = step.watched(&self.spec.toolbox.hooks.plugins);
             if let Some((command, args)) = commands::find(&content) {
                 let before = step.record.model.clone();
                 commands::run(command, args, &mut step, &self.spec, prompt, &content);

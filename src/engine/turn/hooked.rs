@@ -15,6 +15,7 @@ use crate::{
             Outcome, Verdict,
             firing::{Begun, Firing, Taken},
             llm,
+            plugins::{Moment, Point},
         },
         record::Step,
     },
@@ -38,6 +39,17 @@ pub(super) enum Next {
     Answer { response: Box<Response>, attempt: u32, chunks: Vec<Chunk> },
     /// AfterAgent.
     Ended(Cause),
+}
+
+/// What hooks are told of a turn as a whole.
+#[derive(Debug, Default)]
+pub(super) struct Talk {
+    /// The prompt's text.
+    pub asked: String,
+    /// The agent's, so far.
+    pub said: String,
+    /// A hook did not let the agent stop.
+    pub is_sent_back: bool,
 }
 
 /// An answer that hooks see before anybody else: whole.
@@ -88,7 +100,7 @@ impl Turn {
         match next {
             Next::Opened => {
                 step.hooked(HookEvent::SessionStart, outcome, outcome.marked_context(), false);
-                let input = json!({ "prompt": self.asked });
+                let input = json!({ "prompt": self.talk.asked });
                 self.fire(step, spec, kept, (HookEvent::BeforeAgent, "", input), Next::Begun);
             }
             Next::Begun => self.begun(step, spec, kept, outcome),
@@ -118,8 +130,21 @@ impl Turn {
         step.hooked(HookEvent::BeforeAgent, outcome, context, blocked);
         match &outcome.verdict {
             Some(verdict) => self.finish(step, &cause_of(verdict)),
-            None => self.sample(step, spec, kept, 1),
+            None => match spec.toolbox.hooks.plugins.parts(Point::BeforeAgent, Moment::Turn) {
+                Some(answer) => self.answer(step, answer),
+                None => self.sample(step, spec, kept, 1),
+            },
         }
+    }
+
+    /// A plugin answers for the model.
+    pub(super) fn say_instead(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, mut chunks: Vec<Chunk>) {
+        if !chunks.iter().any(|it| matches!(it, Chunk::Finish(_))) {
+            chunks.push(Chunk::Finish(Finish::Stop));
+        }
+        let mut response = Response::new(self.model.clone(), spec.windows.of(&self.model));
+        response.take(step, &self.tools, &mut self.scheduler, chunks);
+        self.answered_by_model(step, spec, kept, response, 1);
     }
 
     /// Before a request goes to the model.
@@ -131,6 +156,9 @@ impl Turn {
         attempt: Attempt,
         request: ModelRequest,
     ) {
+        if let Some(chunks) = spec.toolbox.hooks.plugins.chunks(Point::BeforeModel, Moment::Request(&request)) {
+            return self.say_instead(step, spec, kept, chunks);
+        }
         if !spec.toolbox.hooks.has(HookEvent::BeforeModel, "", &step.record.switches) {
             return self.choose_tools(step, spec, kept, attempt, request);
         }
@@ -152,11 +180,7 @@ impl Turn {
         let answer = outcome.object("llm_response").and_then(llm::response_text);
         match (&outcome.verdict, answer) {
             (Some(Verdict::Block(_)), Some(text)) => {
-                let window = spec.windows.of(&request.model);
-                let mut response = Response::new(request.model, window);
-                let chunks = vec![Chunk::Text { text, signature: None }, Chunk::Finish(Finish::Stop)];
-                response.take(step, &self.tools, &mut self.scheduler, chunks);
-                return self.answered_by_model(step, spec, kept, response, attempt.attempt);
+                return self.say_instead(step, spec, kept, vec![Chunk::Text { text, signature: None }]);
             }
             (Some(verdict), _) => return self.finish(step, &cause_of(verdict)),
             (None, Some(_)) => step.notice("A hook's llm_response counts only where it blocks; ignored."),
@@ -212,7 +236,8 @@ impl Turn {
 
     /// What hooks are to see of an answer before it is shown; `None`: nobody waits for it.
     pub(super) fn held(step: &Step<'_>, spec: &Spec, request: &ModelRequest) -> Option<Held> {
-        let has = spec.toolbox.hooks.has(HookEvent::AfterModel, "", &step.record.switches);
+        let hooks = &spec.toolbox.hooks;
+        let has = hooks.has(HookEvent::AfterModel, "", &step.record.switches) || hooks.plugins.has(Point::AfterModel);
         has.then(|| Held { request: llm::request(request), chunks: Vec::new() })
     }
 
@@ -226,6 +251,8 @@ impl Turn {
         held: Held,
     ) {
         let Held { request, chunks } = held;
+        let other = spec.toolbox.hooks.plugins.chunks(Point::AfterModel, Moment::Answer(&chunks));
+        let chunks = other.unwrap_or(chunks);
         let input = json!({ "llm_request": request, "llm_response": llm::response(&chunks) });
         let next = Next::Answer { response: Box::new(response), attempt, chunks };
         self.fire(step, spec, kept, (HookEvent::AfterModel, "", input), next);
@@ -257,8 +284,9 @@ impl Turn {
 
     /// The agent has nothing more to do, unless a hook finds something.
     pub(super) fn over(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, cause: Cause) {
-        let said = if self.said.trim().is_empty() { NO_TEXT } else { &self.said };
-        let input = json!({ "prompt": self.asked, "prompt_response": said, "stop_hook_active": self.is_sent_back });
+        let said = if self.talk.said.trim().is_empty() { NO_TEXT } else { &self.talk.said };
+        let input =
+            json!({ "prompt": self.talk.asked, "prompt_response": said, "stop_hook_active": self.talk.is_sent_back });
         self.fire(step, spec, kept, (HookEvent::AfterAgent, "", input), Next::Ended(cause));
     }
 
@@ -273,7 +301,7 @@ impl Turn {
         step.hooked(HookEvent::AfterAgent, outcome, again.clone(), false);
         match (&outcome.verdict, again) {
             (_, Some(why)) => {
-                self.is_sent_back = true;
+                self.talk.is_sent_back = true;
                 step.notice(&format!("A hook sends the agent back to work: {why}"));
                 self.sample(step, spec, kept, 1);
             }

@@ -21,14 +21,17 @@ use crate::{
     },
     engine::{
         context::{self, Again, Instructions, Materials},
-        hooks::firing::Firing,
+        hooks::{
+            firing::Firing,
+            plugins::{Moment, Point},
+        },
         record::{COMMAND, Step},
         routing::{self, Route},
         scheduler::{Scheduler, Standing, Toolbox},
         step::{Effect, Input},
         turn::{
             endings::{Cause, Ending},
-            hooked::{Held, Next},
+            hooked::{Held, Next, Talk},
             recovery::Failed,
             response::{Judged, Response},
         },
@@ -90,12 +93,7 @@ pub struct Turn {
     scheduler: Scheduler,
     /// As the current request told the model of them.
     tools: Toolbox,
-    /// The prompt's text.
-    asked: String,
-    /// The agent's, so far.
-    said: String,
-    /// A hook did not let the agent stop.
-    is_sent_back: bool,
+    talk: Talk,
 }
 
 #[derive(Debug)]
@@ -140,6 +138,8 @@ impl Turn {
     pub fn begin(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, prompt: PromptId, content: Vec<Part>) -> Self {
         let stream = StreamId::from(step.fresh("s"));
         step.begin_stream(stream);
+        let plugins = &spec.toolbox.hooks.plugins;
+        let content = plugins.parts(Point::OnUserMessage, Moment::Message(&content)).unwrap_or(content);
         let asked = joined_text(&content);
         let title = step.record.title.is_none().then(|| title_of(&content)).flatten();
         let message_id = MessageId::from(step.fresh("m"));
@@ -166,11 +166,13 @@ impl Turn {
             again: None,
             scheduler: Scheduler::default(),
             tools: spec.toolbox.clone(),
-            asked,
-            said: String::new(),
-            is_sent_back: false,
+            talk: Talk { asked, ..Talk::default() },
         };
         res.note_standing(step, kept);
+        if let Some(answer) = plugins.parts(Point::BeforeRun, Moment::Turn) {
+            res.answer(step, answer);
+            return res;
+        }
         match kept.arrivals.open_doubt() {
             Some(form) => res.phase = Phase::Doubting(trust::ask(step, form)),
             None => res.prepare(step, spec, kept),
@@ -228,14 +230,7 @@ impl Turn {
             }
             Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
             Input::Generated { effect, result } => self.generated(step, spec, kept, effect, result),
-            Input::Woke { effect } => match self.phase {
-                Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
-                Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, kept),
-                _ => {
-                    let standing = self.scheduler.woke(step, &self.tools, effect);
-                    self.called(step, spec, kept, standing);
-                }
-            },
+            Input::Woke { effect } => self.woke(step, spec, kept, effect),
             Input::Resolved { effect, result } => {
                 let standing = self.scheduler.resolved(step, &self.tools, effect, result);
                 self.called(step, spec, kept, standing);
@@ -274,6 +269,17 @@ impl Turn {
             | Input::Noticed(_)
             | Input::Outages(_)
             | Input::ToolsChanged(_) => (),
+        }
+    }
+
+    fn woke(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, effect: EffectId) {
+        match self.phase {
+            Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
+            Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, kept),
+            _ => {
+                let standing = self.scheduler.woke(step, &self.tools, effect);
+                self.called(step, spec, kept, standing);
+            }
         }
     }
 
@@ -324,20 +330,6 @@ impl Turn {
         self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, window), held };
     }
 
-    /// Which model is asked next, and why: another one that took over in this turn, as long as the user chose none.
-    fn follow(&mut self, step: &Step<'_>) -> String {
-        let configured = &step.record.model;
-        let (model, why) = match self.instead.as_ref().filter(|(of, _)| of == configured) {
-            Some((of, model)) if of != model => (model, format!("in place of {of}, in this turn")),
-            _ => (configured, "configured".to_owned()),
-        };
-        if *model != *self.model {
-            self.model = model.as_str().into();
-            (self.tries, self.once, self.again) = Default::default();
-        }
-        why
-    }
-
     fn generated(
         &mut self,
         step: &mut Step<'_>,
@@ -374,7 +366,7 @@ impl Turn {
         response.close(step);
         if !self.scheduler.is_empty() {
             self.answered_well(step, kept);
-            self.said += response.said();
+            self.talk.said += response.said();
             self.phase = Phase::Calling;
             let standing = self.scheduler.advance(step, &self.tools);
             return self.called(step, spec, kept, standing);
@@ -382,7 +374,7 @@ impl Turn {
         match response.judge(self.n_samples > 1) {
             Judged::Answer(cause) => {
                 self.answered_well(step, kept);
-                self.said += response.said();
+                self.talk.said += response.said();
                 self.over(step, spec, kept, cause);
             }
             Judged::None(empty) => {
@@ -455,6 +447,10 @@ impl Turn {
             let meta = aside.then(|| (COMMAND.to_owned(), true.into()));
             step.event_with(message, meta.into_iter().collect());
         }
+        let plugins = self.tools.hooks.plugins.clone();
+        if let Some(content) = plugins.parts(Point::AfterAgent, Moment::Turn) {
+            self.tell(step, content);
+        }
         if let Some((status, code)) = error {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
             let message = match &outcome {
@@ -465,6 +461,18 @@ impl Turn {
         }
         step.event(EventKind::AgentEnd { reason });
         step.effect(Effect::Settle { prompt: self.prompt, outcome });
+        _ = plugins.ask(Point::AfterRun, Moment::Turn);
+    }
+
+    fn tell(&self, step: &mut Step<'_>, content: Vec<Part>) {
+        let message_id = MessageId::from(step.fresh("m"));
+        step.event(EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() });
+    }
+
+    /// A plugin answers for the agent.
+    fn answer(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
+        self.tell(step, content);
+        self.finish(step, &Cause::Completed);
     }
 }
 
@@ -476,3 +484,5 @@ fn title_of(content: &[Part]) -> Option<String> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_plugins;

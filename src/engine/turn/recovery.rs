@@ -14,6 +14,7 @@ use crate::{
     },
     engine::{
         context::Again,
+        hooks::plugins::{Moment, Point},
         record::{COMMAND, Step},
         routing::{
             class::classify,
@@ -57,8 +58,26 @@ pub(super) struct Asked {
 }
 
 impl Turn {
+    /// Which model is asked next, and why: another one that took over in this turn, as long as the user chose none.
+    pub(super) fn follow(&mut self, step: &Step<'_>) -> String {
+        let configured = &step.record.model;
+        let (model, why) = match self.instead.as_ref().filter(|(of, _)| of == configured) {
+            Some((of, model)) if of != model => (model, format!("in place of {of}, in this turn")),
+            _ => (configured, "configured".to_owned()),
+        };
+        if *model != *self.model {
+            self.model = model.as_str().into();
+            (self.tries, self.once, self.again) = Default::default();
+        }
+        why
+    }
+
     pub(super) fn failed(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, failed: Failed) {
         let Failed { failure, attempt, shown, cause, nudge } = failed;
+        // What it says may be none either: then it is not asked again.
+        if cause.is_none() && self.answered_by_plugin(step, spec, kept, &failure) {
+            return;
+        }
         let model = self.model.to_string();
         self.tries.count(&failure);
         let now_ms = step.now.unix_ms;
@@ -112,6 +131,19 @@ impl Turn {
                 self.finish(step, &cause.unwrap_or(Cause::ModelError { failure, why }));
             }
         }
+    }
+
+    /// Whether a plugin answers in the model's place.
+    fn answered_by_plugin(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, failure: &Failure) -> bool {
+        let Some(chunks) = spec.toolbox.hooks.plugins.chunks(Point::OnModelError, Moment::Failure(failure)) else {
+            return false;
+        };
+        self.scheduler.cancel(step, "the model's answer broke off");
+        self.scheduler.clear();
+        let (class, decision) = (classify(failure).class.as_str().to_owned(), "answered".to_owned());
+        step.log(Fact::AttemptFailed { failure: failure.clone(), abandoned: true, class, decision });
+        self.say_instead(step, spec, kept, chunks);
+        true
     }
 
     /// The user's word; what is none stops.

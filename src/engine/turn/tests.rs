@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// The rules of the user.
-const RULES: &str = r#"
+pub(super) const RULES: &str = r#"
 [[rule]]
 toolName = "run_shell_command"
 subagent = "helper"
@@ -109,7 +109,7 @@ fn played(script: &str) -> String {
     actual
 }
 
-fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
+pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
     let mut out = Out::default();
     session.step(input(step), Now { unix_ms: 1_000, seed: n }, &mut out);
     for act in out.acts.iter().filter_map(shown) {
@@ -119,7 +119,7 @@ fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
 
 /// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's, `(n …)` where `n` may take over,
 /// silently or not, `headless` where nobody is there to ask.
-fn fresh_session(name: &str) -> Session {
+pub(super) fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
     let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
@@ -128,7 +128,7 @@ fn fresh_session(name: &str) -> Session {
     Session::create(origin, Arc::new(spec(name)), Now { unix_ms: 1_000, seed: 0 }, &mut Out::default())
 }
 
-fn spec(name: &str) -> Spec {
+pub(super) fn spec(name: &str) -> Spec {
     let rules = if name.contains("checker") { CHECKERS } else { RULES };
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());

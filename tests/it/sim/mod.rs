@@ -9,6 +9,7 @@ mod life;
 mod moves;
 mod sabotage;
 mod watch;
+mod words;
 mod world;
 
 use std::{

@@ -1,0 +1,93 @@
+//! Plugins in a turn: a row at each point, and what a session says to it.
+
+use std::sync::Arc;
+
+use super::tests::{fresh_session, play, spec};
+use crate::{
+    base::{
+        content::Part,
+        event::{EndReason, EventKind},
+        model::Chunk,
+        tool::ToolOutput,
+    },
+    engine::hooks::{
+        Hooks,
+        plugins::{self, Moment, Plugins, Point, Reply},
+    },
+};
+
+fn told(moment: Moment<'_>) -> Option<Reply> {
+    let text = |it: &str| Chunk::Text { text: it.to_owned(), signature: None };
+    Some(match moment {
+        Moment::Turn => Reply::Parts(vec![Part::text("a plugin")]),
+        Moment::Message(_) => Reply::Parts(vec![Part::text("what a plugin heard")]),
+        Moment::Request(_) => Reply::Chunks(vec![text("before")]),
+        Moment::Answer(_) => Reply::Chunks(vec![text("after")]),
+        Moment::Failure(_) => Reply::Chunks(vec![text("in place of an error")]),
+        Moment::Call(_) => Reply::Output(ToolOutput::text("not run")),
+        Moment::Result(_, it) if it.error.is_some() => Reply::Output(ToolOutput::text("all is well")),
+        Moment::Result(..) => Reply::Output(ToolOutput::text("another result")),
+        Moment::Event(EventKind::AgentEnd { .. }) => Reply::Event(EventKind::AgentEnd { reason: EndReason::MaxTime }),
+        Moment::Event(_) => return None,
+    })
+}
+
+fn silent(_: Moment<'_>) -> Option<Reply> {
+    None
+}
+
+/// What a session with a plugin at that point says to a turn, in the words of the scripts.
+fn plugged(point: &str, steps: &[&str]) -> String {
+    // The second one is asked, since the first says nothing; the third is not.
+    // Of most events it says nothing, so the third is asked.
+    let third: plugins::Run = if point == "on_event" { silent } else { |_| panic!("asked") };
+    let rows: [(&str, plugins::Run); 3] = [(point, silent), (point, told), (point, third)];
+    let mut session = fresh_session("");
+    let mut spec = spec("");
+    let hooks = Hooks::default().plugged(Plugins::new(&rows).unwrap());
+    spec.toolbox = spec.toolbox.hooking(hooks);
+    session.furnish(Arc::new(spec));
+    let mut res = String::new();
+    for (n, step) in steps.iter().enumerate() {
+        play(&mut session, step, n as u64, &mut res);
+    }
+    res
+}
+
+#[test]
+fn plugins_come_in_at_every_point() {
+    let go: &[&str] = &["prompt 1 go"];
+    let answered: &[&str] = &["prompt 1 go", "text 1 hi", "finish 1 STOP", "ended 1"];
+    let failed: &[&str] = &["prompt 1 go", "failed 1 401"];
+    let called: &[&str] = &["prompt 1 go", "call 1 read_file {}", "ended 1", "resolved 2 {}", "ran 3 out"];
+    let wrong: &[&str] = &["prompt 1 go", "call 1 read_file {}", "ended 1", "invalid 2 no"];
+    for (point, steps, expected) in [
+        ("on_user_message", go, "User: what a plugin heard"),
+        ("before_run", go, "Agent: a plugin"),
+        ("before_agent", go, "Agent: a plugin"),
+        ("before_model", go, "Agent: before"),
+        ("after_model", answered, "Agent: after"),
+        ("on_model_error", failed, "Agent: in place of an error"),
+        ("before_tool", called, "done: not run"),
+        ("after_tool", called, "done: another result"),
+        ("after_agent", answered, "Agent: a plugin"),
+        ("on_event", answered, "end MaxTime"),
+        ("after_run", answered, "end Completed"),
+    ] {
+        let text = plugged(point, steps);
+        assert!(text.contains(expected), "{point}:\n{text}");
+        let asked = ["before_run", "before_agent", "before_model"].contains(&point);
+        assert!(!asked || !text.contains("Generate"), "{point}: a model was asked\n{text}");
+    }
+    assert!(plugged("on_tool_error", called).contains("done: out"), "nothing failed");
+    assert!(plugged("on_tool_error", wrong).contains("invalid_tool_params"), "it never ran");
+}
+
+#[test]
+fn points_that_nobody_knows_are_refused_by_name() {
+    let why = Plugins::new(&[("before_lunch", told)]).unwrap_err();
+    assert!(why.contains("before_lunch") && why.contains("on_model_error"), "{why}");
+    for (name, point) in Point::ALL {
+        assert_eq!(Point::parse(name), Ok(*point));
+    }
+}
