@@ -98,7 +98,7 @@ fn a_trusted_repository_names_no_key() {
     for (file, gets_it) in [("ws/.castor/settings.json", false), ("home/.castor/settings.json", true)] {
         let server = ModelServer::start(vec![accepts()]);
         let mut sandbox = Sandbox::new();
-        let told = sandbox.home().join("told");
+        let told = sandbox.workspace().join("told");
         sandbox.write(file, &servers_that_want_a_key(&told, &server.url).to_string());
         sandbox.env.push(("GEMINI_API_KEY".into(), CANARY.into()));
         let mut client = Client::start(&sandbox);
@@ -424,10 +424,10 @@ fn a_script_runs_after_the_word_and_as_it_was_then() {
     let settings = json!({"mcpServers": {"a": {"command": "sh", "args": ["tools/s.sh"]}}});
     sandbox.write("ws/.castor/settings.json", &settings.to_string());
     let script = |word: &str| {
-        format!("grep -q TRUST_FOLDER ~/.castor/trustedFolders.json && echo {word} >> ~/ran || echo early >> ~/ran\n")
+        format!("grep -q TRUST_FOLDER ~/.castor/trustedFolders.json && echo {word} >> ran || echo early >> ran\n")
     };
     sandbox.write("ws/tools/s.sh", &script("first"));
-    let ran = sandbox.home().join("ran");
+    let ran = sandbox.workspace().join("ran");
     let now = || fs::read_to_string(&ran).unwrap_or_default();
     let round = |sandbox: Sandbox, kind: &str, want: &str| {
         let (sandbox, mut client) = agent(sandbox, &["text \"1\""]);
