@@ -58,6 +58,7 @@ pub fn furnish(
         chain,
         models: models_on_offer(&state.options, settings, &catalog, model),
         windows: catalog.windows(settings),
+        watches_loops: settings.failing.watches_loops,
         modes: allowed_modes(&ground.trust, settings),
     };
     let confined = confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new);

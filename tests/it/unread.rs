@@ -151,6 +151,8 @@ impl Setup {
     }
 
     fn start(sandbox: Sandbox) -> Self {
+        // Its words repeat themselves.
+        sandbox.write(sandbox.home().join(".castor/settings.json"), r#"{"model":{"disableLoopDetection":true}}"#);
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
         let [first, second] = [(); 2].map(|()| client.new_session(&sandbox.workspace()).unwrap());

@@ -257,7 +257,7 @@ pub const KEYS: &[Key] = {
 
         key("general", Object, "{}", "Gemini CLI's general settings.").merge(Shallow).usage(Accepted),
         key("model.compressionThreshold", Fraction, "0.5", "The part of the window above which history is compressed.").usage(Accepted),
-        key("model.disableLoopDetection", Bool, "false", "Whether a model that repeats itself is let go on.").usage(Accepted),
+        key("model.disableLoopDetection", Bool, "false", "Whether a model that goes round in circles is let go on."),
         key("model.skipNextSpeakerCheck", Bool, "true", "Whether no model is asked who speaks next.").usage(Accepted),
         key("model.summarizeToolOutput", Object, "{}", "Tools whose output is summarized.").merge(Shallow).usage(Accepted),
         key("modelConfigs", Object, "{}", "Aliases and parameters of models.").merge(Shallow).usage(NOT_YET),

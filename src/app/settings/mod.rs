@@ -138,6 +138,8 @@ pub struct Failing {
     pub models: Vec<String>,
     /// Whether the user is not asked about it.
     pub silent: bool,
+    /// Whether a model that goes round in circles is stopped.
+    pub watches_loops: bool,
 }
 
 /// How commands are confined.
@@ -208,6 +210,7 @@ impl Settings {
                 },
                 models: get.texts("model.fallback.models").into_iter().map(|it| it.trim().to_owned()).collect(),
                 silent: get.text("model.fallback.action").as_deref() == Some("silent"),
+                watches_loops: !get.flag("model.disableLoopDetection"),
             },
             tools: ToolSettings {
                 respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),

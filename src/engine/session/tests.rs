@@ -461,6 +461,7 @@ fn spec(seed: u64) -> Spec {
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, silent: seed.is_multiple_of(5) },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),
+        watches_loops: true,
         modes: Mode::OFFERED.to_vec(),
     }
 }

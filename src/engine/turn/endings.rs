@@ -30,6 +30,8 @@ pub enum Cause {
     },
     /// The model was asked this often.
     MaxSamples(u32),
+    /// The model went round in circles, and nobody wanted it to go on.
+    Loop(String),
     Cancelled,
     /// A tool failed so that going on makes no sense.
     ToolFatal(String),
@@ -126,6 +128,7 @@ impl Cause {
             Self::ModelError { .. } => "the model failed",
             Self::Deferred { .. } => "the user tries again later",
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
+            Self::Loop(_) => "the model went round in circles",
             Self::Cancelled => "the user cancelled the turn",
             Self::ToolFatal(_) => "another tool failed for good",
             Self::HookStop(_) | Self::HookBlock(_) => "a hook ended the turn",
@@ -171,6 +174,13 @@ pub fn ending(cause: &Cause) -> Ending {
             let text = Some(format!("{why} Send a prompt such as \"go on\"{when} to continue."));
             Ending { text, ..stop(EndReason::Completed, Stop::EndTurn) }
         }
+        Cause::Loop(why) => Ending {
+            text: Some(format!(
+                "Stopped, for the model went round in circles: {why}. Tell it what to do in another way."
+            )),
+            error: Some((Status::Aborted, "LOOP_DETECTED")),
+            ..stop(EndReason::Failed, Stop::EndTurn)
+        },
         Cause::MaxSamples(n) => Ending {
             text: Some(format!(
                 "Stopped after {n} model calls in one turn. Send a prompt such as \"go on\" to continue."
@@ -245,6 +255,7 @@ mod tests {
             model(FailureKind::Connect, None),
             Cause::Deferred { why: "Why.".to_owned(), when: Some("2.5 h".to_owned()) },
             Cause::MaxSamples(100),
+            Cause::Loop("why".to_owned()),
             Cause::Cancelled,
             Cause::ToolFatal("disk full".to_owned()),
             Cause::HookStop("enough".to_owned()),

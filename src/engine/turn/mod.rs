@@ -1,13 +1,18 @@
 //! One prompt, from its arrival to its one outcome: sampling, calling, sampling again.
 
 mod arrivals;
+mod aside;
+mod circles;
 pub mod endings;
 mod hooked;
+mod loops;
 mod recovery;
 mod response;
+mod spec;
 mod trust;
 
 pub use arrivals::Arrivals;
+pub use spec::{Kept, Spec};
 
 use std::sync::Arc;
 
@@ -16,11 +21,11 @@ use crate::{
         content::{Part, joined_text},
         event::{EventKind, Outcome, Speaker, Status, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
-        log::{Answer, Fact, Mode},
+        log::{Answer, Fact},
         model::{Failure, ModelRequest},
     },
     engine::{
-        context::{self, Again, Instructions, Materials},
+        context::{self, Again, Materials},
         hooks::{
             firing::Firing,
             plugins::{Moment, Point},
@@ -43,31 +48,6 @@ pub const MAX_SAMPLES: u32 = 100;
 
 /// Longest heuristic title, in characters.
 const TITLE: usize = 80;
-
-/// What a session is built from; the same for all its turns.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    pub toolbox: Toolbox,
-    pub instructions: Instructions,
-    /// Model calls of one prompt, at most; capped by [`MAX_SAMPLES`].
-    pub max_samples: u32,
-    /// With models that fail.
-    pub patience: routing::failure::Patience,
-    /// Who takes over from those.
-    pub chain: routing::Chain,
-    /// Ids and names of the models on offer.
-    pub models: Vec<(String, String)>,
-    pub windows: routing::limits::Windows,
-    /// Modes that trust and settings allow here.
-    pub modes: Vec<Mode>,
-}
-
-/// What a session keeps from turn to turn, beside its record.
-#[derive(Clone, Debug, Default)]
-pub struct Kept {
-    pub arrivals: Arrivals,
-    pub health: routing::health::Health,
-}
 
 /// Which attempt of a sample it is, from 1, and why this model.
 #[derive(Debug)]
@@ -94,6 +74,7 @@ pub struct Turn {
     /// As the current request told the model of them.
     tools: Toolbox,
     talk: Talk,
+    circles: circles::Circles,
 }
 
 #[derive(Debug)]
@@ -129,6 +110,8 @@ enum Phase {
     },
     /// The user is asked how to go on without the model.
     Choosing(Box<recovery::Asked>),
+    /// The user is asked whether a model that goes round in circles may go on.
+    Circling(Box<circles::Asked>),
     Calling,
     Finished,
 }
@@ -167,6 +150,7 @@ impl Turn {
             scheduler: Scheduler::default(),
             tools: spec.toolbox.clone(),
             talk: Talk { asked, ..Talk::default() },
+            circles: circles::Circles::default(),
         };
         res.note_standing(step, kept);
         if let Some(answer) = plugins.parts(Point::BeforeRun, Moment::Turn) {
@@ -224,7 +208,11 @@ impl Turn {
                 {
                     match held {
                         Some(held) => held.chunks.extend(chunks),
-                        None => response.take(step, &self.tools, &mut self.scheduler, chunks),
+                        None => {
+                            let from = response.said().len();
+                            response.take(step, &self.tools, &mut self.scheduler, chunks);
+                            self.said_more(step, spec, kept, from);
+                        }
                     }
                 }
             }
@@ -246,6 +234,7 @@ impl Turn {
             Input::Answered { question, answer } => match &self.phase {
                 Phase::Doubting(asked) if asked.question == question => self.said(step, spec, kept, answer),
                 Phase::Choosing(asked) if asked.question == question => self.chosen(step, spec, kept, answer),
+                Phase::Circling(asked) if asked.question == question => self.let_go_on(step, spec, kept, &answer),
                 _ => self.answered(step, spec, kept, question, answer),
             },
             Input::Joined { effect, result } => self.joined(step, spec, kept, effect, result),
@@ -298,6 +287,7 @@ impl Turn {
             }
             Phase::Doubting(asked) => asked.withdraw(step),
             Phase::Choosing(asked) => asked.withdraw(step),
+            Phase::Circling(asked) => asked.withdraw(step),
             Phase::Joining { joining, .. } => joining.leave(step),
             Phase::Calling | Phase::Finished => (),
         }
@@ -426,7 +416,7 @@ impl Turn {
             Standing::Open => (),
             Standing::Done => {
                 self.scheduler.clear();
-                self.sample(step, spec, kept, 1);
+                self.after_calls(step, spec, kept);
             }
             Standing::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
             Standing::TurnCancelled => self.finish(step, &Cause::Cancelled),

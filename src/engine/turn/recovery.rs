@@ -1,21 +1,19 @@
 //! A model call that did not end well: another attempt, another model, a question to the user, or the end of the turn.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
     base::{
-        content::Part,
-        event::{EventKind, ToolDisplay},
+        event::EventKind,
         fallback::{self, Intent, Outage},
         ids::{CallId, QuestionId},
         log::{Answer, Fact},
         model::Failure,
-        tool::{ToolError, ToolKind},
     },
     engine::{
         context::Again,
         hooks::plugins::{Moment, Point},
-        record::{COMMAND, Step},
+        record::Step,
         routing::{
             class::classify,
             failure::{Case, OnFailure, changes_request, in_words, on_failure, outage},
@@ -24,13 +22,13 @@ use crate::{
         step::{About, Effect, Question},
         turn::{
             Kept, Phase, Spec, Turn,
+            aside::Aside,
             endings::{self, Cause},
         },
     },
 };
 
-/// The call that the question is shown with.
-const NAME: &str = "model_fallback";
+const ASIDE: Aside = Aside { name: "model_fallback", error: "model_unavailable" };
 
 /// An attempt that is over.
 pub(super) struct Failed {
@@ -165,12 +163,13 @@ impl Turn {
             leave(step, kept, &from, &failure);
         }
         if withdrawn {
-            end(step, &call, "The question was withdrawn.", true);
+            ASIDE.end(step, &call, "The question was withdrawn.", true);
             return self.finish(step, &Cause::Cancelled);
         }
         match (intent, to, until_ms) {
             (Intent::RetryAlways, Some(to), _) => {
-                end(step, &call, &format!("Going on with {to} in this session. `/model {from}` goes back."), false);
+                let text = format!("Going on with {to} in this session. `/model {from}` goes back.");
+                ASIDE.end(step, &call, &text, false);
                 step.log(Fact::Model { model: to.clone() });
                 self.go_on_with(step, spec, kept, &to, attempt);
             }
@@ -179,22 +178,23 @@ impl Turn {
                     Some(to) => format!("Going on with {to} in this turn; the session's model stays {from}."),
                     None => format!("Trying {from} again."),
                 };
-                end(step, &call, &text, false);
+                ASIDE.end(step, &call, &text, false);
                 self.go_on_with(step, spec, kept, &to.unwrap_or(from), attempt);
             }
             (Intent::Wait, _, Some(at_ms)) => {
                 let wait = in_words(at_ms.saturating_sub(step.now.unix_ms));
-                end(step, &call, &format!("Waiting {wait}, then going on with {from}. Cancel ends the wait."), false);
+                let text = format!("Waiting {wait}, then going on with {from}. Cancel ends the wait.");
+                ASIDE.end(step, &call, &text, false);
                 self.tries = Default::default();
                 self.wait(step, at_ms, attempt.saturating_add(1));
             }
             (Intent::RetryLater, ..) => {
-                end(step, &call, "The turn ends; nothing of it is lost.", false);
+                ASIDE.end(step, &call, "The turn ends; nothing of it is lost.", false);
                 let when = until_ms.map(|it| in_words(it.saturating_sub(step.now.unix_ms)));
                 self.finish(step, &Cause::Deferred { why, when });
             }
             _ => {
-                end(step, &call, "Stopped.", true);
+                ASIDE.end(step, &call, "Stopped.", true);
                 let why = format!("{why} Prompt again to go on, or choose another model.");
                 self.finish(step, &Cause::ModelError { failure, why });
             }
@@ -244,7 +244,7 @@ impl Asked {
 
     pub fn withdraw(&self, step: &mut Step<'_>) {
         step.effect(Effect::Withdraw { question: self.question });
-        end(step, &self.call, "The question was withdrawn with its turn.", true);
+        ASIDE.end(step, &self.call, "The question was withdrawn with its turn.", true);
     }
 }
 
@@ -275,38 +275,10 @@ fn ask(step: &mut Step<'_>, failure: Failure, doubt: Doubt) -> Asked {
     let Doubt { why, from, to, until, attempt } = doubt;
     let wait = until.as_ref().map(|(_, it)| it.as_str());
     let form = fallback::question(format!("{why} How to go on?"), &from, to.as_deref(), wait);
-    let call = announce(step, &from);
+    let call = ASIDE.announce(step, format!("{from} does not answer"));
     let question = step.question();
     let about = About::Fallback { call: call.clone(), form: form.into() };
     step.effect(Effect::Ask(Box::new(Question { id: question, about })));
     let until_ms = until.map(|(at_ms, _)| at_ms);
     Asked { question, call, failure, why, from, to, until_ms, attempt }
-}
-
-/// The call that shows the question; the model never sees it.
-fn announce(step: &mut Step<'_>, model: &str) -> CallId {
-    let call = CallId::from(step.fresh("q"));
-    let title = format!("{model} does not answer");
-    let display = ToolDisplay { title, kind: ToolKind::Other, locations: Vec::new() };
-    let (request_id, name) = (call.clone(), NAME.to_owned());
-    step.event_with(EventKind::ToolRequest { request_id, name, args: json!({}), display, signature: None }, ours());
-    call
-}
-
-fn end(step: &mut Step<'_>, call: &CallId, text: &str, failed: bool) {
-    let error = failed.then(|| ToolError::new("model_unavailable", text));
-    let response = EventKind::ToolResponse {
-        request_id: call.clone(),
-        name: NAME.to_owned(),
-        content: vec![Part::text(text)],
-        display: None,
-        summary: None,
-        error,
-        data: Value::Null,
-    };
-    step.event_with(response, ours());
-}
-
-fn ours() -> Map<String, Value> {
-    Map::from_iter([(COMMAND.to_owned(), true.into())])
 }

@@ -153,6 +153,7 @@ pub(super) fn spec(name: &str) -> Spec {
         chain,
         models: Vec::new(),
         windows: Default::default(),
+        watches_loops: true,
         modes: Vec::new(),
     }
 }

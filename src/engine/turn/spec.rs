@@ -1,0 +1,34 @@
+//! What a session's turns are built from, and what it keeps between them.
+
+use super::Arrivals;
+use crate::{
+    base::log::Mode,
+    engine::{context::Instructions, routing, scheduler::Toolbox},
+};
+
+/// What a session is built from; the same for all its turns.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub toolbox: Toolbox,
+    pub instructions: Instructions,
+    /// Model calls of one prompt, at most; capped by [`super::MAX_SAMPLES`].
+    pub max_samples: u32,
+    /// With models that fail.
+    pub patience: routing::failure::Patience,
+    /// Who takes over from those.
+    pub chain: routing::Chain,
+    /// Ids and names of the models on offer.
+    pub models: Vec<(String, String)>,
+    pub windows: routing::limits::Windows,
+    /// Whether a model that goes round in circles is stopped.
+    pub watches_loops: bool,
+    /// Modes that trust and settings allow here.
+    pub modes: Vec<Mode>,
+}
+
+/// What a session keeps from turn to turn, beside its record.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    pub arrivals: Arrivals,
+    pub health: routing::health::Health,
+}
