@@ -69,7 +69,7 @@ pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> st
         send(stdout, machine.flush());
         machine.afterwards();
         if start.elapsed() > LONG_TURN {
-            tracing::warn!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
+            tracing::info!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
         }
         if ended {
             drain(machine, inbox, stdout).await;

@@ -311,6 +311,8 @@ pub enum Grant {
     Commands { prefixes: Vec<String> },
     /// Edits of files below the roots.
     Edits,
+    /// This tool's edits of this one file.
+    File { tool: String, path: AbsPath },
     /// Sandboxed commands reach the network.
     Network,
     /// Sandboxed commands write below this folder.

@@ -156,7 +156,11 @@ impl Leave {
             match grant {
                 Grant::Network => res.network = true,
                 Grant::Write { folder } => res.write.push(folder.clone()),
-                Grant::Tool { .. } | Grant::Foreign { .. } | Grant::Commands { .. } | Grant::Edits => (),
+                Grant::Tool { .. }
+                | Grant::Foreign { .. }
+                | Grant::Commands { .. }
+                | Grant::Edits
+                | Grant::File { .. } => (),
             }
         }
         res

@@ -30,6 +30,35 @@ fn nobody_reads() {
     ends_with(run, 0, "");
 }
 
+/// A full disk under stdout: the answer is lost, and that is said.
+#[test]
+#[cfg(target_os = "linux")]
+fn not_written() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for format in ["text", "json", "events"] {
+        let case = Case::answers(&[r#"text "fine""#]);
+        let mut command = case.command();
+        let run = command.args(["-o", format]).stdout(full()).spawn().unwrap();
+        ends_with(run, 1, "could not be written");
+    }
+}
+
+/// A session goes on in its own mode, which is said; a flag chooses another.
+#[test]
+fn modes_of_sessions_that_go_on() {
+    let touch = |file: &str| format!(r#"call run_shell_command {{"command":"touch {file}"}}"#);
+    let case = Case::answers(&[&touch("one"), r#"text "done""#]);
+    let run = |flags: &[&str], says: &str| {
+        ends_with(case.command().args(flags).spawn().unwrap(), 0, says);
+        case.sandbox.workspace().join("one").exists()
+    };
+    assert!(run(&["--approval-mode", "yolo"], "touch one"));
+    std::fs::remove_file(case.sandbox.workspace().join("one")).unwrap();
+    assert!(!run(&["--resume", "latest", "--approval-mode", "default"], "denied by policy"));
+    assert!(run(&["--resume", "latest", "--approval-mode", "yolo"], "touch one"));
+    assert!(run(&["--resume", "latest"], "goes on in the mode yolo"));
+}
+
 #[test]
 fn failed() {
     check(Case::answers(&[]), 1, "No more mock responses");

@@ -142,8 +142,7 @@ async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
         Err(failure) => {
             let exit = failure.exit;
             screen.conclude(None, &Err(failure), started.elapsed());
-            screen.finish().await;
-            return exit;
+            return written(screen.finish().await, exit);
         }
     };
     let asker = Asker::new(if interactive { Typing::Terminal } else { Typing::Nobody });
@@ -202,6 +201,9 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     };
     if args.agent.is_some() {
         wish.model = args.agent_args.model.clone();
+    }
+    // castor takes the flag for new sessions; one that goes on has a mode of its own.
+    if args.agent.is_some() || args.resume.is_some() {
         wish.mode = args.agent_args.approval_mode.map(|it| it.mode_id());
     }
     let launch = launch(args.agent.as_deref(), &args.agent_args)?;
@@ -285,11 +287,22 @@ async fn conclude(mut driver: Driver, end: Result<String, Failure>, took: Durati
     let exit = end.as_ref().err().map_or(Exit::Done, |it| it.exit);
     let session = driver.session.clone();
     driver.screen.conclude(session.as_deref(), &end, took);
-    match exit {
-        Exit::Quit | Exit::Unread => _ = tokio::time::timeout(HURRY, driver.finish()).await,
+    let end = match exit {
+        Exit::Quit | Exit::Unread => tokio::time::timeout(HURRY, driver.finish()).await.unwrap_or(Ok(())),
         _ => driver.finish().await,
+    };
+    written(end, exit)
+}
+
+/// An answer that could not be written was none.
+fn written(end: io::Result<()>, exit: Exit) -> Exit {
+    match (end, exit) {
+        (Err(error), Exit::Done | Exit::Unread) => {
+            eprintln!("castor: the answer could not be written: {error}");
+            Exit::Failed
+        }
+        (_, exit) => exit,
     }
-    exit
 }
 
 #[cfg(unix)]

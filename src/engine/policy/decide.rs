@@ -190,6 +190,10 @@ fn grants(grant: &Grant, query: &Query) -> bool {
         _ if guarded => false,
         Grant::Tool { tool } => command::command_of(query).is_none() && current_name(tool) == current_name(query.tool),
         Grant::Edits => is_plain_edit(query),
+        Grant::File { tool, path } => {
+            let mut written = query.targets.paths.iter().filter(|it| it.access == Access::Write);
+            is_plain_edit(query) && current_name(tool) == current_name(query.tool) && written.all(|it| it.real == *path)
+        }
         // Who knows the tools made a plain yes of it, or left it out.
         Grant::Foreign { .. } => false,
         Grant::Commands { .. } | Grant::Network | Grant::Write { .. } => false,

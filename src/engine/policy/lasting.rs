@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::names::current_name;
 use crate::base::{
     log::{Grant, Lasting, Mode},
-    tool::ToolCall,
+    tool::{Access, TargetPath, ToolCall},
 };
 
 /// Tools that a yes for ever must narrow: to commands, or to one file. Those that only look are not asked about below
@@ -35,13 +35,21 @@ pub fn lasting(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode)
         Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
         Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
         // What the sandbox lets through is a setting and no rule.
-        Grant::Network | Grant::Write { .. } => return None,
+        Grant::File { .. } | Grant::Network | Grant::Write { .. } => return None,
     };
     let digest = match grant {
         Grant::Foreign { digest, .. } => Some(digest.clone()),
         _ => None,
     };
     Some(Lasting { tool, server: server.map(str::to_owned), prefixes, args_pattern, modes, digest })
+}
+
+/// What a yes for ever grants this session: no more than what it says, which for edits is one file.
+pub fn lasting_here(grant: Grant, tool: &str, places: &[TargetPath]) -> Grant {
+    match (grant, places.iter().find(|it| it.access == Access::Write)) {
+        (Grant::Edits, Some(it)) => Grant::File { tool: tool.to_owned(), path: it.real.clone() },
+        (grant, _) => grant,
+    }
 }
 
 /// For the option that the user sees.

@@ -42,6 +42,7 @@ pub(super) fn in_words(grant: &Grant) -> String {
         Grant::Tool { tool } | Grant::Foreign { tool, .. } => format!("Allow {tool} for this session"),
         Grant::Commands { prefixes } => format!("Allow `{}` for this session", prefixes.join("`, `")),
         Grant::Edits => "Allow edits of files in the workspace for this session".to_owned(),
+        Grant::File { tool, path } => format!("Allow {tool} of {path} for this session"),
         Grant::Network => "Allow commands the network for this session".to_owned(),
         Grant::Write { folder } => format!("Allow commands to write below {folder} for this session"),
     }

@@ -25,6 +25,7 @@ use crate::{
     },
     engine::{
         hooks::firing::Firing,
+        policy,
         record::Step,
         scheduler::{
             call::{Call, Done, State},
@@ -237,6 +238,7 @@ impl Scheduler {
             Answer::AllowAlways => {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     let lasting = tools.lasting(&call.call, &grant, step.record.mode);
+                    let grant = policy::lasting_here(grant, &call.call.name, &call.places);
                     step.log(Fact::Granted { grant });
                     if let Some(it) = lasting {
                         step.effect(Effect::Save(it));

@@ -282,6 +282,7 @@ fn in_words(grant: &Grant) -> String {
         Grant::Tool { tool } | Grant::Foreign { tool, .. } => format!("the tool `{tool}`"),
         Grant::Commands { prefixes } => format!("commands `{}`", prefixes.join("`, `")),
         Grant::Edits => "edits of files in the workspace".to_owned(),
+        Grant::File { tool, path } => format!("`{tool}` of {path}"),
         Grant::Network => "network in the sandbox".to_owned(),
         Grant::Write { folder } => format!("writing below {folder} in the sandbox"),
     }

@@ -121,6 +121,12 @@ async fn latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, Failur
 
 /// Sets mode and model over the protocol.
 async fn set_up(driver: &mut Driver, wish: &Wish, session: &Value) -> Result<Option<()>, Failure> {
+    if let (Some(_), None, Some(mode)) = (&wish.resume, wish.mode, session.pointer("/modes/currentModeId"))
+        && let Some(mode) = mode.as_str().filter(|it| *it != "default")
+    {
+        let mode = super::clean::clean_line(mode, 100);
+        driver.screen.note(&format!("the session goes on in the mode {mode}; --approval-mode chooses another"));
+    }
     if let Some(mode) = wish.mode {
         let ids = texts(session.pointer("/modes/availableModes"), "id");
         if !ids.iter().any(|it| it == mode) {

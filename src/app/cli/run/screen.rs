@@ -37,7 +37,7 @@ pub struct Look {
 pub struct Screen {
     look: Look,
     writer: Option<mpsc::Sender<Vec<Piece>>>,
-    written: oneshot::Receiver<()>,
+    written: oneshot::Receiver<io::Result<()>>,
     batch: Vec<Piece>,
     cleaner: Cleaner,
     /// All text of the answer, for the JSON format.
@@ -56,8 +56,10 @@ impl Screen {
         let (done, written) = oneshot::channel();
         // A plain thread: a write to a pipe that nobody reads must not stop the loop, or Ctrl-C would do nothing.
         thread::spawn(move || {
-            write_pieces(pieces, out, err);
-            _ = done.send(());
+            let written = write_pieces(pieces, out, err);
+            // Who reads no more, as `head`, has what was wanted.
+            let is_left = |it: &io::Error| it.kind() == io::ErrorKind::BrokenPipe;
+            _ = done.send(if written.as_ref().is_err_and(is_left) { Ok(()) } else { written });
         });
         Self {
             look,
@@ -207,11 +209,14 @@ impl Screen {
     }
 
     /// Waits until everything was written.
-    pub async fn finish(mut self) {
+    ///
+    /// # Errors
+    /// When stdout did not take it; who reads no more is none.
+    pub async fn finish(mut self) -> io::Result<()> {
         if let Some(writer) = self.writer.take() {
             _ = writer.send(std::mem::take(&mut self.batch)).await;
         }
-        _ = self.written.await;
+        self.written.await.unwrap_or(Ok(()))
     }
 }
 
@@ -287,18 +292,20 @@ impl Screen {
     }
 }
 
-fn write_pieces(mut pieces: mpsc::Receiver<Vec<Piece>>, mut out: impl io::Write, mut err: impl io::Write) {
+fn write_pieces(
+    mut pieces: mpsc::Receiver<Vec<Piece>>,
+    mut out: impl io::Write,
+    mut err: impl io::Write,
+) -> io::Result<()> {
     while let Some(batch) = pieces.blocking_recv() {
         for piece in batch {
             match piece {
-                // The end of stdout ends it all; a closed stderr is no reason to stop.
-                Piece::Out(text) if out.write_all(text.as_bytes()).is_err() => return,
+                Piece::Out(text) => out.write_all(text.as_bytes())?,
+                // A closed stderr is no reason to stop.
                 Piece::Err(text) => _ = err.write_all(text.as_bytes()),
-                Piece::Out(_) => (),
             }
         }
-        if out.flush().is_err() {
-            return;
-        }
+        out.flush()?;
     }
+    Ok(())
 }

@@ -1,6 +1,9 @@
 //! One prompt, from `initialize` to its stop reason: the loop that hears the agent, the user and the signals.
 
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use jsonrpsee::core::client::Error;
 use serde_json::{Value, json};
@@ -251,13 +254,14 @@ impl Driver {
     }
 
     /// Writes the rest and closes the agent's stdin. The user may quit while the last words wait for a slow reader.
-    pub async fn finish(self) {
+    pub async fn finish(self) -> io::Result<()> {
         let Ears { mut signals, .. } = self.ears;
-        tokio::select! {
-            () = self.screen.finish() => (),
-            Some(_) = signals.recv() => (),
-        }
+        let written = tokio::select! {
+            it = self.screen.finish() => it,
+            Some(_) = signals.recv() => Ok(()),
+        };
         self.peer.hang_up();
+        written
     }
 
     /// What the agent still wrote on stderr before it went.
