@@ -1,4 +1,5 @@
-//! What the sandbox adds to the start of a command: medians of plain and confined spawns of `true`, and their ratio.
+//! What the sandbox adds to the start of a command: medians of plain and confined spawns of `true`, and their
+//! ratio, in a small folder and in castor's own.
 #![allow(clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant};
@@ -20,26 +21,33 @@ fn main() {
     }
     let dir = tempfile::tempdir().unwrap();
     let dir = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-    let cwd = dir.join("w");
-    std::fs::create_dir_all(cwd.join(".git/hooks")).unwrap();
+    let small = dir.join("w");
+    std::fs::create_dir_all(small.join(".git/hooks")).unwrap();
+    let own = AbsPath::new(env!("CARGO_MANIFEST_DIR")).unwrap();
+    for (place, cwd) in [("small folder", small), ("castor's own", own)] {
+        compare(place, &cwd, &dir.join("tmp"));
+    }
+}
+
+fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
     let confinement = |network| Confinement {
         read_only: false,
         roots: vec![cwd.clone()],
         writable: Vec::new(),
         kept: Vec::new(),
-        tmp: dir.join("tmp"),
+        tmp: tmp.clone(),
         network,
     };
     let (online, offline) = (confinement(true), confinement(false));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let groups = Groups::default();
-    let time = |confined| runtime.block_on(median(&cwd, confined, &groups));
+    let time = |confined| runtime.block_on(median(cwd, confined, &groups));
     let plain = time(None);
     for (name, confined) in [("with network", &online), ("without network", &offline)] {
         let confined = time(Some(confined));
         let more = confined.saturating_sub(plain);
         let ratio = confined.as_secs_f64() / plain.as_secs_f64();
-        println!("{name}: plain {plain:?}, confined {confined:?}, {more:?} more, ratio {ratio:.1}");
+        println!("{place}, {name}: plain {plain:?}, confined {confined:?}, {more:?} more, ratio {ratio:.1}");
     }
 }
 
