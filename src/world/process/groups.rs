@@ -47,8 +47,8 @@ pub struct Groups {
 #[derive(Debug)]
 enum Order {
     Add(Process, String, Held),
-    /// Nobody is left in it.
-    Forget(u32),
+    /// Nobody is left in it; told when all that was held for it is let go.
+    Forget(u32, oneshot::Sender<()>),
     /// Its first process is dead, and others live.
     Left(u32),
     End(u32),
@@ -85,11 +85,19 @@ impl Groups {
         self.tell(pid, Order::End(pid));
     }
 
-    /// The group's first process is dead: who is left?
-    pub(super) fn exited(&self, pid: u32) -> Vec<u32> {
+    /// The group's first process is dead: who is left? Returns when nothing stands in for anything any more, unless
+    /// somebody is. Dropping the future loses nothing: it can be asked again.
+    pub(super) async fn exited(&self, pid: u32) -> Vec<u32> {
         // It was reaped, so nobody has its id unless the session is over: any start time will do.
         let left = Table::read().members(Process { pid, start: 0 }, &[]);
-        self.tell(pid, if left.is_empty() { Order::Forget(pid) } else { Order::Left(pid) });
+        if left.is_empty() {
+            let (done, gone) = oneshot::channel();
+            self.tell(pid, Order::Forget(pid, done));
+            // An error means that the reaper is gone, and with it what it held.
+            _ = gone.await;
+            return Vec::new();
+        }
+        self.tell(pid, Order::Left(pid));
         let helper = left.iter().position(|it| is_helper(it.pid));
         left.iter().enumerate().filter(|(at, _)| Some(*at) != helper).map(|(_, it)| it.pid).collect()
     }
@@ -202,7 +210,11 @@ impl Reaper {
                     self.end(leader.pid);
                 }
             }
-            Order::Forget(pid) => _ = self.groups.remove(&pid),
+            Order::Forget(pid, done) => {
+                drop(self.groups.remove(&pid));
+                // Who asked may not care any more.
+                _ = done.send(());
+            }
             Order::Left(pid) => {
                 if let Some(group) = self.groups.get_mut(&pid) {
                     group.left = true;

@@ -189,7 +189,7 @@ impl Child {
             if self.pipe.is_none() {
                 match self.state {
                     State::Over => return Happening::Closed,
-                    State::Draining { .. } => return self.exited(),
+                    State::Draining { .. } => return self.exited().await,
                     State::Running => (),
                 }
             }
@@ -202,7 +202,7 @@ impl Child {
                     let now = Instant::now();
                     self.state = State::Draining { status, quiet: now + QUIET, last: now + DRAIN };
                 }
-                Woken::Drained => return self.exited(),
+                Woken::Drained => return self.exited().await,
             }
         }
     }
@@ -241,10 +241,10 @@ impl Child {
         self.decoder.push(self.buffer.get(..count).unwrap_or_default())
     }
 
-    fn exited(&mut self) -> Happening {
-        let state = std::mem::replace(&mut self.state, State::Over);
-        let State::Draining { status, .. } = state else { return Happening::Closed };
-        let left = self.groups.exited(self.pid);
+    async fn exited(&mut self) -> Happening {
+        let State::Draining { status, .. } = self.state else { return Happening::Closed };
+        let left = self.groups.exited(self.pid).await;
+        self.state = State::Over;
         let signal = status.and_then(|it| it.signal()).map(signal_name);
         let aside = self.before.put_aside().into_iter().filter_map(AbsPath::new).collect();
         Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left, aside })

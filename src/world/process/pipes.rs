@@ -46,7 +46,7 @@ impl Life {
     /// Waits for its end. Dropping the future loses nothing.
     pub async fn wait(&mut self) -> Exit {
         let status = self.child.wait().await.ok();
-        let left = self.groups.exited(self.pid);
+        let left = self.groups.exited(self.pid).await;
         // Children that it left behind are ended with this value.
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
