@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     app::{fault::Fault, hooks::HookDesk, mcp::servers::McpTool},
     base::{ids::SessionId, path::AbsPath, sandbox::Confinement},
-    world::{models::Generator, tools::ToolSettings},
+    world::{models::Generator, tools::ToolSettings, workspace::memory::Wanted},
 };
 
 /// How commands are run and seen.
@@ -54,6 +54,14 @@ impl Default for Closed {
     }
 }
 
+/// What goes to the model beside the conversation, and how much of it.
+#[derive(Clone)]
+pub struct Intake {
+    /// Characters of a tool's output beyond which it goes to a file; 0: never.
+    pub truncate_at: usize,
+    pub memory: Arc<Wanted>,
+}
+
 #[derive(Clone)]
 pub struct Desk {
     pub session: SessionId,
@@ -67,8 +75,7 @@ pub struct Desk {
     /// Tools of MCP servers, as they are now.
     pub mcp: Arc<[McpTool]>,
     pub children: Children,
-    /// Characters of a tool's output beyond which it goes to a file; 0: never.
-    pub truncate_at: usize,
+    pub intake: Intake,
     pub editor: Editor,
     pub screens: Screens,
     pub fault: Fault,

@@ -7,7 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         confinement,
-        desk::{Children, Closed, Desk, Editor, Screens},
+        desk::{Children, Closed, Desk, Editor, Intake, Screens},
         fault::Fault,
         hooks::{self, HookDesk},
         mcp::servers::Wish,
@@ -23,7 +23,7 @@ use crate::{
         turn::{MAX_SAMPLES, Spec},
     },
     wire::acp::{initialize::Client, session::Place},
-    world::workspace::ground::Ground,
+    world::workspace::{ground::Ground, memory::Wanted},
 };
 
 /// Why servers of the settings do not start.
@@ -53,6 +53,7 @@ pub fn furnish(
         .saving(found.saves)
         .hooking(hooks::gather(ground)),
         instructions: Instructions::new(&around),
+        remembers: true,
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
         patience: settings.failing.patience,
         chain,
@@ -76,7 +77,7 @@ pub fn furnish(
             confined,
             closed: Closed::default(),
         },
-        truncate_at: settings.truncate_threshold,
+        intake: Intake { truncate_at: settings.truncate_threshold, memory: Arc::new(memory_of(site)) },
         editor: Editor { reads: client.reads_files, writes: client.writes_files },
         screens: screens(&client, settings.tools.shell_in_client),
         fault: Fault::read(&state.env),
@@ -107,6 +108,11 @@ pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
     let confined = desk.children.confined.as_deref().map(|it| Arc::new(Confinement { network: true, ..it.clone() }));
     let (cwd, env) = (desk.cwd.clone(), Arc::clone(&desk.children.env));
     Wish { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
+}
+
+fn memory_of(Site { roots, ground, settings, .. }: &Site) -> Wanted {
+    let (env, names, trust) = (ground.env.clone(), settings.memory_names.clone(), ground.trust.clone());
+    Wanted { env, names, roots: roots.clone(), trust }
 }
 
 fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {

@@ -45,7 +45,7 @@ use crate::{
         models::Sink,
         process::Groups,
         tools::{Builtin, Terminals, ToolContext, shell, truncate},
-        workspace::saved,
+        workspace::{memory, saved},
     },
 };
 
@@ -88,6 +88,7 @@ impl Threads {
                 let span = traces::hook_span(&it.hook);
                 self.spawn(hook(hand, *it, span));
             }
+            Effect::Remember => self.spawn(remember(hand)),
             // Said or timed by the loop itself.
             Effect::Ask(_)
             | Effect::Withdraw { .. }
@@ -401,9 +402,16 @@ async fn hook(hand: Hand, it: HookRun, span: Span) {
     hand.say(Input::Hooked { effect: hand.id, report: Box::new(report) }).await;
 }
 
+/// A look at the disk: not for the loop.
+async fn remember(hand: Hand) {
+    let wanted = hand.desk.intake.memory.clone();
+    let files = tokio::task::spawn_blocking(move || memory::read(&wanted).into()).await;
+    hand.say(Input::Remembered { effect: hand.id, files: files.map_err(|it| it.to_string()) }).await;
+}
+
 /// Text beyond the threshold goes to a file that the model can read in pieces.
 async fn cut(desk: &Arc<Desk>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
-    let max = desk.truncate_at;
+    let max = desk.intake.truncate_at;
     let long = |it: &Part| it.as_text().is_some_and(|text| text.len() > max);
     if max == 0 || !output.content.iter().any(long) {
         return output;

@@ -138,7 +138,8 @@ impl World {
             | Input::Checked { effect, .. }
             | Input::Previewed { effect, .. }
             | Input::Ran { effect, .. }
-            | Input::Hooked { effect, .. } => *effect,
+            | Input::Hooked { effect, .. }
+            | Input::Remembered { effect, .. } => *effect,
             _ => return None,
         };
         self.running.remove(&(session.clone(), effect));

@@ -9,6 +9,7 @@ use crate::base::{
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
     ids::{CallId, SessionId},
+    memory::MemoryFile,
     model::Failure,
     path::AbsPath,
     trust::TrustChoice,
@@ -135,6 +136,10 @@ pub enum Fact {
     HookSwitched {
         hook: String,
         to: HookSwitch,
+    },
+    /// What the model is told of user and project from now on, in place of what it was told before.
+    Remembered {
+        files: Vec<MemoryFile>,
     },
     /// Written by a newer castor.
     #[serde(other)]

@@ -13,6 +13,7 @@ pub mod hook;
 pub mod ids;
 pub mod log;
 pub mod mcp;
+pub mod memory;
 pub mod model;
 pub mod now;
 pub mod path;

@@ -14,6 +14,7 @@ use crate::base::{
     hook::{HookReport, HookRun},
     ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
     log::{Answer, Entry, Lasting, Mode, Tuning},
+    memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest},
     question::Form,
     sandbox::Leave,
@@ -102,6 +103,11 @@ pub enum Input {
     Hooked {
         effect: EffectId,
         report: Box<HookReport>,
+    },
+    /// The memory files as they are now, or why nobody could look.
+    Remembered {
+        effect: EffectId,
+        files: Result<Arc<[MemoryFile]>, String>,
     },
 }
 
@@ -205,6 +211,8 @@ pub enum Effect {
     Abort { effect: EffectId },
     /// Answered by `Hooked`.
     Hook(Box<HookRun>),
+    /// The memory files are to be read. Answered by `Remembered`.
+    Remember,
     /// The one answer to a prompt.
     Settle { prompt: PromptId, outcome: Outcome },
 }

@@ -28,6 +28,7 @@ mod logs;
 mod mcp;
 mod mcp_server;
 mod mcp_web;
+mod memory;
 mod model_server;
 mod providers;
 mod run;

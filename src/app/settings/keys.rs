@@ -262,7 +262,7 @@ pub const KEYS: &[Key] = {
         key("model.summarizeToolOutput", Object, "{}", "Tools whose output is summarized.").merge(Shallow).usage(Accepted),
         key("modelConfigs", Object, "{}", "Aliases and parameters of models.").merge(Shallow).usage(NOT_YET),
         key("agents", Object, "{}", "Sub-agents.").merge(Shallow).usage(Accepted),
-        key("context.fileName", Any, "", "Names of memory files.").usage(NOT_YET),
+        key("context.fileName", Any, "", "The name of memory files, or a list; they end with .md. Else GEMINI.md and AGENTS.md."),
         key("context.includeDirectories", Texts, "[]", "More folders that belong to the workspace.").merge(Concat).usage(NOT_YET),
         key("context.fileFiltering.customIgnoreFilePaths", Texts, "[]", "Names of more ignore files, in any folder; the last one is the strongest.").merge(Union),
         key("context.fileFiltering", Object, "{}", "What search and listing skip.").merge(Shallow).usage(Accepted),

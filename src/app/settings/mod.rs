@@ -8,7 +8,7 @@ use crate::{
     world::{
         secrets::Env,
         tools::ToolSettings,
-        workspace::{Warning, settings::Layers},
+        workspace::{Warning, memory, settings::Layers},
     },
 };
 
@@ -31,6 +31,9 @@ pub use lists::{lists, may_save, policy_paths};
 pub use mcp::McpSettings;
 pub use providers::{Provider, Speech};
 pub use schema::schema;
+
+/// What memory files are called where nobody says.
+const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];
 
 /// Where values come from, weakest first.
 #[derive(Clone, Copy)]
@@ -75,6 +78,8 @@ pub struct Settings {
     pub max_session_turns: i64,
     /// Characters of a tool's output above which it is cut.
     pub truncate_threshold: usize,
+    /// Of memory files.
+    pub memory_names: Vec<String>,
     pub failing: Failing,
     pub tools: ToolSettings,
     pub children: Children,
@@ -198,7 +203,9 @@ impl Settings {
             let message = format!("{}: only names of files count, in every folder", strange.join(", "));
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message });
         }
+        let memory_names = memory_names(&get, &mut warnings);
         let res = Self {
+            memory_names,
             model_name: get.text("model.name"),
             approval_mode: approval_mode.unwrap_or_default(),
             max_session_turns: get.int("model.maxSessionTurns"),
@@ -231,6 +238,22 @@ impl Settings {
         };
         (res, warnings)
     }
+}
+
+/// Files of other names would bring whatever the user's own folders hold to a model.
+fn memory_names(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<String> {
+    let names = match get.value("context.fileName") {
+        Value::String(name) => vec![name],
+        Value::Array(names) => names.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect(),
+        _ => MEMORY_NAMES.map(str::to_owned).to_vec(),
+    };
+    let (good, strange): (Vec<String>, Vec<String>) = names.into_iter().partition(|it| memory::is_name(it));
+    if !strange.is_empty() {
+        let key = Some("context.fileName".to_owned());
+        let message = format!("{}: only names that end with .md, without a folder, count", strange.join(", "));
+        warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message });
+    }
+    good
 }
 
 fn possible(mode: Mode, disable_yolo: bool) -> Result<Mode, &'static str> {

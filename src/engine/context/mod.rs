@@ -37,6 +37,7 @@ type Processor = fn(&mut ModelRequest, Materials<'_>);
 /// In order; a row is added where its work belongs.
 pub const PROCESSORS: &[(&str, Processor)] = &[
     ("instructions", instructions),
+    ("memory", memory),
     ("parameters", parameters),
     ("again", again),
     ("history", history),
@@ -60,6 +61,13 @@ pub fn build(model: Arc<str>, materials: Materials<'_>) -> ModelRequest {
 
 fn instructions(draft: &mut ModelRequest, materials: Materials<'_>) {
     draft.system = materials.instructions.text();
+}
+
+/// Behind what castor itself says.
+fn memory(draft: &mut ModelRequest, materials: Materials<'_>) {
+    if let Some(text) = materials.record.memory().text() {
+        draft.system = format!("{}\n\n{text}", draft.system).into();
+    }
 }
 
 fn parameters(draft: &mut ModelRequest, materials: Materials<'_>) {
@@ -107,6 +115,6 @@ mod tests {
     #[test]
     fn the_order_of_processors_is_this() {
         let names: Vec<&str> = PROCESSORS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["instructions", "parameters", "again", "history", "hardening"]);
+        assert_eq!(names, ["instructions", "memory", "parameters", "again", "history", "hardening"]);
     }
 }

@@ -15,6 +15,7 @@ use crate::{
         history::Turn,
         ids::{CallId, SessionId, StreamId},
         log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
+        memory::Memory,
         model::Usage,
         path::AbsPath,
     },
@@ -42,10 +43,12 @@ pub struct Record {
 }
 
 /// What the session said so far.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Past {
     history: History,
     stream: Stream,
+    /// As it was last read.
+    memory: Memory,
 }
 
 /// What a session starts with.
@@ -76,6 +79,12 @@ struct Stream {
     n_events: u64,
 }
 
+impl Default for Stream {
+    fn default() -> Self {
+        Self { id: StreamId::from("s"), n_events: 0 }
+    }
+}
+
 impl Record {
     pub fn new(origin: Origin) -> Self {
         let Origin { session, cwd, roots, mode, model, principal } = origin;
@@ -91,7 +100,7 @@ impl Record {
             grants: Vec::new(),
             spent: Spent::default(),
             switches: Switches::new(),
-            past: Past { history: History::default(), stream: Stream { id: StreamId::from("s"), n_events: 0 } },
+            past: Past::default(),
         }
     }
 
@@ -114,6 +123,11 @@ impl Record {
     /// What the model may see of the past, oldest first.
     pub fn turns(&self) -> &[Arc<Turn>] {
         &self.past.history.turns
+    }
+
+    /// What the model is told of user and project.
+    pub fn memory(&self) -> &Memory {
+        &self.past.memory
     }
 
     /// Whether a call of this id was made before: ids from providers may repeat.
@@ -141,6 +155,7 @@ impl Record {
                 }
             }
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
+            Fact::Remembered { files } => self.past.memory = Memory::new(files.clone()),
             Fact::Revoked { grant } => self.grants.retain(|it| it != grant),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }

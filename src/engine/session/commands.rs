@@ -5,20 +5,29 @@ use crate::{
         content::Part,
         event::{EndReason, EventKind, Outcome, Speaker, Stop},
         hook::{Hook, HookSwitch},
-        ids::{MessageId, PromptId, StreamId},
+        ids::{PromptId, StreamId},
         log::{Fact, Grant, Mode},
         text,
     },
     engine::{
         hooks::Hooks,
-        record::{COMMAND, Step},
+        record::Step,
         scheduler::Toolbox,
         step::{Effect, Server, Standing},
-        turn::Spec,
+        turn::{Errand, Spec, aside},
     },
 };
 
-type Run = fn(&mut Step<'_>, &Spec, &str) -> String;
+type Now = fn(&mut Step<'_>, &Spec, &str) -> String;
+
+/// What a command does.
+#[derive(Clone, Copy)]
+enum Run {
+    /// It answers at once.
+    Now(Now),
+    /// It needs a turn, or says why its arguments make no sense.
+    Turn(fn(&str) -> Result<Errand, &'static str>),
+}
 
 /// A command that is typed as `/name args`.
 pub struct Command {
@@ -33,8 +42,18 @@ pub struct Command {
     pub clears: bool,
 }
 
-const fn command(name: &'static str, hint: &'static str, description: &'static str, run: Run) -> Command {
+const fn command(name: &'static str, hint: &'static str, description: &'static str, run: Now) -> Command {
+    let run = Run::Now(run);
     Command { name, description, hint, run, offered: |_| true, clears: false }
+}
+
+const fn errand(
+    name: &'static str,
+    hint: &'static str,
+    description: &'static str,
+    errand: fn(&str) -> Result<Errand, &'static str>,
+) -> Command {
+    Command { name, description, hint, run: Run::Turn(errand), offered: |_| true, clears: false }
 }
 
 impl Command {
@@ -58,6 +77,7 @@ pub const COMMANDS: &[Command] = &[
         .when(|spec| !spec.toolbox.servers.is_empty()),
     command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks)
         .when(|spec| !spec.toolbox.hooks.is_empty()),
+    errand("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
     command("stats", "", "Tokens and calls of this session", stats),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
     command("about", "", "Which castor this is", about),
@@ -77,21 +97,30 @@ pub fn find(content: &[Part]) -> Option<(&'static Command, &str)> {
     Some((command, args.trim()))
 }
 
-/// Answers a command as a turn of its own.
-pub fn run(command: &Command, args: &str, step: &mut Step<'_>, spec: &Spec, prompt: PromptId, content: &[Part]) {
+/// Answers a command as a turn of its own; or says what it needs a longer one for.
+pub fn run(
+    command: &Command,
+    args: &str,
+    step: &mut Step<'_>,
+    spec: &Spec,
+    prompt: PromptId,
+    content: &[Part],
+) -> Option<Errand> {
+    let now = match command.run {
+        Run::Now(run) => Ok(run),
+        Run::Turn(errand) => match errand(args) {
+            Ok(errand) => return Some(errand),
+            Err(why) => Err(why.to_owned()),
+        },
+    };
     let stream = StreamId::from(step.fresh("s"));
     step.begin_stream(stream);
-    say(step, Speaker::User, content.to_vec());
-    let answer = (command.run)(step, spec, args);
-    say(step, Speaker::Agent, vec![Part::text(answer)]);
+    aside(step, Speaker::User, content.to_vec());
+    let answer = now.map_or_else(|why| why, |run| run(step, spec, args));
+    aside(step, Speaker::Agent, vec![Part::text(answer)]);
     step.event(EventKind::AgentEnd { reason: EndReason::Completed });
     step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::EndTurn) });
-}
-
-fn say(step: &mut Step<'_>, role: Speaker, content: Vec<Part>) {
-    let message_id = MessageId::from(step.fresh("m"));
-    let meta = serde_json::Map::from_iter([(COMMAND.to_owned(), true.into())]);
-    step.event_with(EventKind::Message { role, message_id, content, cuts: Vec::new() }, meta);
+    None
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
@@ -221,6 +250,14 @@ fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
     let about = hook.description.as_ref().map(|it| format!(": {}", text::first_line(it, 200))).unwrap_or_default();
     let (event, name) = (hook.event.as_str(), text::first_line(hook.key(), 200));
     format!("- {event}{matcher}: `{name}`{whose}, {standing}{about}\n")
+}
+
+fn memory(args: &str) -> Result<Errand, &'static str> {
+    match args {
+        "" | "list" | "refresh" | "reload" => Ok(Errand::Memory { whole: false }),
+        "show" => Ok(Errand::Memory { whole: true }),
+        _ => Err("`/memory` reads the memory files again and lists them, `/memory show` with their text."),
+    }
 }
 
 fn stats(step: &mut Step<'_>, _: &Spec, _: &str) -> String {

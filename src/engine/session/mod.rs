@@ -65,6 +65,7 @@ impl Session {
     /// a doubt about the folder.
     pub fn furnish(&mut self, spec: Arc<Spec>) {
         self.spec = spec;
+        self.kept.remembered = false;
         self.kept.arrivals.settle_doubt();
     }
 
@@ -157,7 +158,10 @@ impl Session {
             let mut step = step.watched(&self.spec.toolbox.hooks.plugins);
             if let Some((command, args)) = commands::find(&content) {
                 let before = step.record.model.clone();
-                commands::run(command, args, &mut step, &self.spec, prompt, &content);
+                if let Some(errand) = commands::run(command, args, &mut step, &self.spec, prompt, &content) {
+                    self.turn = Some(Turn::for_errand(&mut step, &self.spec, prompt, content, errand));
+                    continue;
+                }
                 if command.clears && self.kept.arrivals.is_opened() {
                     // Nobody waits for what they say of it.
                     ends(&self.spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));

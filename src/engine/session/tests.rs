@@ -18,6 +18,7 @@ use crate::{
         hook::{Hook, HookEnd, HookEvent, HookReport},
         ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId, SessionId},
         log::{Answer, Decision, Entry, Fact, Mode, Principal, ThoughtLevel, Tuning},
+        memory::{MemoryFile, Tier as MemoryTier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
@@ -172,9 +173,10 @@ impl World {
     }
 
     fn prompt_text(&mut self, prompt: PromptId) -> String {
-        let commands = ["/help", "/clear", "/permissions revoke all", "/model nope", "/mode autoEdit", "/usr/bin"];
+        let commands =
+            ["/help", "/clear", "/permissions revoke all", "/model nope", "/mode autoEdit", "/usr/bin", "/memory"];
         match self.dice(4) {
-            0 => commands[self.dice(6) as usize].to_owned(),
+            0 => commands[self.dice(7) as usize].to_owned(),
             _ => format!("prompt {prompt:?}"),
         }
     }
@@ -231,6 +233,16 @@ impl World {
             Effect::Trust(_) => {
                 let result = if self.dice(4) == 0 { Err("disk full".to_owned()) } else { Ok(()) };
                 Input::Joined { effect, result }
+            }
+            Effect::Remember => {
+                let file = |text: &str| MemoryFile {
+                    path: AbsPath::new("/w/GEMINI.md").unwrap(),
+                    tier: MemoryTier::Project,
+                    text: text.to_owned(),
+                };
+                let files: [Result<Vec<MemoryFile>, String>; 4] =
+                    [Ok(vec![]), Ok(vec![file("a")]), Ok(vec![file("b")]), Err("no".to_owned())];
+                Input::Remembered { effect, files: files[self.dice(4) as usize].clone().map(Into::into) }
             }
             Effect::Hook(_) => Input::Hooked { effect, report: Box::new(self.hook()) },
             Effect::Ask(_)
@@ -456,6 +468,7 @@ fn spec(seed: u64) -> Spec {
     Spec {
         toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)),
         instructions: Instructions::new(&around),
+        remembers: true,
         max_samples: 6,
         patience: Patience::default(),
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, silent: seed.is_multiple_of(5) },

@@ -4,6 +4,7 @@ mod arrivals;
 mod aside;
 mod circles;
 pub mod endings;
+mod errand;
 mod hooked;
 mod loops;
 mod recovery;
@@ -12,6 +13,7 @@ mod spec;
 mod trust;
 
 pub use arrivals::Arrivals;
+pub use errand::{Errand, aside};
 pub use spec::{Kept, Spec};
 
 use std::sync::Arc;
@@ -85,6 +87,12 @@ enum Phase {
     Joining {
         effect: EffectId,
         joining: trust::Joining,
+    },
+    /// Memory files are read.
+    Remembering {
+        effect: EffectId,
+        /// The turn is for this, and asks no model for an answer.
+        errand: Option<Errand>,
     },
     /// Servers are still starting; the effect wakes the turn when it has waited long enough.
     Preparing {
@@ -165,6 +173,9 @@ impl Turn {
     }
 
     fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+        if spec.remembers && !kept.remembered {
+            return self.remember(step, None);
+        }
         match kept.arrivals.wait_until(step.now.unix_ms) {
             Some(at_ms) => self.phase = Phase::Preparing { effect: step.effect(Effect::Wake { at_ms }) },
             None => self.prepared(step, spec, kept),
@@ -217,6 +228,7 @@ impl Turn {
                 }
             }
             Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
+            Input::Remembered { effect, files } => self.remembered(step, spec, kept, effect, files),
             Input::Generated { effect, result } => self.generated(step, spec, kept, effect, result),
             Input::Woke { effect } => self.woke(step, spec, kept, effect),
             Input::Resolved { effect, result } => {
@@ -278,7 +290,10 @@ impl Turn {
             return;
         }
         match &self.phase {
-            Phase::Preparing { effect } | Phase::Sampling { effect, .. } | Phase::Waiting { effect, .. } => {
+            Phase::Remembering { effect, .. }
+            | Phase::Preparing { effect }
+            | Phase::Sampling { effect, .. }
+            | Phase::Waiting { effect, .. } => {
                 step.effect(Effect::Abort { effect: *effect });
             }
             Phase::Hooking { firing, .. } => {
@@ -371,35 +386,6 @@ impl Turn {
                 let (failure, nudge, shown) = (empty.failure(), empty.nudge(), response.has_shown());
                 self.failed(step, spec, kept, Failed { failure, attempt, shown, cause: Some(empty.cause()), nudge });
             }
-        }
-    }
-
-    /// The user's word on the folder; what is no word is "not now".
-    fn said(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, answer: Answer) {
-        let Phase::Doubting(asked) = std::mem::replace(&mut self.phase, Phase::Finished) else { return };
-        // A client that withdraws may not have shown it: the next prompt asks again, this one goes on.
-        if answer != Answer::Cancelled {
-            kept.arrivals.settle_doubt();
-        }
-        match asked.answered(step, answer) {
-            Some((effect, joining)) => self.phase = Phase::Joining { effect, joining },
-            None => self.prepare(step, spec, kept),
-        }
-    }
-
-    fn joined(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut Kept,
-        effect: EffectId,
-        result: Result<(), String>,
-    ) {
-        if let Phase::Joining { effect: own, joining } = &self.phase
-            && *own == effect
-        {
-            joining.end(step, result);
-            self.prepare(step, spec, kept);
         }
     }
 

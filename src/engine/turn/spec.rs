@@ -11,6 +11,8 @@ use crate::{
 pub struct Spec {
     pub toolbox: Toolbox,
     pub instructions: Instructions,
+    /// Whether there may be memory files.
+    pub remembers: bool,
     /// Model calls of one prompt, at most; capped by [`super::MAX_SAMPLES`].
     pub max_samples: u32,
     /// With models that fail.
@@ -31,4 +33,6 @@ pub struct Spec {
 pub struct Kept {
     pub arrivals: Arrivals,
     pub health: routing::health::Health,
+    /// The memory files were read.
+    pub remembered: bool,
 }

@@ -148,6 +148,7 @@ pub(super) fn spec(name: &str) -> Spec {
     Spec {
         toolbox,
         instructions: Instructions::new(&around),
+        remembers: false,
         max_samples: 3,
         patience: Patience::default(),
         chain,
@@ -333,6 +334,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Withdraw { question } => format!("Withdraw {}", question.0),
             Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            Effect::Remember => format!("#{} Remember", id.0),
             Effect::Hook(it) => {
                 format!("#{} Hook {} {}", id.0, it.hook.event.as_str(), Value::Object(it.input.clone()))
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::aside::Aside;
+use super::{Kept, Phase, Spec, Turn, aside::Aside};
 use crate::{
     base::{
         ids::{CallId, EffectId, QuestionId},
@@ -44,6 +44,37 @@ pub(super) fn ask(step: &mut Step<'_>, form: Arc<Form>) -> Asked {
     let about = About::Trust { call: call.clone(), form };
     step.effect(Effect::Ask(Box::new(Question { id: question, about })));
     Asked { question, call }
+}
+
+impl Turn {
+    /// The user's word on the folder; what is no word is "not now".
+    pub(super) fn said(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, answer: Answer) {
+        let Phase::Doubting(asked) = std::mem::replace(&mut self.phase, Phase::Finished) else { return };
+        // A client that withdraws may not have shown it: the next prompt asks again, this one goes on.
+        if answer != Answer::Cancelled {
+            kept.arrivals.settle_doubt();
+        }
+        match asked.answered(step, answer) {
+            Some((effect, joining)) => self.phase = Phase::Joining { effect, joining },
+            None => self.prepare(step, spec, kept),
+        }
+    }
+
+    pub(super) fn joined(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        effect: EffectId,
+        result: Result<(), String>,
+    ) {
+        if let Phase::Joining { effect: own, joining } = &self.phase
+            && *own == effect
+        {
+            joining.end(step, result);
+            self.prepare(step, spec, kept);
+        }
+    }
 }
 
 impl Asked {

@@ -8,6 +8,7 @@ pub mod dotenv;
 pub mod ground;
 pub mod integrity;
 pub mod jsonc;
+pub mod memory;
 pub mod policies;
 mod programs;
 pub mod project;

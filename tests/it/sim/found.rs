@@ -25,8 +25,8 @@ fn check(moves: &[&str], expected: &[&str]) {
 /// It stayed on the user's screen, and its answer meant nothing.
 #[test]
 fn a_question_goes_with_its_turn_when_the_log_fails() {
-    let asked = "answer $1 1 chunks shell\nanswer $1 1 generated ok\nanswer $1 2 resolved command\n";
-    let asked = [asked, "answer $1 3 previewed ok\ndisk full 9\n"].concat();
+    let asked = "answer $1 1 remembered nothing\nanswer $1 2 chunks shell\nanswer $1 2 generated ok\nanswer $1 3 resolved command\n";
+    let asked = [asked, "answer $1 4 previewed ok\ndisk full 9\n"].concat();
     let failed = r#"> {"jsonrpc":"2.0","id":4,"method":"session/set_mode","params":{"sessionId":"$1","modeId":"yolo"}}\n
 "#;
     let expected = [
@@ -70,7 +70,7 @@ fn a_loaded_session_keeps_its_folders_when_the_log_fails() {
 /// A tool that gave up on the editor left its request behind.
 #[test]
 fn what_a_call_wanted_of_the_editor_goes_with_the_call() {
-    let read = "answer $1 1 chunks read\nanswer $1 1 generated ok\neditor $1 2 fs/read_text_file\nanswer $1 2 resolved panic\n";
+    let read = "answer $1 1 remembered nothing\nanswer $1 2 chunks read\nanswer $1 2 generated ok\neditor $1 3 fs/read_text_file\nanswer $1 3 resolved panic\n";
     let stop = r#"> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"$1"}}\n
 "#;
     check(&[START, PROMPT, read, stop], &["fs/read_text_file", r#""method":"$/cancel_request""#, r#""id":3,"result""#]);
@@ -105,9 +105,9 @@ fn nothing_is_asked_of_the_editor_after_a_cancel_in_the_same_turn() {
     let moves = [
         START,
         PROMPT,
-        "answer $1 1 chunks write\nanswer $1 1 generated ok\n",
+        "answer $1 1 remembered nothing\nanswer $1 2 chunks write\nanswer $1 2 generated ok\n",
         r#"& > {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"$1"}}\n"#,
-        "\neditor $1 2 fs/write_text_file\n",
+        "\neditor $1 3 fs/write_text_file\n",
     ];
     check(&moves, &[r#""id":3,"result":{"stopReason":"cancelled"}"#]);
     assert!(!replay(&moves.concat()).unwrap().text().contains("< {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"fs/"));

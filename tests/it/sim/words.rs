@@ -1,11 +1,14 @@
 //! What answers of the simulated world say, in a few words each.
 
+use std::sync::Arc;
+
 use castor::{
     base::{
         check::Finding,
         content::Part,
         hook::{HookEnd, HookReport},
         log::Decision,
+        memory::{MemoryFile, Tier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         path::AbsPath,
         tool::{Access, BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
@@ -46,6 +49,15 @@ pub fn hooked(word: &str) -> Option<HookReport> {
         _ => return None,
     };
     Some(HookReport { stdout: output.to_string(), ..HookReport::of(HookEnd::Exit(0)) })
+}
+
+pub fn remembered(word: &str) -> Option<Result<Arc<[MemoryFile]>, String>> {
+    let file = |text: &str| MemoryFile { path: path("/usr/GEMINI.md"), tier: Tier::Project, text: text.to_owned() };
+    Some(match word {
+        "nothing" => Ok(Arc::default()),
+        "panic" => Err("boom".to_owned()),
+        text => Ok([file(text)].into()),
+    })
 }
 
 pub const FAILURES: &[&str] = &[

@@ -72,6 +72,7 @@ pub enum Kind {
     Preview,
     Run,
     Hook,
+    Remember,
 }
 
 /// An effect whose answer is still to come, wanted or not.
@@ -133,6 +134,7 @@ impl World {
                         Effect::Preview { .. } => Kind::Preview,
                         Effect::Run { .. } => Kind::Run,
                         Effect::Hook(_) => Kind::Hook,
+                        Effect::Remember => Kind::Remember,
                         other => panic!("no job for the world: {other:?}"),
                     };
                     let (session, effect) = (it.desk.session.to_string(), it.id.0);
@@ -187,6 +189,7 @@ impl World {
                 .weighed(&[(8, "printed"), (1, "printed-long"), (1, "attached-drawn"), (1, "attached-client")])
                 .into(),
             Kind::Hook => format!("hooked {}", dice.word(HOOKS)),
+            Kind::Remember => format!("remembered {}", dice.word(&["nothing", "a", "b", "panic"])),
             Kind::Run => format!("ran {}", dice.word(&["text", "text", "diff", "full", "failed", "tail", "panic"])),
         }
     }
@@ -206,6 +209,7 @@ impl World {
             "attached-drawn" => Input::Attached { effect, screen: Screen::Drawn { cwd: path(CWD) } },
             "attached-client" => Input::Attached { effect, screen: Screen::Client { terminal: "t".to_owned() } },
             "hooked" => Input::Hooked { effect, report: Box::new(hooked(rest)?) },
+            "remembered" => Input::Remembered { effect, files: remembered(rest)? },
             "ran" => Input::Ran { effect, output: Box::new(ran(rest)?) },
             _ => return None,
         })
@@ -220,7 +224,9 @@ impl World {
 
     /// Whether an answer of these words ends its task.
     pub fn is_last(words: &str) -> bool {
-        ["generated", "resolved", "checked", "previewed", "ran", "hooked"].iter().any(|it| words.starts_with(it))
+        ["generated", "resolved", "checked", "previewed", "ran", "hooked", "remembered"]
+            .iter()
+            .any(|it| words.starts_with(it))
     }
 
     pub fn news(&mut self, server: u64, words: &str) -> Option<News> {

@@ -1,0 +1,122 @@
+//! Turns for slash commands that need the world first. The model is not asked for an answer, and sees nothing of them.
+
+use std::{fmt::Write, sync::Arc};
+
+use serde_json::Map;
+
+use super::{Kept, Phase, Spec, Talk, Turn};
+use crate::{
+    base::{
+        content::Part,
+        event::{EndReason, EventKind, Outcome, Speaker, Stop},
+        ids::{EffectId, MessageId, PromptId, StreamId},
+        log::Fact,
+        memory::{Memory, MemoryFile},
+    },
+    engine::{
+        record::{COMMAND, Step},
+        routing,
+        scheduler::Scheduler,
+        step::Effect,
+    },
+};
+
+/// What the turn is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// The memory files, as they are now; whole, or only named.
+    Memory { whole: bool },
+}
+
+/// A message between user and castor.
+pub fn aside(step: &mut Step<'_>, role: Speaker, content: Vec<Part>) {
+    let message_id = MessageId::from(step.fresh("m"));
+    let meta = Map::from_iter([(COMMAND.to_owned(), true.into())]);
+    step.event_with(EventKind::Message { role, message_id, content, cuts: Vec::new() }, meta);
+}
+
+impl Turn {
+    /// Begins a turn for a command.
+    pub fn for_errand(step: &mut Step<'_>, spec: &Spec, prompt: PromptId, content: Vec<Part>, errand: Errand) -> Self {
+        let stream = StreamId::from(step.fresh("s"));
+        step.begin_stream(stream);
+        aside(step, Speaker::User, content);
+        let mut res = Self {
+            prompt,
+            phase: Phase::Finished,
+            n_samples: 0,
+            model: Arc::from(step.record.model.as_str()),
+            instead: None,
+            tries: routing::failure::Tries::default(),
+            once: false,
+            again: None,
+            scheduler: Scheduler::default(),
+            tools: spec.toolbox.clone(),
+            talk: Talk::default(),
+            circles: super::circles::Circles::default(),
+        };
+        match errand {
+            Errand::Memory { .. } => res.remember(step, Some(errand)),
+        }
+        res
+    }
+
+    /// Memory files are looked at once for each session that is made or made anew, and when the user asks for it: what
+    /// the model is told must not change with each request, or no prompt cache would hold.
+    pub(super) fn remember(&mut self, step: &mut Step<'_>, errand: Option<Errand>) {
+        self.phase = Phase::Remembering { effect: step.effect(Effect::Remember), errand };
+    }
+
+    pub(super) fn remembered(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        effect: EffectId,
+        files: Result<Arc<[MemoryFile]>, String>,
+    ) {
+        let errand = match self.phase {
+            Phase::Remembering { effect: own, errand } if own == effect => errand,
+            _ => return,
+        };
+        kept.remembered = true;
+        match files {
+            Ok(files) if *files != *step.record.memory().files() => {
+                step.log(Fact::Remembered { files: files.to_vec() });
+            }
+            Ok(_) => (),
+            Err(why) => step.notice(&format!("The memory files could not be read: {why}")),
+        }
+        match errand {
+            Some(Errand::Memory { whole }) => {
+                let text = in_words(step.record.memory(), whole);
+                self.report(step, text);
+            }
+            None => self.prepare(step, spec, kept),
+        }
+    }
+
+    /// The one end of an errand.
+    fn report(&mut self, step: &mut Step<'_>, text: String) {
+        self.phase = Phase::Finished;
+        aside(step, Speaker::Agent, vec![Part::text(text)]);
+        step.event(EventKind::AgentEnd { reason: EndReason::Completed });
+        step.effect(Effect::Settle { prompt: self.prompt, outcome: Outcome::Stop(Stop::EndTurn) });
+    }
+}
+
+fn in_words(memory: &Memory, whole: bool) -> String {
+    let mut res = match memory.files() {
+        [] => return "There are no memory files. castor reads `GEMINI.md` and `AGENTS.md` in `~/.castor`, in `~/.gemini`, \
+                      and from the top of the repository down to the folder of the session, where that is trusted."
+            .to_owned(),
+        files => format!("The model knows {} memory file(s), as they are now:\n", files.len()),
+    };
+    for MemoryFile { path, tier, text } in memory.files() {
+        _ = writeln!(res, "- `{path}` ({}, {} bytes)", tier.as_str(), text.len());
+        if whole {
+            _ = writeln!(res, "\n{text}\n");
+        }
+    }
+    res
+}

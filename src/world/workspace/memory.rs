@@ -1,0 +1,149 @@
+//! Memory files on the disk: which there are, and what they import.
+
+mod imports;
+
+use std::collections::BTreeSet;
+
+use crate::{
+    base::{
+        guarded::SECRETS,
+        memory::{MemoryFile, Tier},
+        path::AbsPath,
+        text::{head, visible},
+        trust::Trust,
+    },
+    world::{
+        disk,
+        secrets::Env,
+        workspace::{Reader, castor_home, gemini_home, trust},
+    },
+};
+
+use imports::Importer;
+
+/// Of a file with all that it imports, in bytes; what is over is cut.
+pub const MAX_FILE: usize = 64 << 10;
+/// Of all files together. What is over is cut, from the end of the last ones.
+pub const MAX_ALL: usize = 256 << 10;
+/// More folders above a workspace are not looked at.
+const MAX_ABOVE: usize = 40;
+
+/// Where memory is looked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub env: Env,
+    /// Of files; see [`is_name`].
+    pub names: Vec<String>,
+    /// The session's folders, the working directory first.
+    pub roots: Vec<AbsPath>,
+    /// Of the first one; for the others the rules are read.
+    pub trust: Trust,
+}
+
+/// Whether a file of that name may be taken for memory: a workspace's settings may name one, and the user's own folders,
+/// where it is looked for, too, hold credentials.
+pub fn is_name(name: &str) -> bool {
+    !name.contains(['/', '\\', '\0']) && !name.starts_with('.') && name.to_ascii_lowercase().ends_with(".md")
+}
+
+/// The user's own files, then those of each trusted root, from its repository down. Each real file counts once. What
+/// cannot be read is not there.
+pub fn read(wanted: &Wanted) -> Vec<MemoryFile> {
+    let Wanted { env, names, roots, trust } = wanted;
+    let reader = Reader::disk();
+    let mut found = Found { names: names.iter().filter(|it| is_name(it)).collect(), ..Found::default() };
+    for home in [gemini_home(env), castor_home(env)].into_iter().flatten() {
+        found.take(&home, Tier::Global, None);
+    }
+    for (at, root) in roots.iter().enumerate() {
+        let real = reader.real(root);
+        let own = if at == 0 { trust.clone() } else { trust_of(env, &real, trust, reader) };
+        let Trust::Trusted { root: rule, .. } = own else { continue };
+        // What lies above the folder that was trusted nobody vouches for.
+        let top = repository(&real, rule.as_ref());
+        let mut folders = vec![real.clone()];
+        while let Some(parent) = folders.last().filter(|it| **it != top).and_then(AbsPath::parent) {
+            folders.push(parent);
+        }
+        folders.iter().rev().for_each(|it| found.take(it, Tier::Project, Some(&top)));
+    }
+    found.files
+}
+
+/// Rules for a folder of its own beat what holds for the working directory.
+fn trust_of(env: &Env, folder: &AbsPath, first: &Trust, reader: Reader<'_>) -> Trust {
+    let (own, _) = trust::read(env, folder, reader);
+    match (&own, first) {
+        (Trust::Unknown, Trust::Trusted { root: Some(root), .. }) if folder.is_within(root) => first.clone(),
+        _ => own,
+    }
+}
+
+/// The nearest folder with a `.git` that is not above `top`; the folder itself where there is none.
+fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
+    let mut at = Some(folder.clone());
+    for _ in 0..MAX_ABOVE {
+        let Some(here) = at.filter(|it| top.is_none_or(|top| it.is_within(top))) else { break };
+        if disk::metadata(&here.join(".git")).is_ok() {
+            return here;
+        }
+        at = here.parent();
+    }
+    // A repository whose root is not trusted: as far up as it is.
+    match top.filter(|top| folder.is_within(top) && is_in_repository(top)) {
+        Some(top) => top.clone(),
+        None => folder.clone(),
+    }
+}
+
+fn is_in_repository(folder: &AbsPath) -> bool {
+    let above = std::iter::successors(Some(folder.clone()), AbsPath::parent).take(MAX_ABOVE);
+    above.into_iter().any(|it| disk::metadata(&it.join(".git")).is_ok())
+}
+
+#[derive(Default)]
+struct Found<'a> {
+    names: Vec<&'a String>,
+    files: Vec<MemoryFile>,
+    /// Real paths.
+    seen: BTreeSet<AbsPath>,
+    len: usize,
+}
+
+impl Found<'_> {
+    /// `top`: nothing from elsewhere counts, whatever links say; the user's own links lead where the user wants.
+    fn take(&mut self, folder: &AbsPath, tier: Tier, top: Option<&AbsPath>) {
+        for name in self.names.clone() {
+            let path = folder.join(name);
+            let Ok(real) = disk::real_path(&path) else { continue };
+            if top.is_some_and(|top| !real.is_within(top)) || SECRETS.find(real.as_path()).is_some() {
+                continue;
+            }
+            let Ok(text) = read_text(&real) else { continue };
+            if text.trim().is_empty() || !self.seen.insert(real.clone()) {
+                continue;
+            }
+            let top = top.cloned().or_else(|| real.parent()).unwrap_or_else(|| folder.clone());
+            let text = Importer::new(&top).expand(&real, &text);
+            let text = capped(text.trim(), MAX_FILE.min(MAX_ALL.saturating_sub(self.len)));
+            self.len += text.len();
+            self.files.push(MemoryFile { path, tier, text });
+        }
+    }
+}
+
+fn capped(text: &str, max: usize) -> String {
+    match text.len() <= max {
+        true => text.to_owned(),
+        false => format!("{}\n[cut here: {} bytes more]", head(text, max), text.len() - head(text, max).len()),
+    }
+}
+
+/// As people see it: what hides in a text is for the model alone, and nobody would know of it.
+fn read_text(real: &AbsPath) -> std::io::Result<String> {
+    let bytes = disk::read_head(real, MAX_FILE as u64 + 1)?;
+    Ok(visible(&String::from_utf8_lossy(&bytes)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Memory files on a real disk.
+#![allow(clippy::disallowed_methods)]
+
+use std::fs;
+
+use super::{MAX_FILE, Wanted, is_name, read};
+use crate::{
+    base::{memory::MemoryFile, path::AbsPath, trust::Trust},
+    world::{disk, secrets::Env},
+};
+
+struct Disk {
+    _temp: tempfile::TempDir,
+    root: AbsPath,
+}
+
+impl Disk {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        for (name, text) in files {
+            let file = root.join(name);
+            fs::create_dir_all(file.parent().unwrap().as_path()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        Self { _temp: temp, root }
+    }
+
+    fn trusting(&self, folder: Option<&str>) -> Trust {
+        Trust::Trusted { why: String::new(), root: folder.map(|it| self.root.join(it)) }
+    }
+
+    fn files(&self, roots: &[&str], trust: Trust) -> Vec<MemoryFile> {
+        let env = Env::from_pairs([("HOME", self.root.join("h").to_string().as_str())]);
+        let names = ["GEMINI.md", "AGENTS.md"].map(str::to_owned).to_vec();
+        read(&Wanted { env, names, roots: roots.iter().map(|it| self.root.join(it)).collect(), trust })
+    }
+
+    /// `path: text` of each file.
+    fn read(&self, roots: &[&str], trust: Trust) -> Vec<String> {
+        let files = self.files(roots, trust);
+        files.iter().map(|it| format!("{}: {}", it.path.shown_from(&self.root), it.text)).collect()
+    }
+}
+
+#[test]
+fn from_the_user_and_from_the_repository_down() {
+    let disk = Disk::new(&[
+        ("h/.gemini/GEMINI.md", "user"),
+        ("h/.castor/AGENTS.md", "castor's user"),
+        ("GEMINI.md", "above the repository"),
+        ("repo/.git/HEAD", ""),
+        ("repo/GEMINI.md", "repo"),
+        ("repo/a/AGENTS.md", " a \n"),
+        ("repo/a/GEMINI.md", " \n"),
+        ("repo/a/b/GEMINI.md", "hid\u{e0041}den"),
+        ("repo/a/b/c/GEMINI.md", "below"),
+        ("plain/GEMINI.md", "no repository"),
+        ("plain/sub/GEMINI.md", "its folder"),
+    ]);
+    let users = ["h/.gemini/GEMINI.md: user", "h/.castor/AGENTS.md: castor's user"];
+    let all = ["repo/GEMINI.md: repo", "repo/a/AGENTS.md: a", "repo/a/b/GEMINI.md: hidden"];
+    assert_eq!(disk.read(&["repo/a/b"], disk.trusting(None)), [&users[..], &all].concat());
+    assert_eq!(disk.read(&["repo/a/b"], disk.trusting(Some("repo"))), [&users[..], &all].concat());
+    assert_eq!(disk.read(&["repo/a/b"], disk.trusting(Some("repo/a"))), [&users[..], &all[1..]].concat());
+    assert_eq!(
+        disk.read(&["plain/sub"], disk.trusting(None)),
+        [&users[..], &["plain/sub/GEMINI.md: its folder"]].concat()
+    );
+    for trust in [Trust::Unknown, Trust::Untrusted(String::new())] {
+        assert_eq!(disk.read(&["repo/a/b"], trust), users, "the user's own are always there");
+    }
+    // The rules say nothing of the second root, and what was trusted is another folder.
+    assert_eq!(
+        disk.read(&["repo", "plain"], disk.trusting(Some("repo"))),
+        [&users[..], &["repo/GEMINI.md: repo"]].concat()
+    );
+    assert_eq!(disk.read(&["repo", "repo/a"], disk.trusting(Some("repo"))), [&users[..], &all[..2]].concat());
+}
+
+#[test]
+fn links_lead_nowhere_else() {
+    let disk = Disk::new(&[("w/AGENTS.md", "one"), ("secret.md", "secret"), ("h/.ssh/id_rsa", "key")]);
+    let link = |from: &str, to: &str| {
+        std::os::unix::fs::symlink(disk.root.join(to), disk.root.join(from)).unwrap();
+    };
+    link("w/GEMINI.md", "w/AGENTS.md");
+    assert_eq!(disk.read(&["w"], disk.trusting(None)), ["w/GEMINI.md: one"]);
+    fs::remove_file(disk.root.join("w/GEMINI.md")).unwrap();
+    link("w/GEMINI.md", "secret.md");
+    fs::write(disk.root.join("w/AGENTS.md"), "@../secret.md @.env @link.md").unwrap();
+    fs::write(disk.root.join("w/.env"), "KEY=1").unwrap();
+    link("w/link.md", "h/.ssh/id_rsa");
+    let got = disk.read(&["w"], disk.trusting(None));
+    let failed = |name: &str, why: &str| format!("<!-- Import failed: {name} - {why} -->");
+    let elsewhere = "it is not in the folder of the project";
+    let want =
+        [failed("../secret.md", elsewhere), failed(".env", "secrets are kept there"), failed("link.md", elsewhere)];
+    assert_eq!(got, [format!("w/AGENTS.md: {}", want.join(" "))]);
+}
+
+#[test]
+fn imports_come_in_once_and_end() {
+    let disk = Disk::new(&[
+        ("w/.git/HEAD", ""),
+        ("w/GEMINI.md", "See @docs/a.md and @you, mail a@b.c, `@docs/a.md`.\n```\n@docs/a.md\n```\n@docs/b.md"),
+        ("w/docs/a.md", "A @./b.md @../GEMINI.md\n"),
+        ("w/docs/b.md", "B"),
+    ]);
+    let want = "w/GEMINI.md: See <!-- Imported from: docs/a.md -->\nA <!-- Imported from: ./b.md -->\nB\n<!-- End of import \
+                from: ./b.md --> <!-- File already processed: ../GEMINI.md -->\n<!-- End of import from: docs/a.md --> and \
+                @you, mail a@b.c, `@docs/a.md`.\n```\n@docs/a.md\n```\n<!-- File already processed: docs/b.md -->";
+    assert_eq!(disk.read(&["w"], disk.trusting(None)), [want]);
+}
+
+#[test]
+fn depth_and_size_have_ends() {
+    let names: Vec<String> = (0..9).map(|it| format!("w/f{it}.md")).collect();
+    let texts: Vec<String> = (1..10).map(|it| format!("{} @f{it}.md", it - 1)).collect();
+    let mut files: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
+    let long = "x".repeat(MAX_FILE + 10);
+    files.extend([("w/GEMINI.md", "@f0.md"), ("w/AGENTS.md", long.as_str())]);
+    let disk = Disk::new(&files);
+    let files = disk.files(&["w"], disk.trusting(None));
+    assert!(
+        files[0].text.contains("4 <!-- Import failed: f5.md - too many imports within imports -->"),
+        "{}",
+        files[0].text
+    );
+    assert!(files[1].text.len() < MAX_FILE + 40 && files[1].text.ends_with("bytes more]"));
+}
+
+#[test]
+fn names_of_credentials_are_no_names_of_memory() {
+    let good = ["GEMINI.md", "AGENTS.MD", "notes of mine.md"];
+    assert!(good.iter().all(|it| is_name(it)));
+    let bad = ["oauth_creds.json", "../x.md", "/x.md", ".env", ".x.md", "a\\b.md", ""];
+    assert!(bad.iter().all(|it| !is_name(it)));
+}
