@@ -60,6 +60,7 @@ pub fn furnish(
         models: models_on_offer(&state.options, settings, &catalog, model),
         windows: catalog.windows(settings),
         watches_loops: settings.failing.watches_loops,
+        prices: settings.reach.prices.clone(),
         modes: allowed_modes(&ground.trust, settings),
     };
     let confined = confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new);

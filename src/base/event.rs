@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use crate::base::{
     content::Part,
     ids::{CallId, MessageId, SessionId, StreamId},
-    model::Usage,
+    model::{Purpose, Usage},
+    money::Money,
     path::AbsPath,
     terminal::Screen,
     tool::{Display, ToolError, ToolKind},
@@ -92,6 +93,14 @@ pub enum EventKind {
         usage: Usage,
         /// The model's context window, in tokens.
         size: u64,
+        #[serde(default, skip_serializing_if = "Purpose::is_agent")]
+        purpose: Purpose,
+        /// Of this call, in US dollars, where the model's price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
+        /// Of all calls of the session up to this one, as far as prices are known.
+        #[serde(default, rename = "sessionCost", skip_serializing_if = "Option::is_none")]
+        session_cost: Option<Money>,
     },
     Error {
         status: Status,

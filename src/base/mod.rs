@@ -15,6 +15,7 @@ pub mod log;
 pub mod mcp;
 pub mod memory;
 pub mod model;
+pub mod money;
 pub mod now;
 pub mod path;
 pub mod question;

@@ -72,8 +72,57 @@ pub struct Usage {
     pub input: u64,
     pub output: u64,
     pub cached: u64,
+    /// Part of the prompt that the provider wrote to its cache, where it bills that by itself.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub written: u64,
     pub thought: u64,
     pub total: u64,
+}
+
+// The signature that serde wants.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(it: &u64) -> bool {
+    *it == 0
+}
+
+impl Usage {
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached: self.cached.saturating_add(other.cached),
+            written: self.written.saturating_add(other.written),
+            thought: self.thought.saturating_add(other.thought),
+            total: self.total.saturating_add(other.total),
+        }
+    }
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The next step of the conversation.
+    #[default]
+    Agent,
+    /// Which model should take the prompt.
+    Router,
+    /// What the conversation was about, in short.
+    Compressor,
+}
+
+impl Purpose {
+    pub fn is_agent(&self) -> bool {
+        *self == Self::Agent
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Router => "router",
+            Self::Compressor => "compressor",
+        }
+    }
 }
 
 /// Why the model stopped.

@@ -212,6 +212,7 @@ pub const KEYS: &[Key] = {
         key("general.sessionRetention.minRetention", Age, r#""1d""#, "A maxAge below this counts as a mistake: then nothing is removed.").guard(Closed),
         key("model.name", Text, "", "The model that sessions start with.").env(&["GEMINI_MODEL", "CASTOR_MODEL"]),
         key("model.contextWindow", Int(1), "", "Tokens that a model reads at once, where neither its provider nor castor knows."),
+        key("model.prices", Object, "{}", "What models cost, by name, in US dollars for a million tokens: input, output, cached, cacheWrite.").merge(Shallow).guard(Closed),
         key("model.fallback.models", Texts, "[]", "Models that may take over from one that does not answer, in order, of any provider.").guard(Closed),
         key("model.fallback.action", Word(&["ask", "silent"]), r#""ask""#, "Whether you are asked before another model takes over, or only told.").guard(Closed),
         key("model.maxSessionTurns", Int(-1), "-1", "After how many turns a session ends; -1: never."),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     base::{log::Mode, sandbox::Level},
-    engine::routing::failure::Patience,
+    engine::routing::{failure::Patience, prices::Prices},
     world::{
         secrets::Env,
         tools::ToolSettings,
@@ -18,6 +18,7 @@ mod hooks;
 mod keys;
 mod lists;
 mod mcp;
+mod prices;
 mod providers;
 mod resolve;
 mod retention;
@@ -98,6 +99,7 @@ pub struct Reach {
     pub providers: Vec<Provider>,
     /// What a model reads at once where nobody else says, in tokens.
     pub window: Option<u64>,
+    pub prices: Prices,
     pub connection: Connection,
 }
 
@@ -130,6 +132,7 @@ impl Reach {
             auth_type: get.text("security.auth.selectedType"),
             providers: providers::read(get, warnings),
             window: get.value("model.contextWindow").as_u64(),
+            prices: prices::read(get, warnings),
             connection,
         }
     }

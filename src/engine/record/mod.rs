@@ -1,8 +1,10 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 mod history;
+mod spent;
 mod writer;
 
+pub use spent::{Bill, Spent, Tally};
 pub use writer::{Serial, Step};
 
 use history::History;
@@ -16,7 +18,6 @@ use crate::{
         ids::{CallId, SessionId, StreamId},
         log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::Memory,
-        model::Usage,
         path::AbsPath,
     },
     engine::hooks::Switches,
@@ -189,30 +190,11 @@ impl Record {
                 history.push_result(request_id, name, content, error.is_some());
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
-            EventKind::Usage { usage, size, .. } => self.spent.add(*usage, *size),
+            EventKind::Usage { model, usage, size, purpose, cost, .. } => {
+                self.spent.add(Bill { purpose: *purpose, model, usage: *usage, size: *size, cost: *cost });
+            }
             _ => (),
         }
-    }
-}
-
-/// Tokens of the session so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
-    /// Of the last model call, with the size of the context window.
-    pub last: Option<(Usage, u64)>,
-    pub total: Usage,
-    pub n_calls: u64,
-}
-
-impl Spent {
-    fn add(&mut self, usage: Usage, size: u64) {
-        self.last = Some((usage, size));
-        self.n_calls += 1;
-        self.total.input += usage.input;
-        self.total.output += usage.output;
-        self.total.cached += usage.cached;
-        self.total.thought += usage.thought;
-        self.total.total += usage.total;
     }
 }
 

@@ -4,6 +4,7 @@ pub mod class;
 pub mod failure;
 pub mod health;
 pub mod limits;
+pub mod prices;
 
 use std::sync::Arc;
 

@@ -78,7 +78,7 @@ pub const COMMANDS: &[Command] = &[
     command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks)
         .when(|spec| !spec.toolbox.hooks.is_empty()),
     errand("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
-    command("stats", "", "Tokens and calls of this session", stats),
+    command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
     command("about", "", "Which castor this is", about),
 ];
@@ -258,19 +258,6 @@ fn memory(args: &str) -> Result<Errand, &'static str> {
         "show" => Ok(Errand::Memory { whole: true }),
         _ => Err("`/memory` reads the memory files again and lists them, `/memory show` with their text."),
     }
-}
-
-fn stats(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
-    let spent = step.record.spent;
-    let total = spent.total;
-    let mut text = format!(
-        "- Model calls: {}\n- Tokens in: {} (of these from a cache: {})\n- Tokens out: {}, thoughts: {}\n",
-        spent.n_calls, total.input, total.cached, total.output, total.thought
-    );
-    if let Some((last, size)) = spent.last {
-        text += &format!("- Context: {} of {size} tokens\n", last.total);
-    }
-    text
 }
 
 fn permissions(step: &mut Step<'_>, _: &Spec, args: &str) -> String {

@@ -475,6 +475,7 @@ fn spec(seed: u64) -> Spec {
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),
         watches_loops: true,
+        prices: Default::default(),
         modes: Mode::OFFERED.to_vec(),
     }
 }

@@ -329,10 +329,9 @@ impl Turn {
 
     fn send(&mut self, step: &mut Step<'_>, spec: &Spec, Attempt { attempt, why }: Attempt, request: ModelRequest) {
         let (model, held) = (request.model.clone(), Self::held(step, spec, &request));
-        let window = spec.windows.of(&model);
         step.log(Fact::Attempt { model: model.to_string(), attempt, why });
         let effect = step.effect(Effect::Generate { request });
-        self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, window), held };
+        self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, spec), held };
     }
 
     fn generated(

@@ -7,13 +7,17 @@ use crate::{
         content::Part,
         event::{EventKind, Speaker},
         ids::{CallId, MessageId},
-        model::{Chunk, Finish, Usage},
+        model::{Chunk, Finish, Purpose, Usage},
         tool::ToolCall,
     },
     engine::{
         record::Step,
+        routing::prices::Price,
         scheduler::{Scheduler, Toolbox},
-        turn::endings::{Cause, Empty},
+        turn::{
+            Spec,
+            endings::{Cause, Empty},
+        },
     },
 };
 
@@ -23,6 +27,7 @@ pub struct Response {
     model: Arc<str>,
     /// How much it reads at once, in tokens.
     window: u64,
+    price: Option<Price>,
     /// The message under way, and whether it is thoughts.
     message: Option<(MessageId, bool)>,
     /// Text that may be nothing to the eye, as long as all of it may be.
@@ -48,10 +53,11 @@ struct Run {
 }
 
 impl Response {
-    pub fn new(model: Arc<str>, window: u64) -> Self {
+    pub fn new(model: Arc<str>, spec: &Spec) -> Self {
         Self {
+            window: spec.windows.of(&model),
+            price: spec.prices.of(&model),
             model,
-            window,
             message: None,
             unseen: String::new(),
             visible: false,
@@ -159,7 +165,10 @@ impl Response {
     /// The answer is over, well or not: what it cost is told.
     pub fn close(&mut self, step: &mut Step<'_>) {
         if let Some(usage) = self.usage.take() {
-            step.event(EventKind::Usage { model: self.model.to_string(), usage, size: self.window });
+            let cost = self.price.map(|it| it.cost(&usage));
+            let session_cost = step.record.spent.cost_with(cost);
+            let (model, size, purpose) = (self.model.to_string(), self.window, Purpose::Agent);
+            step.event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
         }
     }
 

@@ -22,6 +22,7 @@ pub struct Spec {
     /// Ids and names of the models on offer.
     pub models: Vec<(String, String)>,
     pub windows: routing::limits::Windows,
+    pub prices: routing::prices::Prices,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
     /// Modes that trust and settings allow here.

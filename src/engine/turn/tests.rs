@@ -155,6 +155,7 @@ pub(super) fn spec(name: &str) -> Spec {
         models: Vec::new(),
         windows: Default::default(),
         watches_loops: true,
+        prices: Default::default(),
         modes: Vec::new(),
     }
 }

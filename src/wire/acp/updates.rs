@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk,
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk, Cost,
     CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate,
     ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput,
     UsageUpdate,
@@ -18,6 +18,7 @@ use crate::{
         event::{AgentEvent, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact},
+        model::Purpose,
         path::AbsPath,
         terminal::Screen,
         text,
@@ -126,15 +127,19 @@ impl View {
 
     /// Appends how full the context is: what all the calls cost so far is in the last one's figures.
     pub fn replay_usage(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
-        let usage = entries.iter().rev().find_map(|it| match &it.fact {
-            Fact::Event { event } => match event.kind {
-                EventKind::Usage { usage, size, .. } => Some((usage, size)),
-                _ => None,
-            },
+        let of_agent = |it: &EventKind| matches!(it, EventKind::Usage { purpose: Purpose::Agent, .. });
+        let last = entries.iter().rev().find_map(|it| match &it.fact {
+            Fact::Event { event } if of_agent(&event.kind) => Some(&event.kind),
             _ => None,
         });
-        if let Some((usage, size)) = usage {
-            self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, size)), lines);
+        last.into_iter().for_each(|it| self.usage(it, lines));
+    }
+
+    /// What is asked aside fills no context; its cost is in the next sum.
+    fn usage(&self, kind: &EventKind, lines: &mut Vec<u8>) {
+        if let EventKind::Usage { usage, size, purpose: Purpose::Agent, session_cost, .. } = kind {
+            let cost = session_cost.map(|it| Cost::new(it.as_dollars(), "USD"));
+            self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, *size).cost(cost)), lines);
         }
     }
 
@@ -187,9 +192,7 @@ impl View {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
                 self.update(SessionUpdate::SessionInfoUpdate(info), lines);
             }
-            EventKind::Usage { usage, size, .. } if way == Way::Live => {
-                self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, *size)), lines);
-            }
+            EventKind::Usage { .. } if way == Way::Live => self.usage(&event.kind, lines),
             EventKind::Error { message, fatal: false, .. } if way == Way::Live => {
                 self.notice(&event.id, message, lines)
             }

@@ -175,12 +175,7 @@ impl<'a> Teller<'a> {
                 call.ended = error.as_ref().map_or(Ended::Well, |it| Ended::Failed(&it.message));
             }
             EventKind::Usage { usage, .. } => {
-                let sum = &mut self.story.head.usage;
-                sum.input += usage.input;
-                sum.output += usage.output;
-                sum.cached += usage.cached;
-                sum.thought += usage.thought;
-                sum.total += usage.total;
+                self.story.head.usage = self.story.head.usage.plus(usage);
             }
             EventKind::Error { message, .. } => self.story.items.push(Item::Trouble(message)),
             EventKind::AgentEnd { reason } if *reason != EndReason::Completed => {

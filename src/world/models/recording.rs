@@ -162,7 +162,7 @@ mod tests {
             Chunk::Call { id: Some("1".to_owned()), name: "ls".to_owned(), args: json!({ "a": 1 }), signature },
             Chunk::Call { id: None, name: "ls".to_owned(), args: json!([]), signature: None },
             Chunk::Media { mime: "image/png".to_owned(), data: "QQ==".into() },
-            Chunk::Usage(Usage { input: 1, output: 2, cached: 3, thought: 4, total: 5 }),
+            Chunk::Usage(Usage { input: 1, output: 2, cached: 3, thought: 4, total: 5, ..Usage::default() }),
             Chunk::Finish(Finish::Safety("SPII".to_owned())),
         ];
         let script = Arc::new(Script::parse(&line(&chunks), true).unwrap());

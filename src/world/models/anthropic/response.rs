@@ -82,6 +82,7 @@ impl Decoder {
         let cached = tokens.cache_read_input_tokens.0;
         // The end repeats some counts and leaves others out.
         usage.cached = usage.cached.max(cached);
+        usage.written = usage.written.max(written);
         usage.input = usage.input.max(tokens.input_tokens.0.saturating_add(written).saturating_add(cached));
         usage.output = usage.output.max(tokens.output_tokens.0);
         usage.total = usage.input.saturating_add(usage.output);

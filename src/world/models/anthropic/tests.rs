@@ -153,7 +153,7 @@ fn a_whole_answer() {
         Chunk::Text { text: "a\nb".to_owned(), signature: None },
         call("t1", "read", json!({ "a": 1 })),
         call("t2", "list", json!({})),
-        Chunk::Usage(Usage { input: 115, output: 7, cached: 100, thought: 0, total: 122 }),
+        Chunk::Usage(Usage { input: 115, output: 7, cached: 100, written: 10, thought: 0, total: 122 }),
         Chunk::Finish(Finish::Stop),
     ];
     assert_eq!(got, expected);

@@ -279,6 +279,7 @@ impl From<Tokens> for Usage {
             // Theirs counts the thoughts as well.
             output: all.saturating_sub(thought),
             cached: cached.max(it.prompt_cache_hit_tokens.0),
+            written: 0,
             thought,
             total: it.total_tokens.0.max(input.saturating_add(all)),
         }

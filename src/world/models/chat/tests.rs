@@ -147,7 +147,7 @@ fn texts_thoughts_and_usage() {
         r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}"#,
         "[DONE]",
     ]);
-    let usage = Usage { input: 10, output: 3, cached: 4, thought: 2, total: 15 };
+    let usage = Usage { input: 10, output: 3, cached: 4, thought: 2, total: 15, ..Usage::default() };
     let expected = vec![
         thought("hm"),
         thought("so"),

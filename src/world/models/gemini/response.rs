@@ -200,6 +200,7 @@ impl From<UsageMetadata> for Usage {
             input: it.prompt_token_count.0,
             output: it.candidates_token_count.0,
             cached: it.cached_content_token_count.0,
+            written: 0,
             thought: it.thoughts_token_count.0,
             total: it.total_token_count.0,
         }

@@ -250,7 +250,7 @@ fn parts(parts: Value) -> Vec<u8> {
 #[test]
 fn events() {
     let signed = Some("s".into());
-    let usage = Usage { input: 5, output: 3, cached: 2, thought: 1, total: 9 };
+    let usage = Usage { input: 5, output: 3, cached: 2, thought: 1, total: 9, ..Usage::default() };
     let metadata = json!({ "promptTokenCount": 5, "candidatesTokenCount": 3.0, "cachedContentTokenCount": 2,
         "thoughtsTokenCount": 1, "totalTokenCount": 9, "promptTokensDetails": [{ "modality": "TEXT" }] });
     let call = |id: Option<&str>, args, signature| Chunk::Call {

@@ -183,6 +183,7 @@ impl From<Tokens> for Usage {
             // Theirs counts the thoughts as well.
             output: it.output_tokens.0.saturating_sub(thought),
             cached: it.input_tokens_details.unwrap_or_default().cached_tokens.0,
+            written: 0,
             thought,
             total: it.total_tokens.0.max(it.input_tokens.0.saturating_add(it.output_tokens.0)),
         }

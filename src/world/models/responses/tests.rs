@@ -111,7 +111,7 @@ fn a_whole_answer() {
         thought("", Some("openai:ENC")),
         Chunk::Text { text: "a\nb".to_owned(), signature: None },
         Chunk::Call { id: Some("c".to_owned()), name: "read".to_owned(), args: json!({ "a": 1 }), signature: None },
-        Chunk::Usage(Usage { input: 10, output: 3, cached: 4, thought: 2, total: 15 }),
+        Chunk::Usage(Usage { input: 10, output: 3, cached: 4, thought: 2, total: 15, ..Usage::default() }),
         Chunk::Finish(Finish::Stop),
     ];
     assert_eq!(got, expected);

@@ -14,7 +14,7 @@ use crate::base::{
     event::{AgentEvent, EndReason, EventKind, Speaker, Status, ToolDisplay},
     ids::{CallId, MessageId, SessionId, StreamId},
     log::{Entry, Fact, Mode, Principal, VERSION},
-    model::Usage,
+    model::{Purpose, Usage},
     path::AbsPath,
     text,
     tool::{Display, ToolError, ToolKind},
@@ -212,7 +212,8 @@ impl Pen {
             }
         }
         if let Some(usage) = message.get("tokens").and_then(usage) {
-            self.event(EventKind::Usage { model, usage, size: WINDOW });
+            let purpose = Purpose::Agent;
+            self.event(EventKind::Usage { model, usage, size: WINDOW, purpose, cost: None, session_cost: None });
         }
     }
 
@@ -333,7 +334,8 @@ fn thought(it: &Value) -> Part {
 fn usage(tokens: &Value) -> Option<Usage> {
     let count = |name: &str| tokens.get(name).and_then(Value::as_u64).unwrap_or_default();
     let (input, output, cached) = (count("input"), count("output"), count("cached"));
-    tokens.is_object().then(|| Usage { input, output, cached, thought: count("thoughts"), total: count("total") })
+    let (thought, total) = (count("thoughts"), count("total"));
+    tokens.is_object().then_some(Usage { input, output, cached, written: 0, thought, total })
 }
 
 fn kind(tool: &str) -> ToolKind {
