@@ -24,7 +24,7 @@ use crate::{
         event::{EventKind, Outcome, Speaker, Status, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact},
-        model::{Failure, ModelRequest},
+        model::{Chunk, Failure, ModelRequest},
     },
     engine::{
         context::{self, Again, Materials},
@@ -213,20 +213,7 @@ impl Turn {
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
     pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
         match input {
-            Input::Chunks { effect, chunks } => {
-                if let Phase::Sampling { effect: own, response, held, .. } = &mut self.phase
-                    && *own == effect
-                {
-                    match held {
-                        Some(held) => held.chunks.extend(chunks),
-                        None => {
-                            let from = response.said().len();
-                            response.take(step, &self.tools, &mut self.scheduler, chunks);
-                            self.said_more(step, spec, kept, from);
-                        }
-                    }
-                }
-            }
+            Input::Chunks { effect, chunks } => self.heard(step, spec, kept, effect, chunks),
             Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
             Input::Remembered { effect, files } => self.remembered(step, spec, kept, effect, files),
             Input::Generated { effect, result } => self.generated(step, spec, kept, effect, result),
@@ -270,6 +257,19 @@ impl Turn {
             | Input::Noticed(_)
             | Input::Outages(_)
             | Input::ToolsChanged(_) => (),
+        }
+    }
+
+    fn heard(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, effect: EffectId, chunks: Vec<Chunk>) {
+        let Phase::Sampling { effect: own, response, held, .. } = &mut self.phase else { return };
+        match held {
+            _ if *own != effect => (),
+            Some(held) => held.chunks.extend(chunks),
+            None => {
+                let from = response.said().len();
+                response.take(step, &self.tools, &mut self.scheduler, chunks);
+                self.said_more(step, spec, kept, from);
+            }
         }
     }
 
