@@ -1,6 +1,6 @@
 //! Whether a command failed at the sandbox, read from what it printed. A guess: it only leads to a question.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use crate::base::{
     path::AbsPath,
@@ -21,13 +21,31 @@ const NO_NETWORK: &[&str] = &[
     "eai_again",
     "dns error",
     "no such host",
+    "couldn't resolve host",
+    "unable to resolve host",
+    "failed to lookup address",
+    "nodename nor servname",
+    "no address associated with hostname",
+    "unknownhostexception",
+    "dial tcp: lookup ",
 ];
+/// What a connection to nobody is called. In a network of its own a command finds nobody at its loopback.
+const NOBODY: &[&str] =
+    &["connection refused", "econnrefused", "couldn't connect", "could not connect", "failed to connect"];
+const LOOPBACK: &[&str] = &["localhost", "127.0.0.", "::1"];
+/// Where the system tells who listens in the network that castor is in.
+const LISTENERS: &[&str] = &["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 const READ_ONLY: &[&str] = &[": read-only file system", ": device or resource busy", "erofs"];
 const NOT_PERMITTED: &[&str] = &[": operation not permitted", "- operation not permitted", "eperm"];
 const NO_ACCESS: &[&str] = &[": permission denied", "eacces"];
 
 /// What a failed command was most likely denied; `None`: it failed by itself.
 pub fn recognise(it: &Confinement, cwd: &AbsPath, output: &str) -> Option<Denial> {
+    guess(it, cwd, output, listens)
+}
+
+/// `listens`: whether somebody outside waits at that port of the loopback.
+fn guess(it: &Confinement, cwd: &AbsPath, output: &str, listens: impl Fn(u16) -> bool) -> Option<Denial> {
     let lines: Vec<String> = output.lines().rev().take(LINES).map(str::to_lowercase).collect();
     let originals: Vec<&str> = output.lines().rev().take(LINES).collect();
     let says = |words: &[&str]| lines.iter().zip(&originals).find(|(low, _)| words.iter().any(|it| low.contains(it)));
@@ -41,7 +59,33 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, output: &str) -> Option<Denial
             None => (),
         }
     }
-    (!it.network && says(NO_NETWORK).is_some()).then_some(Denial::Network)
+    if it.network {
+        return None;
+    }
+    // Somebody is there, only not for this command: a server that was never started is a failure like any other.
+    let kept_apart = || lines.iter().any(|it| loopback_ports(it).into_iter().any(&listens));
+    (says(NO_NETWORK).is_some() || kept_apart()).then_some(Denial::Network)
+}
+
+/// The ports of a connection to the loopback that was refused, as a line in lower case tells it.
+fn loopback_ports(line: &str) -> Vec<u16> {
+    if ![NOBODY, LOOPBACK].iter().all(|words| words.iter().any(|it| line.contains(it))) {
+        return Vec::new();
+    }
+    let after = ["port ", "port=", ":"].iter().flat_map(|mark| line.match_indices(mark).map(|(at, it)| at + it.len()));
+    let numbers = after.filter_map(|at| line.get(at..)?.split(|it: char| !it.is_ascii_digit()).next()?.parse().ok());
+    numbers.filter(|it| *it > 1).collect()
+}
+
+/// In the network that castor is in.
+fn listens(port: u16) -> bool {
+    let waits = |row: &str| {
+        // `sl local_address rem_address st …`: the port in hexadecimal, and 0A for who listens.
+        let mut fields = row.split_ascii_whitespace().skip(1);
+        let local = fields.next().and_then(|it| it.rsplit_once(':')).and_then(|it| u16::from_str_radix(it.1, 16).ok());
+        local == Some(port) && fields.nth(1) == Some("0A")
+    };
+    LISTENERS.iter().any(|it| fs::read_to_string(it).is_ok_and(|it| it.lines().any(waits)))
 }
 
 /// A folder that may be offered: not configuration, and not so wide that a yes would say nothing.
@@ -75,8 +119,11 @@ fn named<'l>(line: &'l str, low: &str, words: &[&str]) -> Option<&'l str> {
 
 #[cfg(test)]
 mod tests {
-    use super::recognise;
-    use crate::base::{path::AbsPath, sandbox::Confinement};
+    use super::{guess, listens, recognise};
+    use crate::base::{
+        path::AbsPath,
+        sandbox::{Confinement, Denial},
+    };
 
     #[test]
     fn denials_are_told_from_failures() {
@@ -106,7 +153,62 @@ mod tests {
         check("cat: secret: Permission denied", "");
         check("bash: ./script: Permission denied", "");
         check("assertion failed", "");
+        check("getaddrinfo EAI_AGAIN registry.npmjs.org", "the network");
+        check("dial tcp: lookup a.example on 127.0.0.53:53: read udp: connection refused", "the network");
+        check("ssh: Could not resolve hostname a.example: Temporary failure in name resolution", "the network");
+        check("wget: unable to resolve host address 'a.example'", "the network");
+        check("thread 'main' panicked: failed to resolve the symbol host_of", "");
         let online = Confinement { network: true, ..it.clone() };
         assert_eq!(recognise(&online, &path("/w"), "Could not resolve host: x"), None);
+    }
+    /// At port 8080 somebody waits, outside of the sandbox.
+    #[test]
+    fn a_server_out_of_reach_is_told_from_none() {
+        let path = |it: &str| AbsPath::new(it).unwrap();
+        let it = Confinement {
+            read_only: false,
+            roots: vec![path("/w")],
+            writable: Vec::new(),
+            kept: Vec::new(),
+            tmp: path("/t"),
+            network: false,
+        };
+        let check = |it: &Confinement, output: &str, want: bool| {
+            let said = guess(it, &path("/w"), output, |port| port == 8080);
+            assert_eq!(said, want.then_some(Denial::Network), "{output}");
+        };
+        let at = |port: u16| {
+            [
+                format!("curl: (7) Failed to connect to 127.0.0.1 port {port} after 0 ms: Couldn't connect to server"),
+                format!("Connecting to localhost (localhost)|::1|:{port}... failed: Connection refused."),
+                format!("Error: connect ECONNREFUSED ::1:{port}"),
+                format!("dial tcp 127.0.0.1:{port}: connect: connection refused"),
+                format!("connection to server at \"localhost\" (127.0.0.1), port {port} failed: Connection refused"),
+                format!("HTTPConnectionPool(host='localhost', port={port}): [Errno 111] Connection refused"),
+            ]
+        };
+        for (there, missing) in at(8080).iter().zip(&at(8081)) {
+            check(&it, there, true);
+            check(&it, missing, false);
+            check(&Confinement { network: true, ..it.clone() }, there, false);
+        }
+        for no in [
+            "listening on 127.0.0.1:8080",
+            "assertion failed: expected connection refused",
+            "curl: (7) Failed to connect to 10.0.0.1 port 8080: Connection refused",
+            "localhost: connection refused",
+        ] {
+            check(&it, no, false);
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_listens_is_known() {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        assert!(listens(port));
+        drop(server);
+        assert!(!listens(port));
     }
 }
