@@ -7,10 +7,12 @@ use crate::{
     },
     base::{
         ids::SessionId,
+        log::Grant,
         path::AbsPath,
         sandbox::{Confinement, HOME_CONFIG, Level},
     },
-    world::{disk, process::sandbox},
+    engine::policy,
+    world::{disk, process::sandbox, workspace::saved},
 };
 
 /// `None`: commands may do what the user may.
@@ -41,6 +43,24 @@ pub fn of(
         tmp: state.world.store.scratch(session).join("tmp"),
         network: settings.children.sandbox.network,
     })
+}
+
+/// By which it is known what holds beyond the sandbox for ever.
+pub fn folder<'f>(roots: &'f [AbsPath], cwd: &'f AbsPath) -> &'f AbsPath {
+    roots.first().unwrap_or(cwd)
+}
+
+/// What holds for ever there. Nothing where the folder may do harm, or such answers are switched off. What was written
+/// by hand is held to the same limits as what was offered.
+pub fn kept(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: &Settings) -> Vec<Grant> {
+    if !harmless || settings.disable_always_allow {
+        return Vec::new();
+    }
+    let (grants, warning) = saved::kept(home, folder);
+    if let Some(it) = warning {
+        tracing::warn!("{it}");
+    }
+    grants.into_iter().filter(policy::may_be_kept).collect()
 }
 
 /// A folder that may do harm is not written to by commands, whatever the settings say. What was asked for by name

@@ -6,6 +6,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
+        confinement,
         errors::auth_required,
         event::EditorRequest,
         mcp::asks,
@@ -114,6 +115,12 @@ fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Eff
         Effect::Settle { prompt, outcome } => settle(state, id, Ticket(prompt.0), outcome, lines),
         Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
         Effect::Save(lasting) => state.world.save(lasting),
+        Effect::Keep { grant, holds } => {
+            let folder = state.sessions.get(id).map(|it| confinement::folder(&it.desk.roots, &it.desk.cwd).clone());
+            if let Some(folder) = folder {
+                state.world.keep(folder, grant, holds);
+            }
+        }
         Effect::Health { model, outage } => reach::noted(state, id, model, outage),
         Effect::Ask(question) => questions::ask(state, id, &question, lines),
         Effect::Reply { elicitation, reply } => asks::reply(state, elicitation, reply),

@@ -44,6 +44,8 @@ pub fn furnish(
     let interactive = !client.headless;
     let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
     let found = session_rules(ground);
+    let folder = confinement::folder(roots, cwd);
+    let kept = confinement::kept(state.world.store.home(), folder, is_harmless(ground), settings);
     let spec = Spec {
         toolbox: Toolbox::new(
             state.world.tools.iter().map(|(spec, _)| spec.clone()).collect(),
@@ -51,6 +53,7 @@ pub fn furnish(
             interactive,
         )
         .saving(found.saves)
+        .keeping(kept)
         .hooking(hooks::gather(ground)),
         instructions: Instructions::new(&around),
         remembers: true,

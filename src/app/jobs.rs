@@ -13,7 +13,12 @@ use crate::{
         desk::Desk,
         event::{Listing, Wish},
     },
-    base::{hook::HookRun, ids::EffectId, log::Lasting, path::AbsPath},
+    base::{
+        hook::HookRun,
+        ids::EffectId,
+        log::{Grant, Lasting},
+        path::AbsPath,
+    },
     engine::step::Effect,
     wire::jsonrpc::queue::Ticket,
     world::{
@@ -41,6 +46,8 @@ pub enum Job {
     Sync(File),
     /// A yes for ever is written down. Not answered.
     Save { home: AbsPath, lasting: Lasting },
+    /// What holds beyond the sandbox in a folder for ever is written down, or struck out. Not answered.
+    Keep { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
 }
 
 /// An effect of a session's engine.

@@ -30,9 +30,7 @@ use crate::{
         fs::{BoxFuture, Fs},
         hook::{HookEnd, HookReport, HookRun},
         ids::EffectId,
-        log::Lasting,
         model::{Chunk, Failure, FailureKind, ModelRequest},
-        path::AbsPath,
         sandbox::Leave,
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
@@ -45,7 +43,7 @@ use crate::{
         models::Sink,
         process::Groups,
         tools::{Builtin, Terminals, ToolContext, shell, truncate},
-        workspace::{memory, saved},
+        workspace::{Warning, memory, saved},
     },
 };
 
@@ -95,6 +93,7 @@ impl Threads {
             | Effect::Wake { .. }
             | Effect::Abort { .. }
             | Effect::Save(_)
+            | Effect::Keep { .. }
             | Effect::Health { .. }
             | Effect::Trust(_)
             | Effect::Reply { .. }
@@ -148,7 +147,10 @@ impl Workers for Threads {
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.spawn(sync_log(log)),
-            Job::Save { home, lasting } => self.spawn(save(home, lasting)),
+            Job::Save { home, lasting } => self.spawn(save(move || saved::add(&home, &lasting))),
+            Job::Keep { home, folder, grant, holds } => {
+                self.spawn(save(move || saved::keep(&home, &folder, &grant, holds)));
+            }
             Job::List(search) => {
                 let events = self.control.clone();
                 let look = move || _ = events.blocking_send(Event::Listed(Box::new(search.look())));
@@ -159,9 +161,9 @@ impl Workers for Threads {
     }
 }
 
-/// Writes a yes for ever into the user's own policies.
-async fn save(home: AbsPath, lasting: Lasting) {
-    match tokio::task::spawn_blocking(move || saved::add(&home, &lasting)).await {
+/// Writes a yes for ever into the user's own files, or takes it out.
+async fn save(write: impl FnOnce() -> std::io::Result<Option<Warning>> + Send + 'static) {
+    match tokio::task::spawn_blocking(write).await {
         Ok(Ok(None)) | Err(_) => (),
         Ok(Ok(Some(it))) => tracing::warn!("{it}"),
         Ok(Err(it)) => tracing::warn!("what is allowed for ever could not be saved: {it}"),

@@ -15,7 +15,8 @@ use crate::{
     base::{
         hook::HookRun,
         ids::{EffectId, SessionId},
-        log::Lasting,
+        log::{Grant, Lasting},
+        path::AbsPath,
         tool::ToolSpec,
     },
     engine::step::{Effect, Input},
@@ -172,6 +173,11 @@ impl World {
     /// Makes a log durable on its own time.
     pub fn sync(&mut self, log: File) {
         self.workers.start(Job::Sync(log));
+    }
+
+    /// Writes down what holds beyond the sandbox in a folder for ever, or strikes it out.
+    pub fn keep(&mut self, folder: AbsPath, grant: Grant, holds: bool) {
+        self.workers.start(Job::Keep { home: self.store.home().clone(), folder, grant, holds });
     }
 
     /// Writes a yes for ever into the user's own policies.

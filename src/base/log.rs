@@ -320,6 +320,8 @@ pub enum Grant {
     File { tool: String, path: AbsPath },
     /// Sandboxed commands reach the network.
     Network,
+    /// Commands that consist only of these programs reach the network out of the sandbox.
+    NetworkFor { prefixes: Vec<String> },
     /// Sandboxed commands write below this folder.
     Write { folder: AbsPath },
 }

@@ -149,22 +149,6 @@ impl Leave {
         self.write.extend(more.write.iter().filter(|it| !self.write.contains(it)).cloned().collect::<Vec<_>>());
         self
     }
-
-    pub fn of<'g>(grants: impl IntoIterator<Item = &'g Grant>) -> Self {
-        let mut res = Self::default();
-        for grant in grants {
-            match grant {
-                Grant::Network => res.network = true,
-                Grant::Write { folder } => res.write.push(folder.clone()),
-                Grant::Tool { .. }
-                | Grant::Foreign { .. }
-                | Grant::Commands { .. }
-                | Grant::Edits
-                | Grant::File { .. } => (),
-            }
-        }
-        res
-    }
 }
 
 /// What a confined command most likely failed at.

@@ -13,7 +13,7 @@ use crate::base::{
     fallback::Outage,
     hook::{HookReport, HookRun},
     ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
-    log::{Answer, Entry, Lasting, Mode, Tuning},
+    log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest},
     question::Form,
@@ -197,6 +197,9 @@ pub enum Effect {
     Ask(Box<Question>),
     /// A yes for ever, to be written down. Not answered.
     Save(Lasting),
+    /// What commands may do beyond the sandbox in the session's folder, for ever: written down, or struck out again. Not
+    /// answered.
+    Keep { grant: Grant, holds: bool },
     /// The user's word on the folder: written down, then whatever follows from it. Answered by `Joined`.
     Trust(TrustChoice),
     /// What a server is told that asked the user. Not answered.

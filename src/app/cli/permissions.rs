@@ -64,7 +64,10 @@ mod tests {
     use super::run;
     use crate::{
         app::cli::testing::{parse, said},
-        base::{log::Lasting, path::AbsPath},
+        base::{
+            log::{Grant, Lasting},
+            path::AbsPath,
+        },
         world::{secrets::Env, workspace::saved},
     };
 
@@ -81,6 +84,10 @@ mod tests {
         let one = Lasting { tool, server, prefixes: vec![], args_pattern: None, modes: vec![], digest: None };
         saved::add(&home, &one).unwrap();
         assert!(say(&[]).0.starts_with("1. the tool `web/mcp_web_get`\n"));
+        let write = Grant::Write { folder: home.join("out") };
+        saved::keep(&home, &home.join("w"), &write, true).unwrap();
+        assert!(say(&[]).0.contains(&format!("\n2. writing below {home}/out in the sandbox, in {home}/w\n")));
+        assert_eq!(say(&["revoke", "2"]), ("1 taken back.\n".to_owned(), 0));
         assert_eq!(say(&["revoke", "2"]).1, 42);
         assert_eq!(say(&["revoke", "1"]), ("1 taken back.\n".to_owned(), 0));
         assert_eq!(say(&["revoke", "all"]), ("0 taken back.\n".to_owned(), 0));

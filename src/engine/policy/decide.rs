@@ -196,7 +196,7 @@ fn grants(grant: &Grant, query: &Query) -> bool {
         }
         // Who knows the tools made a plain yes of it, or left it out.
         Grant::Foreign { .. } => false,
-        Grant::Commands { .. } | Grant::Network | Grant::Write { .. } => false,
+        Grant::Commands { .. } | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => false,
     }
 }
 

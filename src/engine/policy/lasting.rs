@@ -1,10 +1,13 @@
-//! A yes for ever: never wider than the question was.
+//! A yes for ever: never wider than the question was. Of a call, or of more than the sandbox allows.
 
 use serde_json::Value;
 
-use super::names::current_name;
+use super::{names::current_name, prefixes, shell::Script};
 use crate::base::{
+    guarded,
     log::{Grant, Lasting, Mode},
+    path::AbsPath,
+    sandbox::{Denial, Leave},
     tool::{Access, TargetPath, ToolCall},
 };
 
@@ -34,8 +37,8 @@ pub fn lasting(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode)
         }
         Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
         Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
-        // What the sandbox lets through is a setting and no rule.
-        Grant::File { .. } | Grant::Network | Grant::Write { .. } => return None,
+        // What the sandbox lets through is no rule: `kept` says what may last.
+        Grant::File { .. } | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => return None,
     };
     let digest = match grant {
         Grant::Foreign { digest, .. } => Some(digest.clone()),
@@ -60,4 +63,132 @@ pub fn lasting_in_words(it: &Lasting) -> String {
         (prefixes, _) => format!("`{}`", prefixes.join("`, `")),
     };
     format!("Allow {what} for this session and in future sessions")
+}
+
+/// What a yes for ever to a denial of the sandbox would be, in the session's folder; `None`: not on offer.
+pub fn kept(call: &ToolCall, denial: &Denial) -> Option<Grant> {
+    let grant = match denial {
+        Denial::Network => Grant::NetworkFor { prefixes: network_prefixes(call)? },
+        Denial::Write { folder } => Grant::Write { folder: folder.clone() },
+        Denial::Other => return None,
+    };
+    may_be_kept(&grant).then_some(grant)
+}
+
+/// Whether it may hold for ever. Asked also of what was written down: users edit files.
+pub fn may_be_kept(grant: &Grant) -> bool {
+    match grant {
+        Grant::NetworkFor { prefixes } => !prefixes.is_empty() && prefixes.iter().all(|it| !it.trim().is_empty()),
+        Grant::Write { folder } => is_plain(folder),
+        _ => false,
+    }
+}
+
+/// For the option that the user sees.
+pub fn kept_in_words(it: &Grant) -> Option<String> {
+    let what = match it {
+        Grant::NetworkFor { prefixes } => format!("`{}` the network", prefixes.join("`, `")),
+        Grant::Write { folder } => format!("commands to write below {folder}"),
+        _ => return None,
+    };
+    Some(format!("Always allow {what} in this folder, also in future sessions"))
+}
+
+/// What standing yeses let a call do beyond the sandbox.
+pub fn leave<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -> Leave {
+    let mut res = Leave::default();
+    for grant in grants {
+        match grant {
+            Grant::Network => res.network = true,
+            Grant::NetworkFor { prefixes } => res.network |= reaches(call, prefixes),
+            Grant::Write { folder } => res.write.push(folder.clone()),
+            Grant::Tool { .. } | Grant::Foreign { .. } | Grant::Commands { .. } | Grant::Edits | Grant::File { .. } => {
+                ()
+            }
+        }
+    }
+    res
+}
+
+/// Neither what programs obey nor where secrets are kept, by any name on the way; and not a whole top folder.
+fn is_plain(folder: &AbsPath) -> bool {
+    let path = folder.as_path();
+    let guarded = [guarded::CONFIG, guarded::SECRETS].iter().any(|it| it.find(path).is_some());
+    path.components().count() > 2 && !guarded
+}
+
+fn reaches(call: &ToolCall, prefixes: &[String]) -> bool {
+    let Some(script) = plain_script(call) else { return false };
+    let mut commands = script.commands.iter().filter(|it| !it.transparent).peekable();
+    commands.peek().is_some() && commands.all(|it| prefixes::covered(it, prefixes))
+}
+
+fn network_prefixes(call: &ToolCall) -> Option<Vec<String>> {
+    let script = plain_script(call)?;
+    prefixes::grantable(script.commands.iter().filter(|it| !it.transparent))
+}
+
+/// A command whose parts are all that it does.
+fn plain_script(call: &ToolCall) -> Option<Script> {
+    let command = call.args.get("command").and_then(Value::as_str)?;
+    let script = Script::parse(command).ok().filter(|_| current_name(&call.name) == "run_shell_command")?;
+    (!script.has_substitution && !script.has_definitions && script.redirects.is_empty()).then_some(script)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{kept, leave, may_be_kept};
+    use crate::base::{ids::CallId, log::Grant, path::AbsPath, sandbox::Denial, tool::ToolCall};
+
+    fn call(command: &str) -> ToolCall {
+        let name = "run_shell_command".to_owned();
+        ToolCall { id: CallId::from("c"), name, args: json!({ "command": command }) }
+    }
+
+    #[test]
+    fn the_network_is_for_the_commands_that_asked() {
+        let offered = kept(&call("cd sub && npm install left-pad"), &Denial::Network).unwrap();
+        assert_eq!(offered, Grant::NetworkFor { prefixes: vec!["cd sub".to_owned(), "npm install".to_owned()] });
+        for yes in ["npm install", "cd sub && npm install x"] {
+            assert!(leave(&call(yes), [&offered]).network, "{yes}");
+        }
+        for no in [
+            "npm run x",
+            "npm install && make",
+            "npm install $(make)",
+            "npm install > /dev/tcp/h/1",
+            "f() { x; }; f",
+            "(",
+        ] {
+            assert!(!leave(&call(no), [&offered]).network, "{no}");
+        }
+        // What runs any program, or sends any file anywhere, is asked about each time.
+        for no in [
+            "curl https://x.example",
+            "bash -c 'npm install; curl a'",
+            "X=1 npm install",
+            "python3 -c 'x'",
+            "npm install $(make)",
+            "(",
+        ] {
+            assert_eq!(kept(&call(no), &Denial::Network), None, "{no}");
+        }
+    }
+
+    #[test]
+    fn guarded_folders_are_not_kept() {
+        let of = |it: &str| {
+            let folder = AbsPath::new(it).unwrap();
+            kept(&call("touch x"), &Denial::Write { folder }).is_some()
+        };
+        assert!(of("/h/u/.cache/x") && of("/h/u/out"));
+        for no in ["/h/u/.ssh", "/h/u/.aws/x", "/w/.git/hooks", "/w/.vscode", "/h/u/.cargo/config", "/h", "/"] {
+            assert!(!of(no), "{no}");
+        }
+        assert_eq!(kept(&call("touch x"), &Denial::Other), None);
+        assert!(!may_be_kept(&Grant::Network) && !may_be_kept(&Grant::NetworkFor { prefixes: vec![] }));
+        assert!(!may_be_kept(&Grant::NetworkFor { prefixes: vec![String::new()] }));
+    }
 }

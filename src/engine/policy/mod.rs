@@ -23,7 +23,7 @@ use serde_json::Value;
 pub use checkers::{Checker, Heard, unheard};
 pub use decide::{decide, explain};
 pub use derived::Lists;
-pub use lasting::{lasting, lasting_here, lasting_in_words};
+pub use lasting::{kept, kept_in_words, lasting, lasting_here, lasting_in_words, leave, may_be_kept};
 pub use names::{current_name, hidden};
 pub use prefixes::command_prefixes;
 pub use rules::{Rule, Rules, Tier, Written};

@@ -47,6 +47,8 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Past {
     history: History,
+    /// Taken back: what holds in the folder does not hold here any more.
+    revoked: Vec<Grant>,
     stream: Stream,
     /// As it was last read.
     memory: Memory,
@@ -136,13 +138,22 @@ impl Record {
         self.past.history.knows_call(id)
     }
 
+    /// What the user allowed: here, and of `kept`, which holds in the folder, what was not taken back.
+    pub fn standing(&self, kept: &[Grant]) -> Vec<Grant> {
+        let more = kept.iter().filter(|it| !self.past.revoked.contains(it) && !self.grants.contains(it));
+        self.grants.iter().chain(more).cloned().collect()
+    }
+
     /// Takes one fact in.
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
             Fact::Attempt { .. } => self.past.history.begin_answer(),
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
-            Fact::Granted { grant } => self.grants.push(grant.clone()),
+            Fact::Granted { grant } => {
+                self.grants.push(grant.clone());
+                self.past.revoked.retain(|it| it != grant);
+            }
             Fact::Mode { mode } => self.mode = *mode,
             Fact::Model { model } => self.model.clone_from(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
@@ -157,7 +168,10 @@ impl Record {
             }
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.past.memory = Memory::new(files.clone()),
-            Fact::Revoked { grant } => self.grants.retain(|it| it != grant),
+            Fact::Revoked { grant } => {
+                self.grants.retain(|it| it != grant);
+                self.past.revoked.push(grant.clone());
+            }
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
             | Fact::AttemptFailed { .. }

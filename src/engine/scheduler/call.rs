@@ -14,7 +14,7 @@ use crate::{
         question::Form,
         sandbox::{Denial, Leave},
         text,
-        tool::{BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
+        tool::{BaseHash, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
         hooks::{Hooks, firing::Firing},
@@ -30,9 +30,6 @@ use crate::{
     },
 };
 
-/// A command may need network and a folder or two; what is denied more often than this is better asked anew.
-const MAX_EXPANSIONS: u8 = 3;
-
 #[derive(Debug)]
 pub struct Call {
     pub call: ToolCall,
@@ -47,9 +44,9 @@ pub struct Call {
     /// Why the user is asked, where a safety checker wants it.
     pub reason: Option<String>,
     /// What the user allowed this call beyond the sandbox, after it had run into it.
-    leave: Leave,
+    pub(super) leave: Leave,
     /// How often that was asked.
-    n_expansions: u8,
+    pub(super) n_expansions: u8,
     /// What castor has to say about what came of it.
     notes: Vec<String>,
     pub(super) hooked: Hooked,
@@ -250,60 +247,26 @@ impl Call {
     }
 
     /// What runs is named by itself: the model's words for it are no ground for a yes.
-    fn asked_title(&self) -> String {
+    pub(super) fn asked_title(&self) -> String {
         match self.call.args.get("command").and_then(Value::as_str) {
             Some(command) if self.display.kind == ToolKind::Execute => command.to_owned(),
             _ => self.display.title.clone(),
         }
     }
 
-    pub fn run(&mut self, step: &mut Step<'_>) {
+    pub fn run(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
         let State::Allowed { base } = std::mem::replace(&mut self.state, State::Done) else { return };
         let display = std::mem::take(&mut self.news).then(|| self.display.clone());
         self.tell(step, ToolProgress::Started { display });
-        self.start(step, base);
+        self.start(step, tools, base);
     }
 
-    fn start(&mut self, step: &mut Step<'_>, base: Option<BaseHash>) {
+    pub(super) fn start(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>) {
         let durable = self.display.kind.has_side_effects();
-        let leave = Leave::of(&step.record.grants).and(&self.leave);
+        let leave = policy::leave(&self.call, &step.record.standing(&tools.kept)).and(&self.leave);
         let (call, places) = (self.call.clone(), self.places.clone());
         let effect = step.effect(Effect::Run { call, places, base, durable, leave });
         self.state = State::Running { effect };
-    }
-
-    /// Asks whether it may run again with what it was denied, and keeps the output. Gives it back where nothing is asked.
-    pub fn ask_for_more(&mut self, step: &mut Step<'_>, output: ToolOutput) -> Option<ToolOutput> {
-        let Some(denial) = output.denied.clone().filter(|_| self.n_expansions < MAX_EXPANSIONS) else {
-            return Some(output);
-        };
-        self.n_expansions += 1;
-        let question = step.question();
-        let again = match denial {
-            Denial::Other => "Allow runs it again without the sandbox, with all your rights.",
-            Denial::Network | Denial::Write { .. } => "Allow runs it again with that, and no more.",
-        };
-        let about = About::Confirmation(Confirmation {
-            call: self.call.id.clone(),
-            title: self.asked_title(),
-            kind: self.display.kind,
-            args: self.call.args.clone(),
-            locations: self.display.locations.clone(),
-            display: Some(Display::Text { text: format!("{} {again}", denial.in_words()) }),
-            reason: None,
-            always: denial.grant().as_ref().map(in_words),
-            lasting: None,
-        });
-        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
-        self.state = State::Denied { question, denial, output: Box::new(output) };
-        None
-    }
-
-    /// Runs it again with more rights.
-    pub fn run_again(&mut self, step: &mut Step<'_>, denial: &Denial) {
-        self.leave = std::mem::take(&mut self.leave).and(&denial.leave());
-        self.tell(step, ToolProgress::Started { display: None });
-        self.start(step, None);
     }
 
     /// The model is told with the result; the same thing once.
@@ -342,7 +305,7 @@ impl Call {
         self.state = State::Waiting;
     }
 
-    fn tell(&self, step: &mut Step<'_>, update: ToolProgress) {
+    pub(super) fn tell(&self, step: &mut Step<'_>, update: ToolProgress) {
         step.event(EventKind::ToolUpdate { request_id: self.call.id.clone(), update });
     }
 }
@@ -357,7 +320,9 @@ pub struct Toolbox {
     /// Whether somebody can be asked.
     pub interactive: bool,
     /// Whether answers may hold for ever.
-    saves: bool,
+    pub(super) saves: bool,
+    /// What commands may do beyond the sandbox in this folder, for ever.
+    pub kept: Arc<[Grant]>,
     /// What of `tools` is castor's own.
     own: Arc<[ToolSpec]>,
     /// What of `tools` is from outside.
@@ -392,7 +357,17 @@ impl Toolbox {
         let tools: Arc<[ToolSpec]> = tools.into();
         let (outside, servers) = (Arc::default(), Arc::default());
         let (rules, hooks) = (Arc::new(rules), Hooks::default());
-        Self { own: tools.clone(), tools, rules, hooks, interactive, outside, servers, saves: false }
+        Self {
+            own: tools.clone(),
+            tools,
+            rules,
+            hooks,
+            interactive,
+            outside,
+            servers,
+            saves: false,
+            kept: Arc::default(),
+        }
     }
 
     /// The same with hooks.
@@ -456,6 +431,11 @@ impl Toolbox {
     /// Whether answers may hold for ever.
     pub fn saving(self, saves: bool) -> Self {
         Self { saves, ..self }
+    }
+
+    /// The same with what holds in the folder beyond the sandbox.
+    pub fn keeping(self, kept: Vec<Grant>) -> Self {
+        Self { kept: kept.into(), ..self }
     }
 
     /// What a yes for ever to this call would be, where it is on offer.

@@ -5,6 +5,7 @@ mod call;
 mod decide;
 mod display;
 pub mod elicitation;
+mod expansion;
 mod history;
 mod hooked;
 mod todos;
@@ -132,7 +133,7 @@ impl Scheduler {
                 }
                 continue;
             }
-            call.run(step);
+            call.run(step, tools);
             started = true;
         }
         started
@@ -295,14 +296,18 @@ impl Scheduler {
         let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
         let why = match answer {
             Answer::AllowOnce => {
-                call.run_again(step, denial);
+                call.run_again(step, tools, denial);
                 return Standing::Open;
             }
             Answer::AllowSession | Answer::AllowAlways => {
-                if let Some(grant) = denial.grant() {
+                let kept = call.kept(tools, denial).filter(|_| *answer == Answer::AllowAlways);
+                if let Some(grant) = &kept {
+                    step.effect(Effect::Keep { grant: grant.clone(), holds: true });
+                }
+                if let Some(grant) = kept.or_else(|| denial.grant()) {
                     step.log(Fact::Granted { grant });
                 }
-                call.run_again(step, denial);
+                call.run_again(step, tools, denial);
                 return Standing::Open;
             }
             Answer::Cancelled => {
@@ -337,7 +342,7 @@ impl Scheduler {
             return self.advance(step, tools);
         }
         let output = match tools.interactive {
-            true => match call.ask_for_more(step, output) {
+            true => match call.ask_for_more(step, tools, output) {
                 None => {
                     self.notify(step, tools, at, None);
                     return Standing::Open;

@@ -11,6 +11,7 @@ use crate::{
     },
     engine::{
         hooks::Hooks,
+        policy,
         record::Step,
         scheduler::Toolbox,
         step::{Effect, Server, Standing},
@@ -260,26 +261,28 @@ fn memory(args: &str) -> Result<Errand, &'static str> {
     }
 }
 
-fn permissions(step: &mut Step<'_>, _: &Spec, args: &str) -> String {
-    let grants = step.record.grants.clone();
+fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
+    let kept = &spec.toolbox.kept;
+    let grants = step.record.standing(kept);
     let mut words = args.split_whitespace();
     match (words.next(), words.next()) {
         (None, _) if grants.is_empty() => "Nothing is allowed beyond the rules.".to_owned(),
         (None, _) => {
-            let lines: String =
-                grants.iter().enumerate().map(|(n, it)| format!("{}. {}\n", n + 1, in_words(it))).collect();
+            let always = |it| if kept.contains(it) { ", always in this folder" } else { "" };
+            let line = |(n, it)| format!("{}. {}{}\n", n + 1, in_words(it), always(it));
+            let lines: String = grants.iter().enumerate().map(line).collect();
             format!("Allowed for this session:\n{lines}\n`/permissions revoke NUMBER` takes one back.")
         }
         (Some("revoke"), Some("all")) => {
             let n = grants.len();
-            grants.into_iter().for_each(|grant| step.log(Fact::Revoked { grant }));
+            grants.into_iter().for_each(|grant| revoke(step, grant));
             format!("{n} taken back.")
         }
         (Some("revoke"), Some(number)) => {
             let at = number.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
             match at.and_then(|it| grants.get(it)) {
                 Some(grant) => {
-                    step.log(Fact::Revoked { grant: grant.clone() });
+                    revoke(step, grant.clone());
                     format!("Taken back: {}.", in_words(grant))
                 }
                 None => format!("There is no permission {number}; `/permissions` lists them."),
@@ -287,6 +290,14 @@ fn permissions(step: &mut Step<'_>, _: &Spec, args: &str) -> String {
         }
         _ => "`/permissions` lists, `/permissions revoke NUMBER` or `revoke all` takes back.".to_owned(),
     }
+}
+
+/// What holds in the folder is struck out, too.
+fn revoke(step: &mut Step<'_>, grant: Grant) {
+    if policy::may_be_kept(&grant) {
+        step.effect(Effect::Keep { grant: grant.clone(), holds: false });
+    }
+    step.log(Fact::Revoked { grant });
 }
 
 fn about(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
@@ -308,6 +319,7 @@ fn in_words(grant: &Grant) -> String {
         Grant::Edits => "edits of files in the workspace".to_owned(),
         Grant::File { tool, path } => format!("`{tool}` of {path}"),
         Grant::Network => "network in the sandbox".to_owned(),
+        Grant::NetworkFor { prefixes } => format!("network in the sandbox for `{}`", prefixes.join("`, `")),
         Grant::Write { folder } => format!("writing below {folder} in the sandbox"),
     }
 }

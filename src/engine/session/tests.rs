@@ -247,6 +247,7 @@ impl World {
             Effect::Hook(_) => Input::Hooked { effect, report: Box::new(self.hook()) },
             Effect::Ask(_)
             | Effect::Save(_)
+            | Effect::Keep { .. }
             | Effect::Reply { .. }
             | Effect::Health { .. }
             | Effect::Withdraw { .. }

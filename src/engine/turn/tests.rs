@@ -340,6 +340,7 @@ fn shown(act: &Act) -> Option<String> {
                 format!("#{} Hook {} {}", id.0, it.hook.event.as_str(), Value::Object(it.input.clone()))
             }
             Effect::Save(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
+            Effect::Keep { grant, holds } => format!("Keep {grant:?} {holds}"),
             Effect::Settle { prompt, outcome } => format!("Settle {} {outcome:?}", prompt.0),
         }),
     }

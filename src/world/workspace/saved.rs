@@ -1,4 +1,7 @@
-//! What the user allowed for ever: rules in one file of the user's, written whole, one writer at a time.
+//! What the user allowed for ever: in files of the user's, written whole, one writer at a time. Calls become rules of a
+//! policy file; more than the sandbox allows is in a list of its own, since no rule could say it.
+
+mod kept;
 
 use std::io;
 
@@ -10,14 +13,43 @@ use crate::{
     },
 };
 
+pub use kept::{keep, kept};
+
 /// In `policies` of castor's own folder.
 pub const FILE: &str = "auto-saved.toml";
 /// As Gemini CLI's: above what users usually write.
 const PRIORITY: i64 = 950;
 
-/// The file below castor's folder.
+/// A file of standing yeses.
+#[derive(Debug)]
+struct Book {
+    folder: &'static str,
+    name: &'static str,
+    /// Under which its list is.
+    key: &'static str,
+    head: &'static str,
+}
+
+const RULES: Book = Book {
+    folder: "policies",
+    name: FILE,
+    key: "rule",
+    head: "# What was allowed for ever. `castor permissions` lists and takes back.\n\n",
+};
+
+impl Book {
+    fn file(&self, home: &AbsPath) -> AbsPath {
+        home.join(self.folder).join(self.name)
+    }
+
+    fn beside(&self, home: &AbsPath, name: &str) -> AbsPath {
+        home.join(self.folder).join(name)
+    }
+}
+
+/// The file of rules below castor's folder.
 pub fn file(home: &AbsPath) -> AbsPath {
-    home.join("policies").join(FILE)
+    RULES.file(home)
 }
 
 /// Adds a permission, or finds that it is there. A file that cannot be understood is kept aside.
@@ -25,7 +57,7 @@ pub fn file(home: &AbsPath) -> AbsPath {
 /// # Errors
 /// A folder or file that cannot be written. Then nothing has changed.
 pub fn add(home: &AbsPath, lasting: &Lasting) -> io::Result<Option<Warning>> {
-    change(home, |rules| {
+    change(&RULES, home, |rules| {
         let new = table(lasting);
         if !rules.contains(&new) {
             rules.push(new);
@@ -33,73 +65,82 @@ pub fn add(home: &AbsPath, lasting: &Lasting) -> io::Result<Option<Warning>> {
     })
 }
 
-/// Takes the permission at `at` (from 0) back, or all of them. How many went.
+/// Takes the permission at `at` (from 0, as [`list`] counts) back, or all of them. How many went.
 ///
 /// # Errors
 /// As [`add`].
 pub fn revoke(home: &AbsPath, at: Option<usize>) -> io::Result<usize> {
-    let mut gone = 0;
-    change(home, |rules| {
-        let before = rules.len();
-        match at {
-            None => rules.clear(),
-            Some(at) if at < rules.len() => _ = rules.remove(at),
-            Some(_) => (),
+    let (mut gone, mut passed) = (0, 0);
+    for book in [&RULES, &kept::BOOK] {
+        // What is not there needs no empty file.
+        if Reader::disk().optional(&book.file(home))?.is_none() {
+            continue;
         }
-        gone = before - rules.len();
-    })?;
+        change(book, home, |entries| {
+            let before = entries.len();
+            match at.map(|it| it.checked_sub(passed)) {
+                None => entries.clear(),
+                Some(Some(at)) if at < before => _ = entries.remove(at),
+                Some(_) => (),
+            }
+            gone += before - entries.len();
+            passed += before;
+        })?;
+    }
     Ok(gone)
 }
 
-/// Every saved permission in words, in the order of the file.
+/// Every saved permission in words: the rules, then what the sandbox lets through, in the order of their files.
 ///
 /// # Errors
 /// A file that is there and cannot be read or understood.
 pub fn list(home: &AbsPath) -> Result<Vec<String>, String> {
-    let rules = read(home).map_err(|it| it.to_string())?.map_err(|it| format!("{}: {it}", file(home)))?;
-    Ok(rules.iter().map(in_words).collect())
+    let entries =
+        |book: &Book| read(book, home).map_err(|it| it.to_string())?.map_err(|it| format!("{}: {it}", book.file(home)));
+    let (rules, kept) = (entries(&RULES)?, entries(&kept::BOOK)?);
+    Ok(rules.iter().map(in_words).chain(kept.iter().map(kept::in_words)).collect())
 }
 
 type Tables = Vec<toml::Table>;
 
 /// The inner error: it is no TOML.
-fn read(home: &AbsPath) -> io::Result<Result<Tables, String>> {
-    let Some(bytes) = Reader::disk().optional(&file(home))? else { return Ok(Ok(Vec::new())) };
+fn read(book: &Book, home: &AbsPath) -> io::Result<Result<Tables, String>> {
+    let Some(bytes) = Reader::disk().optional(&book.file(home))? else { return Ok(Ok(Vec::new())) };
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Err("it is not UTF-8".to_owned())) };
     let table: toml::Table = match text.parse() {
         Ok(it) => it,
         Err(it) => return Ok(Err(toml::de::Error::message(&it).to_owned())),
     };
-    let rules = match table.get("rule") {
+    let rules = match table.get(book.key) {
         None => Ok(Vec::new()),
         Some(toml::Value::Array(list)) => {
             let tables: Option<Tables> = list.iter().map(|it| it.as_table().cloned()).collect();
-            tables.ok_or_else(|| "its rules are not tables".to_owned())
+            tables.ok_or_else(|| "its entries are not tables".to_owned())
         }
-        Some(_) => Err("its rules are not a list".to_owned()),
+        Some(_) => Err("its entries are not a list".to_owned()),
     };
     Ok(rules)
 }
 
-fn change(home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Result<Option<Warning>> {
+fn change(book: &Book, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Result<Option<Warning>> {
     // Other processes save too; the lock goes with the handle.
-    let lock = disk::open_append_private(&home.join("policies").join(".auto-saved.lock"))?;
+    let lock = disk::open_append_private(&book.beside(home, ".auto-saved.lock"))?;
     lock.lock()?;
-    let (mut rules, warning) = match read(home)? {
+    let file = book.file(home);
+    let (mut rules, warning) = match read(book, home)? {
         Ok(it) => (it, None),
         Err(why) => {
-            let aside = home.join("policies").join(format!("{FILE}.bak"));
-            disk::write_atomic(&aside, &disk::read(&file(home))?)?;
+            let aside = book.beside(home, &format!("{}.bak", book.name));
+            disk::write_private(&aside, &disk::read(&file)?)?;
             let message = format!("could not be understood ({why}); it was kept as {aside}");
-            (Vec::new(), Some(Warning { origin: file(home).to_string(), at: None, key: None, message }))
+            (Vec::new(), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
         }
     };
     edit(&mut rules);
     let list = rules.into_iter().map(toml::Value::Table).collect();
-    let whole = toml::Table::from_iter([("rule".to_owned(), toml::Value::Array(list))]);
+    let whole = toml::Table::from_iter([(book.key.to_owned(), toml::Value::Array(list))]);
     let text = toml::to_string(&whole).map_err(io::Error::other)?;
-    let head = "# What was allowed for ever. `castor permissions` lists and takes back.\n\n";
-    disk::write_atomic(&file(home), (head.to_owned() + &text).as_bytes())?;
+    disk::write_private(&file, (book.head.to_owned() + &text).as_bytes())?;
     Ok(warning)
 }
 
