@@ -1,6 +1,6 @@
 //! Who belongs to a process that we started: its session, and whoever descends from it.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fs::File, io::Read};
 
 use nix::{
     sys::signal::{Signal, kill, killpg},
@@ -8,6 +8,9 @@ use nix::{
 };
 
 use super::groups::MARK;
+
+/// More than fifty numbers and a name of at most 64 bytes take.
+const STAT: usize = 2048;
 
 /// A process that cannot be mistaken for a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,8 +110,11 @@ fn pid_of(pid: u32) -> Pid {
     Pid::from_raw(i32::try_from(pid).ok().filter(|it| *it > 1).unwrap_or(i32::MAX))
 }
 
+/// In one go: the kernel says no size, and reading by and by is five calls for each process of the machine.
 fn read_row(pid: u32) -> Option<Row> {
-    parse_row(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    let mut stat = [0; STAT];
+    let len = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+    parse_row(pid, stat.get(..len)?)
 }
 
 /// `pid (name) state parent group session … start …`: the name may hold anything, also spaces and `)`.
