@@ -59,6 +59,7 @@ fn all_is_well() {
     assert_eq!((&it["keys"]["methods"][0]["place"], &it["home"]["mode"]), (&json!("GEMINI_API_KEY"), &json!("700")));
     assert_eq!(it["mcpServers"], json!([{"name": "files", "where": "mcp-files"}]));
     assert!(it["folder"]["trust"].as_str().unwrap().starts_with("trusted: "), "{it:#}");
+    assert!(it["lastRequest"].as_str().unwrap().ends_with(", attempt 1: configured"), "{it:#}");
     let errors = it["errors"].as_array().unwrap();
     assert!(errors.len() == 1 && errors[0]["message"].as_str().unwrap().contains("No more mock responses"), "{it:#}");
     let editors: Vec<&str> = it["editors"].as_array().unwrap().iter().filter_map(|it| it["editor"].as_str()).collect();

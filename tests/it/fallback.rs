@@ -190,6 +190,11 @@ fn silently_but_announced_and_other_sessions_know() {
     let parts = ["gemini-2.5-pro", "Daily limit.", "other/claude"];
     assert!(parts.iter().all(|it| notice.contains(it)), "{notice}");
     assert_eq!(told.text("agent_message_chunk"), "Claude.");
+    let params = json!({"sessionId": agent.session, "prompt": [{"type": "text", "text": "/model why"}]});
+    let (_, said) = agent.client.call("session/prompt", params).unwrap();
+    let why = json!(said).to_string();
+    let parts = ["`gemini-2.5-pro`", "`other/claude`", "in place of gemini-2.5-pro", "Daily limit."];
+    assert!(parts.iter().all(|it| why.contains(it)), "{why}");
     let other = agent.client.new_session(&agent.sandbox.workspace()).unwrap();
     let told = agent.prompt_in(&other, nobody);
     assert!(told.text("agent_thought_chunk").contains("known not to answer"), "{:?}", told.updates);

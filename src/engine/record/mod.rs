@@ -52,6 +52,20 @@ struct Past {
     stream: Stream,
     /// As it was last read.
     memory: Memory,
+    /// Of the last request.
+    routed: Option<Routed>,
+    /// A model that was left in this turn, and why.
+    left: Option<(String, String)>,
+}
+
+/// Where a request went, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Routed {
+    pub model: String,
+    pub attempt: u32,
+    pub why: String,
+    /// A model that was left for another one in the same turn, and why.
+    pub left: Option<(String, String)>,
 }
 
 /// What a session starts with.
@@ -133,6 +147,11 @@ impl Record {
         &self.past.memory
     }
 
+    /// Where the last request went; `None` before the first.
+    pub fn routed(&self) -> Option<&Routed> {
+        self.past.routed.as_ref()
+    }
+
     /// Whether a call of this id was made before: ids from providers may repeat.
     pub fn knows_call(&self, id: &CallId) -> bool {
         self.past.history.knows_call(id)
@@ -148,7 +167,12 @@ impl Record {
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
-            Fact::Attempt { .. } => self.past.history.begin_answer(),
+            Fact::Attempt { model, attempt, why } => {
+                self.past.history.begin_answer();
+                let (model, why, left) = (model.clone(), why.clone(), self.past.left.clone());
+                self.past.routed = Some(Routed { model, attempt: *attempt, why, left });
+            }
+            Fact::Fallback { from, to: Some(_), why, .. } => self.past.left = Some((from.clone(), why.clone())),
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
             Fact::Granted { grant } => {
                 self.grants.push(grant.clone());
@@ -190,7 +214,10 @@ impl Record {
         self.past.stream.n_events += 1;
         let history = &mut self.past.history;
         match &event.kind {
-            EventKind::AgentStart {} => history.close_open_calls(),
+            EventKind::AgentStart {} => {
+                history.close_open_calls();
+                self.past.left = None;
+            }
             // Commands and castor's own questions are between the user and castor: the model does not see them.
             EventKind::Message { .. } | EventKind::ToolRequest { .. } | EventKind::ToolResponse { .. }
                 if event.meta.contains_key(COMMAND) => {}

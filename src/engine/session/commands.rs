@@ -71,7 +71,7 @@ impl Command {
 pub const COMMANDS: &[Command] = &[
     command("help", "", "What can be typed here", help),
     command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clearing(),
-    command("model", "[name]", "Shows or chooses the model", model),
+    command("model", "[name]", "Shows or chooses the model", super::models::model),
     command("mode", "[name]", "Shows or chooses what is done without asking", mode),
     command("tools", "", "The tools that the model has", tools),
     command("mcp", "[desc]", "The MCP servers and how they are; with `desc` also their tools", mcp)
@@ -135,18 +135,6 @@ fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
 fn clear(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
     step.log(Fact::Cleared);
     "The model has forgotten the conversation so far. Files and permissions are as they were.".to_owned()
-}
-
-fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
-    let known = || spec.models.iter().map(|(id, _)| format!("- `{id}`\n")).collect::<String>();
-    if name.is_empty() {
-        return format!("The model is `{}`. There are:\n{}", step.record.model, known());
-    }
-    if !spec.models.iter().any(|(id, _)| id == name) {
-        return format!("There is no model `{name}` here. There are:\n{}", known());
-    }
-    step.log(Fact::Model { model: name.to_owned() });
-    format!("From the next request on the model is `{name}`.")
 }
 
 fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {

@@ -1,6 +1,7 @@
 //! A session: one turn at a time, prompts in order, everything else beside it.
 
 pub mod commands;
+mod models;
 mod stats;
 
 use std::{collections::VecDeque, sync::Arc};

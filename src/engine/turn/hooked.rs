@@ -173,7 +173,7 @@ impl Turn {
         spec: &Spec,
         kept: &mut Kept,
         outcome: &Outcome,
-        attempt: Attempt,
+        mut attempt: Attempt,
         mut request: ModelRequest,
     ) {
         step.hooked(HookEvent::BeforeModel, outcome, None, false);
@@ -189,6 +189,7 @@ impl Turn {
         if let Some(said) = outcome.object("llm_request") {
             let model = said.get("model").and_then(Value::as_str).unwrap_or(&request.model);
             if *model != *request.model {
+                attempt.why = format!("a hook named it in place of {}", request.model);
                 request = self.build(step, spec, model);
             }
             llm::change(&mut request, said);

@@ -35,9 +35,17 @@ pub struct Report {
     servers: Vec<(String, String)>,
     cwd: AbsPath,
     trust: String,
-    errors: Vec<Failed>,
+    past: Past,
     /// What is broken, each with what to do.
     pub todo: Vec<String>,
+}
+
+/// What the logs of sessions say.
+#[derive(Default)]
+struct Past {
+    errors: Vec<Failed>,
+    /// Where the newest session's last request went, and why.
+    request: Option<String>,
 }
 
 /// The last error of a session.
@@ -53,7 +61,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Rep
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let warnings: Vec<_> = ground.warnings.iter().cloned().chain(check(sources)).collect();
     let home = workspace::castor_home(env);
-    let errors = home.as_ref().map(|it| last_errors(&Store::new(it.clone()))).unwrap_or_default();
+    let past = home.as_ref().map(|it| past(&Store::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
     let keys = auth::sources(env, cwd).unwrap_or_else(|it| json!({ "error": it }));
     let mut report = Report {
@@ -67,7 +75,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Rep
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
         cwd: cwd.clone(),
         trust: trust_words(&ground),
-        errors,
+        past,
         todo: Vec::new(),
     };
     report.todo = report.problems(missing(&ground.env, &merged));
@@ -140,6 +148,18 @@ fn last_errors(store: &Store) -> Vec<Failed> {
     store.list(None).iter().take(MAX_SESSIONS).filter_map(|it| last(&it.id)).take(MAX_ERRORS).collect()
 }
 
+fn past(store: &Store) -> Past {
+    Past { errors: last_errors(store), request: last_request(store) }
+}
+
+fn last_request(store: &Store) -> Option<String> {
+    let entries = store.read(&store.list(None).first()?.id).ok()?;
+    entries.iter().rev().find_map(|it| match &it.fact {
+        Fact::Attempt { model, attempt, why } => Some(format!("{model}, attempt {attempt}: {why}")),
+        _ => None,
+    })
+}
+
 impl Report {
     fn problems(&self, missing: Option<String>) -> Vec<String> {
         let mut res: Vec<String> =
@@ -175,7 +195,8 @@ impl Report {
             "home": home,
             "mcpServers": servers.collect::<Vec<_>>(),
             "folder": { "path": self.cwd, "trust": self.trust },
-            "errors": self.errors.iter().map(failed).collect::<Vec<_>>(),
+            "lastRequest": self.past.request,
+            "errors": self.past.errors.iter().map(failed).collect::<Vec<_>>(),
             "editors": snippets.collect::<Vec<_>>(),
         })
     }
@@ -204,8 +225,9 @@ impl Report {
             self.servers.iter().map(|(name, link)| format!("{name}: {link}")),
         );
         section(&mut out, "This folder", [self.cwd.to_string(), self.trust.clone()].into_iter());
-        let errors = self.errors.iter().map(|it| format!("{} {}: {}", iso_time(it.at_ms), it.session, it.message));
+        let errors = self.past.errors.iter().map(|it| format!("{} {}: {}", iso_time(it.at_ms), it.session, it.message));
         section(&mut out, "Last errors of sessions", errors);
+        section(&mut out, "Last request of the newest session", self.past.request.iter().cloned());
         for (name, place, text) in editors::snippets(&self.program) {
             section(&mut out, &format!("{name}: {place}"), text.lines().map(str::to_owned));
         }
