@@ -64,6 +64,7 @@ pub fn furnish(
         windows: catalog.windows(settings),
         watches_loops: settings.failing.watches_loops,
         prices: settings.reach.prices.clone(),
+        aliases: settings.reach.aliases.clone(),
         modes: allowed_modes(&ground.trust, settings),
     };
     let confined = confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new);

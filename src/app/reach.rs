@@ -55,6 +55,8 @@ pub fn reach(
     model: &str,
 ) -> Result<(Arc<dyn Generator>, Chain), ErrorObjectOwned> {
     let State { models, options, .. } = state;
+    let model = settings.reach.aliases.model_of(model);
+    let model = model.as_str();
     let main = models.generator(options, env, settings, model)?;
     let mut chain = chain(options, settings, model);
     let mut others = Vec::new();
@@ -90,7 +92,7 @@ fn chain(options: &Options, settings: &Settings, model: &str) -> Chain {
     let wish = &settings.failing;
     let known = || KNOWN.iter().map(|(id, _)| (*id).to_owned());
     let models = match wish.models.is_empty() {
-        false => wish.models.clone(),
+        false => wish.models.iter().map(|it| settings.reach.aliases.model_of(it)).collect(),
         true if options.needs_no_access() || providers::of(settings, model).is_some() => Vec::new(),
         true => known().collect(),
     };

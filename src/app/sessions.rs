@@ -331,7 +331,9 @@ pub fn models_on_offer(
     catalog: &Catalog,
     current: &str,
 ) -> Vec<(String, String)> {
+    let aliases = &settings.reach.aliases;
     let mut res = if options.needs_no_access() { Vec::new() } else { catalog.offer(settings) };
+    res.extend(aliases.offer(!options.needs_no_access()));
     if !res.iter().any(|(id, _)| id == current) {
         res.insert(0, (current.to_owned(), current.to_owned()));
     }

@@ -28,6 +28,8 @@ pub struct Params {
     pub thinking: Option<Thinking>,
     /// Whether thoughts are to be streamed beside the answer.
     pub include_thoughts: bool,
+    /// Texts that end the answer.
+    pub stop: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

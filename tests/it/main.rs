@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod aliases;
 mod auth;
 mod client;
 mod confined;

@@ -261,7 +261,7 @@ pub const KEYS: &[Key] = {
         key("model.disableLoopDetection", Bool, "false", "Whether a model that goes round in circles is let go on."),
         key("model.skipNextSpeakerCheck", Bool, "true", "Whether no model is asked who speaks next.").usage(Accepted),
         key("model.summarizeToolOutput", Object, "{}", "Tools whose output is summarized.").merge(Shallow).usage(Accepted),
-        key("modelConfigs", Object, "{}", "Aliases and parameters of models.").merge(Shallow).usage(NOT_YET),
+        key("modelConfigs", Object, "{}", "Other names of models and their parameters: customAliases by name, with extends and modelConfig, and customOverrides.").merge(Shallow).guard(Closed),
         key("agents", Object, "{}", "Sub-agents.").merge(Shallow).usage(Accepted),
         key("context.fileName", Any, "", "The name of memory files, or a list; they end with .md. Else GEMINI.md and AGENTS.md."),
         key("context.includeDirectories", Texts, "[]", "More folders that belong to the workspace.").merge(Concat).usage(NOT_YET),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     base::{log::Mode, sandbox::Level},
-    engine::routing::{failure::Patience, prices::Prices},
+    engine::routing::{aliases::Aliases, failure::Patience, prices::Prices},
     world::{
         secrets::Env,
         tools::ToolSettings,
@@ -13,6 +13,7 @@ use crate::{
 };
 
 mod check;
+mod configs;
 mod explain;
 mod hooks;
 mod keys;
@@ -100,6 +101,8 @@ pub struct Reach {
     /// What a model reads at once where nobody else says, in tokens.
     pub window: Option<u64>,
     pub prices: Prices,
+    /// Other names of models, and how they are asked.
+    pub aliases: Aliases,
     pub connection: Connection,
 }
 
@@ -133,6 +136,7 @@ impl Reach {
             providers: providers::read(get, warnings),
             window: get.value("model.contextWindow").as_u64(),
             prices: prices::read(get, warnings),
+            aliases: configs::read(get, warnings),
             connection,
         }
     }

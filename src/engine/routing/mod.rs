@@ -1,5 +1,6 @@
 //! Which model serves this request, and what to do when it fails.
 
+pub mod aliases;
 pub mod class;
 pub mod failure;
 pub mod health;

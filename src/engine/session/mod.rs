@@ -125,7 +125,7 @@ impl Session {
                     step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
                 }
             }
-            Input::Choose(choice) => choose(&mut step, kept, choice),
+            Input::Choose(choice) => choose(&mut step, spec, kept, choice),
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
             Input::Outages(outages) => kept.health.learn(outages),
@@ -170,7 +170,7 @@ impl Session {
                     self.kept.arrivals.reopen();
                 }
                 if step.record.model != before {
-                    forgive(&mut step, &mut self.kept);
+                    forgive(&mut step, &self.spec, &mut self.kept);
                 }
                 continue;
             }
@@ -187,7 +187,7 @@ fn ends(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
 }
 
 /// What the client chose holds from the next request on; choosing what is chosen says nothing.
-fn choose(step: &mut Step<'_>, kept: &mut Kept, choice: Choice) {
+fn choose(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, choice: Choice) {
     let is_model = matches!(choice, Choice::Model(_));
     match choice {
         Choice::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
@@ -196,13 +196,13 @@ fn choose(step: &mut Step<'_>, kept: &mut Kept, choice: Choice) {
         Choice::Mode(_) | Choice::Model(_) | Choice::Tuning(_) => (),
     }
     if is_model {
-        forgive(step, kept);
+        forgive(step, spec, kept);
     }
 }
 
 /// The user wants this model tried, whatever was known of it; and of it only.
-fn forgive(step: &mut Step<'_>, kept: &mut Kept) {
-    let model = step.record.model.clone();
+fn forgive(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+    let model = spec.aliases.model_of(&step.record.model);
     if kept.health.mark_well(&model) {
         step.effect(Effect::Health { model, outage: None });
     }

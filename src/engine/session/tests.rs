@@ -477,6 +477,7 @@ fn spec(seed: u64) -> Spec {
         windows: Default::default(),
         watches_loops: true,
         prices: Default::default(),
+        aliases: Default::default(),
         modes: Mode::OFFERED.to_vec(),
     }
 }

@@ -137,10 +137,10 @@ impl Turn {
         step.event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
         kept.health.begin_turn();
-        let Route { model, why } = routing::route(&step.record.model, &spec.chain, &kept.health, step.now.unix_ms);
+        let configured = spec.aliases.model_of(&step.record.model);
+        let Route { model, why } = routing::route(&configured, &spec.chain, &kept.health, step.now.unix_ms);
         step.event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
-        let configured = step.record.model.clone();
-        let instead = (*model != *configured).then(|| (configured.clone(), model.to_string()));
+        let instead = (*model != *configured).then(|| (step.record.model.clone(), model.to_string()));
         if instead.is_some() {
             let message = format!("{configured} is known not to answer now: this turn goes to {model}.");
             step.event(EventKind::Error { status: Status::Unavailable, message, fatal: false });
@@ -315,7 +315,7 @@ impl Turn {
         }
         self.n_samples += u32::from(attempt == 1);
         self.tools = spec.toolbox.clone();
-        let why = self.follow(step);
+        let why = self.follow(step, &spec.aliases);
         let request = self.build(step, spec, &self.model);
         self.request(step, spec, kept, Attempt { attempt, why }, request);
     }
@@ -324,7 +324,9 @@ impl Turn {
     fn build(&self, step: &Step<'_>, spec: &Spec, model: &str) -> ModelRequest {
         let (record, instructions) = (&*step.record, &spec.instructions);
         let materials = Materials { record, instructions, tools: &self.tools.tools, again: self.again };
-        context::build(Arc::from(model), materials)
+        let mut res = context::build(Arc::from(model), materials);
+        spec.aliases.fill(&mut res, &record.model, self.again.is_some());
+        res
     }
 
     fn send(&mut self, step: &mut Step<'_>, spec: &Spec, Attempt { attempt, why }: Attempt, request: ModelRequest) {

@@ -15,6 +15,7 @@ use crate::{
         hooks::plugins::{Moment, Point},
         record::Step,
         routing::{
+            aliases::Aliases,
             class::classify,
             failure::{Case, OnFailure, changes_request, in_words, on_failure, outage},
             health::Standing,
@@ -57,11 +58,13 @@ pub(super) struct Asked {
 
 impl Turn {
     /// Which model is asked next, and why: another one that took over in this turn, as long as the user chose none.
-    pub(super) fn follow(&mut self, step: &Step<'_>) -> String {
+    pub(super) fn follow(&mut self, step: &Step<'_>, aliases: &Aliases) -> String {
         let configured = &step.record.model;
+        let named = aliases.model_of(configured);
         let (model, why) = match self.instead.as_ref().filter(|(of, _)| of == configured) {
-            Some((of, model)) if of != model => (model, format!("in place of {of}, in this turn")),
-            _ => (configured, "configured".to_owned()),
+            Some((of, model)) if named != *model => (model, format!("in place of {of}, in this turn")),
+            _ if named != *configured => (&named, format!("configured as {configured}")),
+            _ => (&named, "configured".to_owned()),
         };
         if *model != *self.model {
             self.model = model.as_str().into();

@@ -23,6 +23,7 @@ pub struct Spec {
     pub models: Vec<(String, String)>,
     pub windows: routing::limits::Windows,
     pub prices: routing::prices::Prices,
+    pub aliases: routing::aliases::Aliases,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
     /// Modes that trust and settings allow here.

@@ -156,6 +156,7 @@ pub(super) fn spec(name: &str) -> Spec {
         windows: Default::default(),
         watches_loops: true,
         prices: Default::default(),
+        aliases: Default::default(),
         modes: Vec::new(),
     }
 }

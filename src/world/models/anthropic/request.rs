@@ -71,6 +71,9 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     let fields = [
         ("temperature", temperature.map(Value::from)),
         ("top_p", top_p.map(Value::from)),
+        // Neither does it take this one.
+        ("top_k", params.top_k.filter(|_| thinking.is_none()).map(Value::from)),
+        ("stop_sequences", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("output_config", effort(params, &request.model)),
         ("thinking", thinking),
     ];

@@ -53,6 +53,7 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
         ("top_p", params.top_p.map(Value::from)),
         (limit, params.max_output_tokens.map(Value::from)),
         ("reasoning_effort", effort.map(Value::from)),
+        ("stop", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
     ];
     for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
         member(&mut out, name, value);

@@ -41,6 +41,7 @@ fn bodies() {
         temperature: Some(0.5),
         max_output_tokens: Some(7),
         thinking: Some(Thinking::Level("HIGH".to_owned())),
+        stop: vec!["END".to_owned()],
         ..Params::default()
     };
     let request = ModelRequest { tools: [tool].into(), params, ..request("user text hi") };
@@ -51,7 +52,7 @@ fn bodies() {
         got,
         json!({
             "model": "m", "stream": true, "stream_options": { "include_usage": true },
-            "temperature": 0.5, "max_tokens": 7, "reasoning_effort": "high",
+            "temperature": 0.5, "max_tokens": 7, "reasoning_effort": "high", "stop": ["END"],
             "tools": [{ "type": "function", "function": {
                 "name": name, "description": "does", "parameters": { "type": "object", "properties": {} } } }],
             "messages": [{ "role": "system", "content": "Be kind." }, { "role": "user", "content": "hi" }],

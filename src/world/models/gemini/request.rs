@@ -80,6 +80,7 @@ fn config(params: &Params) -> Value {
         ("topP", params.top_p.map(Value::from)),
         ("topK", params.top_k.map(Value::from)),
         ("maxOutputTokens", params.max_output_tokens.map(Value::from)),
+        ("stopSequences", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("thinkingConfig", thinking),
     ];
     let set: Map<String, Value> = fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect();

@@ -214,6 +214,7 @@ fn what_goes_with_the_contents() {
         top_k: Some(64),
         max_output_tokens: Some(9),
         thinking: Some(Thinking::Budget(-1)),
+        stop: vec!["END".to_owned()],
     };
     let got: Value = serde_json::from_slice(&body(&request, true)).unwrap();
     let thinking = json!({ "includeThoughts": true, "thinkingBudget": -1 });
@@ -226,7 +227,8 @@ fn what_goes_with_the_contents() {
                 { "name": "ls", "description": "lists", "parametersJsonSchema": { "type": "object" } },
             ] }],
             "generationConfig": {
-                "temperature": 0.5, "topP": 1.0, "topK": 64, "maxOutputTokens": 9, "thinkingConfig": thinking,
+                "temperature": 0.5, "topP": 1.0, "topK": 64, "maxOutputTokens": 9, "stopSequences": ["END"],
+                "thinkingConfig": thinking,
             },
         })
     );

@@ -1,0 +1,315 @@
+//! Names for models and how they are asked: aliases that extend each other, and overrides on top of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::base::model::{ModelRequest, Params, Thinking};
+
+/// Longest chain of aliases that extend each other.
+const MAX_DEPTH: usize = 100;
+/// What models that have no alias extend, where there is such an alias.
+const CHAT_BASE: &str = "chat-base";
+/// Who asks, where nobody else is named.
+const CORE: &str = "core";
+
+/// The names that castor brings. Settings may say otherwise.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("auto", "gemini-3-pro-preview"),
+    ("auto-gemini-3", "gemini-3-pro-preview"),
+    ("auto-gemini-2.5", "gemini-2.5-pro"),
+    ("pro", "gemini-3-pro-preview"),
+    ("flash", "gemini-3-flash-preview"),
+    ("flash-lite", "gemini-3.1-flash-lite"),
+];
+
+/// An alias or what an override sets: a model, and generation parameters in the words of Gemini's API.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelConfig {
+    pub model: Option<String>,
+    pub generation: Map<String, Value>,
+}
+
+/// One alias as it is written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Alias {
+    pub extends: Option<String>,
+    pub config: ModelConfig,
+}
+
+/// What holds for requests that fit; one that names nothing fits none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Override {
+    /// A model, or an alias of the chain.
+    pub model: Option<String>,
+    pub scope: Option<String>,
+    pub is_retry: Option<bool>,
+    pub config: ModelConfig,
+}
+
+/// All of them; every chain of aliases ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Aliases {
+    aliases: BTreeMap<String, Alias>,
+    overrides: Vec<Override>,
+}
+
+/// A request before anybody knows which model it goes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// A model or an alias.
+    pub name: &'a str,
+    /// Who asks; `None` is the agent itself.
+    pub scope: Option<&'a str>,
+    pub is_retry: bool,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn by_agent(name: &'a str) -> Self {
+        Self { name, scope: None, is_retry: false }
+    }
+}
+
+impl Aliases {
+    /// Aliases that cannot be followed are left out; the second value says why.
+    pub fn new(own: BTreeMap<String, Alias>, overrides: Vec<Override>) -> (Self, Vec<(String, String)>) {
+        let built_in = BUILT_IN.iter().map(|(name, model)| {
+            let config = ModelConfig { model: Some((*model).to_owned()), ..ModelConfig::default() };
+            ((*name).to_owned(), Alias { extends: None, config })
+        });
+        let mut aliases: BTreeMap<String, Alias> = built_in.collect();
+        aliases.extend(own);
+        let mut res = Self { aliases, overrides };
+        let names: Vec<String> = res.aliases.keys().cloned().collect();
+        let broken = names.into_iter().filter_map(|it| res.chain(&it).err().map(|why| (it, why)));
+        let broken: Vec<(String, String)> = broken.collect();
+        broken.iter().for_each(|(name, _)| _ = res.aliases.remove(name));
+        (res, broken)
+    }
+
+    pub fn knows(&self, name: &str) -> bool {
+        self.aliases.contains_key(name)
+    }
+
+    /// Names and what they stand for; those that castor brings only if wanted.
+    pub fn offer(&self, built_in: bool) -> Vec<(String, String)> {
+        let is_known = |name: &str| BUILT_IN.iter().any(|(it, _)| *it == name);
+        let names = self.aliases.keys().filter(|it| built_in || !is_known(it)).filter(|it| self.model(it).is_some());
+        names.map(|it| (it.clone(), format!("{it} ({})", self.model_of(it)))).collect()
+    }
+
+    /// The model that an alias names by itself or by those that it extends.
+    fn model(&self, name: &str) -> Option<&str> {
+        let chain = self.chain(name).unwrap_or_default();
+        chain.iter().rev().find_map(|it| self.aliases.get(*it)?.config.model.as_deref())
+    }
+
+    /// From the root to the name itself.
+    fn chain(&self, name: &str) -> Result<Vec<&str>, String> {
+        let mut res: Vec<&str> = Vec::new();
+        let mut next = Some(name);
+        while let Some(name) = next {
+            let (name, alias) =
+                self.aliases.get_key_value(name).ok_or_else(|| format!("there is no alias {name:?}"))?;
+            if res.contains(&name.as_str()) || res.len() >= MAX_DEPTH {
+                return Err(format!("its aliases extend each other in a circle, or are more than {MAX_DEPTH}"));
+            }
+            res.push(name);
+            next = alias.extends.as_deref();
+        }
+        res.reverse();
+        Ok(res)
+    }
+
+    /// The model that is asked in the end. A name that is no alias is one.
+    pub fn model_of(&self, name: &str) -> String {
+        self.resolve(Wanted::by_agent(name)).0
+    }
+
+    /// The model and the parameters.
+    pub fn resolve(&self, wanted: Wanted<'_>) -> (String, Params) {
+        let base = || self.chain(CHAT_BASE).unwrap_or_default();
+        let chain = if self.knows(wanted.name) { self.chain(wanted.name).unwrap_or_default() } else { base() };
+        let mut merged = ModelConfig::default();
+        for it in chain.iter().filter_map(|it| self.aliases.get(*it)) {
+            merged.take(&it.config);
+        }
+        let model = match self.knows(wanted.name) {
+            true => merged.model.clone().unwrap_or_else(|| wanted.name.to_owned()),
+            // What models in general extend does not say which one it is.
+            false => wanted.name.to_owned(),
+        };
+        merged.model = Some(model);
+        let mut fitting: Vec<(usize, usize, &Override)> = Vec::new();
+        for it in &self.overrides {
+            let level = it.level(&chain, merged.model.as_deref(), wanted.name);
+            if let Some(level) = level.filter(|_| it.fits(wanted)) {
+                fitting.push((level, it.n_keys(), it));
+            }
+        }
+        // Stable: of two that are equal the later one wins.
+        fitting.sort_by_key(|(level, n_keys, _)| (*level, *n_keys));
+        fitting.into_iter().for_each(|(.., it)| merged.take(&it.config));
+        (merged.model.clone().unwrap_or_default(), params(&merged.generation))
+    }
+
+    /// What the request does not say yet. `name` is how the user calls its model.
+    pub fn fill(&self, request: &mut ModelRequest, name: &str, is_retry: bool) {
+        // A hook or a fallback may have named another model since.
+        let own = self.model_of(name) == *request.model;
+        let name = if own { name } else { &request.model };
+        let (_, it) = self.resolve(Wanted { name, scope: None, is_retry });
+        let params = &mut request.params;
+        params.temperature = params.temperature.or(it.temperature);
+        params.top_p = params.top_p.or(it.top_p);
+        params.top_k = params.top_k.or(it.top_k);
+        params.max_output_tokens = params.max_output_tokens.or(it.max_output_tokens);
+        params.thinking = params.thinking.take().or(it.thinking);
+        if params.stop.is_empty() {
+            params.stop = it.stop;
+        }
+    }
+}
+
+impl Override {
+    fn n_keys(&self) -> usize {
+        usize::from(self.model.is_some()) + usize::from(self.scope.is_some()) + usize::from(self.is_retry.is_some())
+    }
+
+    /// How far up the chain of aliases it speaks; `None`: of another model.
+    fn level(&self, chain: &[&str], model: Option<&str>, name: &str) -> Option<usize> {
+        match self.model.as_deref() {
+            None => Some(0),
+            Some(it) => match chain.iter().position(|alias| *alias == it) {
+                Some(at) => Some(at + 1),
+                None => (Some(it) == model || it == name).then_some(0),
+            },
+        }
+    }
+
+    fn fits(&self, wanted: Wanted<'_>) -> bool {
+        let scope = wanted.scope.unwrap_or(CORE);
+        self.n_keys() > 0
+            && self.scope.as_deref().is_none_or(|it| it == scope)
+            && self.is_retry.is_none_or(|it| it == wanted.is_retry)
+    }
+}
+
+impl ModelConfig {
+    fn take(&mut self, other: &Self) {
+        self.model = other.model.clone().or(self.model.take());
+        merge(&mut self.generation, &other.generation);
+    }
+}
+
+/// Objects grow into each other, all else replaces.
+fn merge(to: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, value) in from {
+        match (to.get_mut(key), value) {
+            (Some(Value::Object(to)), Value::Object(from)) => merge(to, from),
+            _ => _ = to.insert(key.clone(), value.clone()),
+        }
+    }
+}
+
+fn params(it: &Map<String, Value>) -> Params {
+    let number = |key: &str| it.get(key).and_then(Value::as_f64);
+    let count = |key: &str| it.get(key).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
+    let thinking = it.get("thinkingConfig");
+    let level = thinking.and_then(|it| it.get("thinkingLevel")).and_then(Value::as_str);
+    let budget = thinking.and_then(|it| it.get("thinkingBudget")).and_then(Value::as_i64);
+    let budget = budget.and_then(|it| i32::try_from(it).ok()).map(Thinking::Budget);
+    let stop = it.get("stopSequences").and_then(Value::as_array).into_iter().flatten();
+    Params {
+        temperature: number("temperature"),
+        top_p: number("topP"),
+        top_k: count("topK"),
+        max_output_tokens: count("maxOutputTokens"),
+        thinking: level.map(|it| Thinking::Level(it.to_lowercase())).or(budget),
+        include_thoughts: false,
+        stop: stop.filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Alias, Aliases, ModelConfig, Override, Wanted};
+
+    fn config(model: Option<&str>, generation: &Value) -> ModelConfig {
+        ModelConfig { model: model.map(str::to_owned), generation: generation.as_object().unwrap().clone() }
+    }
+
+    fn alias(name: &str, extends: Option<&str>, model: Option<&str>, generation: &Value) -> (String, Alias) {
+        (name.to_owned(), Alias { extends: extends.map(str::to_owned), config: config(model, generation) })
+    }
+
+    fn over(model: Option<&str>, scope: Option<&str>, is_retry: Option<bool>, temperature: f64) -> Override {
+        let config = config(None, &json!({ "temperature": temperature }));
+        Override { model: model.map(str::to_owned), scope: scope.map(str::to_owned), is_retry, config }
+    }
+
+    #[test]
+    fn chains_from_root_to_leaf() {
+        let table = [
+            alias("base", None, Some("m"), &json!({"temperature": 0, "thinkingConfig": {"thinkingBudget": 9}})),
+            alias("middle", Some("base"), None, &json!({"topP": 0.5, "stopSequences": ["a", "b"]})),
+            alias("leaf", Some("middle"), None, &json!({"temperature": 0.7, "stopSequences": ["c"]})),
+            alias("other", Some("leaf"), Some("n"), &json!({"thinkingConfig": {"thinkingLevel": "HIGH"}})),
+        ];
+        let (aliases, broken) = Aliases::new(table.into(), Vec::new());
+        assert_eq!(broken, []);
+        let (model, it) = aliases.resolve(Wanted::by_agent("leaf"));
+        assert_eq!(
+            (model.as_str(), it.temperature, it.top_p, it.stop),
+            ("m", Some(0.7), Some(0.5), vec!["c".to_owned()])
+        );
+        assert_eq!(it.thinking, Some(super::Thinking::Budget(9)));
+        let (model, it) = aliases.resolve(Wanted::by_agent("other"));
+        assert_eq!((model.as_str(), it.thinking), ("n", Some(super::Thinking::Level("high".to_owned()))));
+        assert_eq!(aliases.resolve(Wanted::by_agent("no-alias")), ("no-alias".to_owned(), super::Params::default()));
+        assert_eq!(["pro", "flash"].map(|it| aliases.model_of(it)), ["gemini-3-pro-preview", "gemini-3-flash-preview"]);
+    }
+
+    #[test]
+    fn circles_and_missing_parents_are_left_out() {
+        let none = json!({});
+        let mut table = vec![
+            alias("a", Some("b"), None, &none),
+            alias("b", Some("a"), None, &none),
+            alias("c", Some("nobody"), None, &none),
+            alias("d", Some("c"), None, &none),
+            alias("well", None, Some("m"), &none),
+        ];
+        table.extend((0..101).map(|it| alias(&format!("n{it}"), Some(&format!("n{}", it + 1)), None, &none)));
+        table.push(alias("n101", None, Some("m"), &none));
+        let (aliases, broken) = Aliases::new(table.into_iter().collect(), Vec::new());
+        let names: Vec<&str> = broken.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c", "d", "n0", "n1"]);
+        assert_eq!(["a", "well", "n2"].map(|it| aliases.model_of(it)), ["a", "m", "m"]);
+    }
+
+    #[test]
+    fn the_most_special_override_wins_and_then_the_last() {
+        let table =
+            [alias("root", None, Some("m"), &json!({"temperature": 0})), alias("leaf", Some("root"), None, &json!({}))];
+        let temperature = |overrides: &[Override], wanted: Wanted<'_>| {
+            let (aliases, _) = Aliases::new(table.clone().into(), overrides.to_vec());
+            aliases.resolve(wanted).1.temperature
+        };
+        let agent = Wanted::by_agent("leaf");
+        let retry = Wanted { is_retry: true, ..agent };
+        let helper = Wanted { scope: Some("helper"), ..agent };
+        let leaf = over(Some("leaf"), None, None, 0.3);
+        assert_eq!(temperature(&[leaf.clone(), over(Some("root"), None, None, 0.2)], agent), Some(0.3));
+        assert_eq!(temperature(&[leaf.clone(), over(Some("m"), None, Some(false), 0.1)], agent), Some(0.3));
+        assert_eq!(temperature(&[leaf.clone(), over(Some("leaf"), None, None, 0.4)], agent), Some(0.4));
+        assert_eq!(temperature(&[over(Some("leaf"), Some("core"), None, 0.5), leaf.clone()], agent), Some(0.5));
+        assert_eq!(temperature(&[over(None, Some("core"), None, 0.6)], helper), Some(0.0));
+        assert_eq!(temperature(&[over(None, Some("helper"), None, 0.6)], helper), Some(0.6));
+        assert_eq!(temperature(&[over(None, None, Some(true), 1.0)], retry), Some(1.0));
+        assert_eq!(temperature(&[over(None, None, Some(true), 1.0)], agent), Some(0.0));
+        assert_eq!(temperature(&[over(None, None, None, 0.9)], agent), Some(0.0));
+    }
+}
