@@ -121,6 +121,7 @@ fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Eff
                 state.world.keep(folder, grant, holds);
             }
         }
+        Effect::Stash { file, text } => state.world.stash(file, text),
         Effect::Health { model, outage } => reach::noted(state, id, model, outage),
         Effect::Ask(question) => questions::ask(state, id, &question, lines),
         Effect::Reply { elicitation, reply } => asks::reply(state, elicitation, reply),

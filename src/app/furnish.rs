@@ -56,6 +56,7 @@ pub fn furnish(
         .keeping(kept)
         .hooking(hooks::gather(ground)),
         instructions: Instructions::new(&around),
+        scratch: state.world.store.scratch(id),
         remembers: true,
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
         patience: settings.failing.patience,

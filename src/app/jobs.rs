@@ -44,6 +44,8 @@ pub enum Job {
     List(Search),
     /// A log is to be durable. Not answered.
     Sync(File),
+    /// A text is kept in a file. Not answered.
+    Stash { file: AbsPath, text: String },
     /// A yes for ever is written down. Not answered.
     Save { home: AbsPath, lasting: Lasting },
     /// What holds beyond the sandbox in a folder for ever is written down, or struck out. Not answered.

@@ -31,6 +31,7 @@ use crate::{
         hook::{HookEnd, HookReport, HookRun},
         ids::EffectId,
         model::{Chunk, Failure, FailureKind, ModelRequest},
+        path::AbsPath,
         sandbox::Leave,
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
@@ -94,6 +95,7 @@ impl Threads {
             | Effect::Abort { .. }
             | Effect::Save(_)
             | Effect::Keep { .. }
+            | Effect::Stash { .. }
             | Effect::Health { .. }
             | Effect::Trust(_)
             | Effect::Reply { .. }
@@ -147,6 +149,7 @@ impl Workers for Threads {
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.spawn(sync_log(log)),
+            Job::Stash { file, text } => self.spawn(stash(file, text)),
             Job::Save { home, lasting } => self.spawn(save(move || saved::add(&home, &lasting))),
             Job::Keep { home, folder, grant, holds } => {
                 self.spawn(save(move || saved::keep(&home, &folder, &grant, holds)));
@@ -158,6 +161,14 @@ impl Workers for Threads {
                 self.spawn(async { _ = tokio::task::spawn_blocking(look).await });
             }
         }
+    }
+}
+
+/// Without it the model finds nothing where the mask points to, and has to call the tool again.
+async fn stash(file: AbsPath, text: String) {
+    let written = tokio::task::spawn_blocking(move || disk::write_private(&file, text.as_bytes())).await;
+    if let Ok(Err(it)) = written {
+        tracing::warn!("a tool's whole output could not be kept: {it}");
     }
 }
 

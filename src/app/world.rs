@@ -180,6 +180,11 @@ impl World {
         self.workers.start(Job::Keep { home: self.store.home().clone(), folder, grant, holds });
     }
 
+    /// Writes down what a model may read later.
+    pub fn stash(&mut self, file: AbsPath, text: String) {
+        self.workers.start(Job::Stash { file, text });
+    }
+
     /// Writes a yes for ever into the user's own policies.
     pub fn save(&mut self, lasting: Lasting) {
         self.workers.start(Job::Save { home: self.store.home().clone(), lasting });

@@ -33,11 +33,12 @@ pub struct Turn {
     role: Role,
     parts: Vec<TurnPart>,
     encoded: OnceLock<(&'static str, Bytes)>,
+    tokens: OnceLock<u64>,
 }
 
 impl Turn {
     pub fn new(role: Role) -> Self {
-        Self { role, parts: Vec::new(), encoded: OnceLock::new() }
+        Self { role, parts: Vec::new(), encoded: OnceLock::new(), tokens: OnceLock::new() }
     }
 
     pub fn role(&self) -> Role {
@@ -50,8 +51,13 @@ impl Turn {
 
     /// The parts, to be changed: kept bytes are forgotten.
     pub fn parts_mut(&mut self) -> &mut Vec<TurnPart> {
-        self.encoded = OnceLock::new();
+        (self.encoded, self.tokens) = (OnceLock::new(), OnceLock::new());
         &mut self.parts
+    }
+
+    /// Its size in tokens, as `count` says the first time.
+    pub fn tokens(&self, count: impl Fn(&Turn) -> u64) -> u64 {
+        *self.tokens.get_or_init(|| count(self))
     }
 
     /// The turn's bytes in `dialect`, made by `encode` the first time and kept for one dialect.
@@ -64,7 +70,7 @@ impl Turn {
 impl Clone for Turn {
     /// A copy is about to be changed: it does not inherit the bytes.
     fn clone(&self) -> Self {
-        Self { role: self.role, parts: self.parts.clone(), encoded: OnceLock::new() }
+        Self { role: self.role, parts: self.parts.clone(), encoded: OnceLock::new(), tokens: OnceLock::new() }
     }
 }
 

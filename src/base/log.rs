@@ -141,10 +141,28 @@ pub enum Fact {
     Remembered {
         files: Vec<MemoryFile>,
     },
+    /// The model sees less of these results from now on; the log has them whole.
+    Masked {
+        masks: Vec<Mask>,
+    },
+    /// The model sees the summary in place of its first turns from now on.
+    Compressed {
+        turns: u64,
+        summary: String,
+    },
     /// Written by a newer castor.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
+}
+
+/// What stands for the result of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mask {
+    pub call: CallId,
+    /// Where the model finds all of it.
+    pub path: AbsPath,
+    pub text: String,
 }
 
 /// Who acts in a session: rules may name a sub-agent.

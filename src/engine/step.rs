@@ -16,6 +16,7 @@ use crate::base::{
     log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest},
+    path::AbsPath,
     question::Form,
     sandbox::Leave,
     terminal::Screen,
@@ -212,6 +213,8 @@ pub enum Effect {
     Wake { at_ms: u64 },
     /// What was asked for under that id is no longer wanted; no answer is waited for.
     Abort { effect: EffectId },
+    /// A text that the model may read later, in a file of its own. Not answered.
+    Stash { file: AbsPath, text: String },
     /// Answered by `Hooked`.
     Hook(Box<HookRun>),
     /// The memory files are to be read. Answered by `Remembered`.

@@ -7,6 +7,7 @@ mod auth;
 mod client;
 mod confined;
 mod connections;
+mod context;
 mod conversation;
 #[cfg(target_os = "linux")]
 mod disk_full;

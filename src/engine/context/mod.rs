@@ -1,6 +1,9 @@
 //! Builds the request that a model gets: an ordered table of processors over one draft.
 
+mod budget;
 mod instructions;
+mod masking;
+pub mod tokens;
 
 pub use instructions::{Instructions, Surroundings};
 
@@ -9,7 +12,9 @@ use std::sync::Arc;
 use crate::{
     base::{
         history::{Role, Turn, TurnPart},
+        log::Mask,
         model::{ModelRequest, Params},
+        path::AbsPath,
         tool::ToolSpec,
     },
     engine::{record::Record, routing},
@@ -23,6 +28,10 @@ pub struct Materials<'a> {
     pub tools: &'a Arc<[ToolSpec]>,
     /// The last answer was none.
     pub again: Option<Again>,
+    /// How much the model reads at once, in tokens.
+    pub window: u64,
+    /// Where whole outputs go.
+    pub scratch: &'a AbsPath,
 }
 
 /// A further attempt that should not end like the one before it.
@@ -32,20 +41,48 @@ pub struct Again {
     pub nudge: Option<&'static str>,
 }
 
-type Processor = fn(&mut ModelRequest, Materials<'_>);
+/// What has to be so before there is a request. Each is a fact, so that it stays so.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Need {
+    Mask(Vec<Mask>),
+    /// The first turns give way to these words.
+    Replace {
+        n_turns: usize,
+        summary: &'static str,
+    },
+    /// There is more than the model reads, in tokens, and nothing to leave out.
+    Room {
+        size: u64,
+        window: u64,
+    },
+}
+
+#[derive(Clone, Copy)]
+pub enum Processor {
+    Shapes(fn(&mut ModelRequest, Materials<'_>)),
+    /// Looks at what there is, and at the record.
+    Checks(fn(&ModelRequest, Materials<'_>) -> Option<Need>),
+}
+
+use Processor::{Checks, Shapes};
 
 /// In order; a row is added where its work belongs.
 pub const PROCESSORS: &[(&str, Processor)] = &[
-    ("instructions", instructions),
-    ("memory", memory),
-    ("parameters", parameters),
-    ("again", again),
-    ("history", history),
-    ("hardening", hardening),
+    ("instructions", Shapes(instructions)),
+    ("memory", Shapes(memory)),
+    ("again", Shapes(again)),
+    ("masking", Checks(masking)),
+    ("budget", Checks(budget::check)),
+    ("history", Shapes(history)),
+    ("hardening", Shapes(hardening)),
+    ("parameters", Shapes(parameters)),
 ];
 
-/// The request for `model`, before routing has its say.
-pub fn build(model: Arc<str>, materials: Materials<'_>) -> ModelRequest {
+/// The request for `model`, before routing has its say; or what it takes.
+///
+/// # Errors
+/// When that is done, or is a fact, it is built again.
+pub fn build(model: Arc<str>, materials: Materials<'_>) -> Result<ModelRequest, Need> {
     let mut draft = ModelRequest {
         model,
         system: Arc::from(""),
@@ -54,9 +91,12 @@ pub fn build(model: Arc<str>, materials: Materials<'_>) -> ModelRequest {
         params: Params::default(),
     };
     for (_, processor) in PROCESSORS {
-        processor(&mut draft, materials);
+        match processor {
+            Shapes(shape) => shape(&mut draft, materials),
+            Checks(check) => check(&draft, materials).map_or(Ok(()), Err)?,
+        }
     }
-    draft
+    Ok(draft)
 }
 
 fn instructions(draft: &mut ModelRequest, materials: Materials<'_>) {
@@ -87,6 +127,11 @@ fn again(draft: &mut ModelRequest, materials: Materials<'_>) {
     }
 }
 
+fn masking(_: &ModelRequest, materials: Materials<'_>) -> Option<Need> {
+    let masks = masking::due(materials.record.turns(), materials.scratch);
+    (!masks.is_empty()).then_some(Need::Mask(masks))
+}
+
 /// All turns, shared and not copied: each is encoded once in its life.
 fn history(draft: &mut ModelRequest, materials: Materials<'_>) {
     draft.contents = materials.record.turns().to_vec();
@@ -109,12 +154,4 @@ fn is_empty(turn: &Turn) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::PROCESSORS;
-
-    #[test]
-    fn the_order_of_processors_is_this() {
-        let names: Vec<&str> = PROCESSORS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["instructions", "memory", "parameters", "again", "history", "hardening"]);
-    }
-}
+mod tests;

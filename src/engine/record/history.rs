@@ -11,6 +11,7 @@ use crate::base::{
     content::{Part, joined_text},
     history::{NOTICE, Role, Turn, TurnPart},
     ids::CallId,
+    log::Mask,
     text::untrusted,
     tool::{CallResult, ToolCall},
 };
@@ -20,6 +21,9 @@ const INTERRUPTED: &str = "The call was interrupted before it ended; whether it 
 /// What stands for the model's words between results that it never answered and the next prompt: without it prompt and
 /// results would be one content, which the model reads as results alone.
 const BROKEN_OFF: &str = "[The previous response was interrupted before it completed.]";
+
+/// What the model is said to have answered to a summary.
+const UNDERSTOOD: &str = "Got it. Thanks for the additional context!";
 
 /// Turns, and what is open in them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -105,6 +109,34 @@ impl History {
             let at = parts.iter().position(is_later).unwrap_or(parts.len());
             parts.insert(at, TurnPart::Result(result));
         });
+    }
+
+    /// Less of these results is seen; what is no text in them stays.
+    pub fn mask(&mut self, masks: &[Mask]) {
+        let text_for = |it: &TurnPart| match it {
+            TurnPart::Result(result) => masks.iter().find(|it| it.call == result.id).map(|it| &it.text),
+            _ => None,
+        };
+        for turn in self.turns.iter_mut().filter(|it| it.parts().iter().any(|it| text_for(it).is_some())) {
+            for part in Arc::make_mut(turn).parts_mut() {
+                if let (Some(text), TurnPart::Result(result)) = (text_for(part), part) {
+                    result.content.retain(|it| it.as_text().is_none());
+                    result.content.insert(0, Part::text(text.as_str()));
+                }
+            }
+        }
+    }
+
+    /// The summary takes the place of the first turns, as a prompt and its answer.
+    pub fn compress(&mut self, n_turns: usize, summary: &str) {
+        let turn = |role, text| {
+            let mut res = Turn::new(role);
+            res.parts_mut().push(TurnPart::Content(Part::text(text)));
+            Arc::new(res)
+        };
+        let instead = [turn(Role::User, summary), turn(Role::Model, UNDERSTOOD)];
+        self.turns.splice(..n_turns.min(self.turns.len()), instead);
+        self.answer = None;
     }
 
     /// The calls that the model made after `id`, in the same turn.

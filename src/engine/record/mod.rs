@@ -192,6 +192,10 @@ impl Record {
             }
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.past.memory = Memory::new(files.clone()),
+            Fact::Masked { masks } => self.past.history.mask(masks),
+            Fact::Compressed { turns, summary } => {
+                self.past.history.compress(usize::try_from(*turns).unwrap_or(usize::MAX), summary);
+            }
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
                 self.past.revoked.push(grant.clone());

@@ -248,6 +248,7 @@ impl World {
             Effect::Ask(_)
             | Effect::Save(_)
             | Effect::Keep { .. }
+            | Effect::Stash { .. }
             | Effect::Reply { .. }
             | Effect::Health { .. }
             | Effect::Withdraw { .. }
@@ -469,6 +470,7 @@ fn spec(seed: u64) -> Spec {
     Spec {
         toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)),
         instructions: Instructions::new(&around),
+        scratch: AbsPath::new("/scratch").unwrap(),
         remembers: true,
         max_samples: 6,
         patience: Patience::default(),

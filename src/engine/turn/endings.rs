@@ -28,6 +28,12 @@ pub enum Cause {
         /// How long the server asks to wait.
         when: Option<String>,
     },
+    /// There is more to be said to the model than it reads at once, in tokens.
+    TooLong {
+        model: String,
+        size: u64,
+        window: u64,
+    },
     /// The model was asked this often.
     MaxSamples(u32),
     /// The model went round in circles, and nobody wanted it to go on.
@@ -127,6 +133,7 @@ impl Cause {
             Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => "the turn is over",
             Self::ModelError { .. } => "the model failed",
             Self::Deferred { .. } => "the user tries again later",
+            Self::TooLong { .. } => "the conversation is too long for the model",
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
             Self::Loop(_) => "the model went round in circles",
             Self::Cancelled => "the user cancelled the turn",
@@ -181,6 +188,13 @@ pub fn ending(cause: &Cause) -> Ending {
             error: Some((Status::Aborted, "LOOP_DETECTED")),
             ..stop(EndReason::Failed, Stop::EndTurn)
         },
+        Cause::TooLong { model, size, window } => {
+            let why = format!(
+                "This is too long for {model}: about {size} tokens, where it reads {window} at once. Shorten the prompt, \
+                 or choose a model that reads more."
+            );
+            failed("model", &why, Status::InvalidArgument, "CONTEXT_OVERFLOW")
+        }
         Cause::MaxSamples(n) => Ending {
             text: Some(format!(
                 "Stopped after {n} model calls in one turn. Send a prompt such as \"go on\" to continue."
@@ -254,6 +268,7 @@ mod tests {
             model(FailureKind::Status, Some(503)),
             model(FailureKind::Connect, None),
             Cause::Deferred { why: "Why.".to_owned(), when: Some("2.5 h".to_owned()) },
+            Cause::TooLong { model: "m".to_owned(), size: 9_000, window: 8_000 },
             Cause::MaxSamples(100),
             Cause::Loop("why".to_owned()),
             Cause::Cancelled,

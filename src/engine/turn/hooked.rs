@@ -190,7 +190,10 @@ impl Turn {
             let model = said.get("model").and_then(Value::as_str).unwrap_or(&request.model);
             if *model != *request.model {
                 attempt.why = format!("a hook named it in place of {}", request.model);
-                request = self.build(step, spec, model);
+                request = match self.build(step, spec, model) {
+                    Ok(request) => request,
+                    Err(cause) => return self.finish(step, &cause),
+                };
             }
             llm::change(&mut request, said);
         }

@@ -11,6 +11,7 @@ mod recovery;
 mod response;
 mod spec;
 mod trust;
+mod upkeep;
 
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};
@@ -27,7 +28,7 @@ use crate::{
         model::{Chunk, Failure, ModelRequest},
     },
     engine::{
-        context::{self, Again, Materials},
+        context::Again,
         hooks::{
             firing::Firing,
             plugins::{Moment, Point},
@@ -316,17 +317,10 @@ impl Turn {
         self.n_samples += u32::from(attempt == 1);
         self.tools = spec.toolbox.clone();
         let why = self.follow(step, &spec.aliases);
-        let request = self.build(step, spec, &self.model);
-        self.request(step, spec, kept, Attempt { attempt, why }, request);
-    }
-
-    /// Whole, for this model: parameters of another one would be refused or do something else.
-    fn build(&self, step: &Step<'_>, spec: &Spec, model: &str) -> ModelRequest {
-        let (record, instructions) = (&*step.record, &spec.instructions);
-        let materials = Materials { record, instructions, tools: &self.tools.tools, again: self.again };
-        let mut res = context::build(Arc::from(model), materials);
-        spec.aliases.fill(&mut res, &record.model, self.again.is_some());
-        res
+        match self.build(step, spec, &self.model) {
+            Ok(request) => self.request(step, spec, kept, Attempt { attempt, why }, request),
+            Err(cause) => self.finish(step, &cause),
+        }
     }
 
     fn send(&mut self, step: &mut Step<'_>, spec: &Spec, Attempt { attempt, why }: Attempt, request: ModelRequest) {

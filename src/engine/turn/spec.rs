@@ -2,7 +2,7 @@
 
 use super::Arrivals;
 use crate::{
-    base::log::Mode,
+    base::{log::Mode, path::AbsPath},
     engine::{context::Instructions, routing, scheduler::Toolbox},
 };
 
@@ -11,6 +11,8 @@ use crate::{
 pub struct Spec {
     pub toolbox: Toolbox,
     pub instructions: Instructions,
+    /// Where whole outputs of tools go.
+    pub scratch: AbsPath,
     /// Whether there may be memory files.
     pub remembers: bool,
     /// Model calls of one prompt, at most; capped by [`super::MAX_SAMPLES`].

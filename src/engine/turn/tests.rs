@@ -148,6 +148,7 @@ pub(super) fn spec(name: &str) -> Spec {
     Spec {
         toolbox,
         instructions: Instructions::new(&around),
+        scratch: AbsPath::new("/scratch").unwrap(),
         remembers: false,
         max_samples: 3,
         patience: Patience::default(),
@@ -340,6 +341,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Hook(it) => {
                 format!("#{} Hook {} {}", id.0, it.hook.event.as_str(), Value::Object(it.input.clone()))
             }
+            Effect::Stash { file, text } => format!("Stash {file}: {} bytes", text.len()),
             Effect::Save(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
             Effect::Keep { grant, holds } => format!("Keep {grant:?} {holds}"),
             Effect::Settle { prompt, outcome } => format!("Settle {} {outcome:?}", prompt.0),

@@ -145,7 +145,7 @@ impl World {
                 }
                 Job::List(it) => self.searches.push(it),
                 // Nobody waits for these.
-                Job::Sync(_) | Job::Save { .. } | Job::Keep { .. } => (),
+                Job::Sync(_) | Job::Save { .. } | Job::Keep { .. } | Job::Stash { .. } => (),
                 Job::Farewell { .. } => self.farewells += 1,
             }
         }

@@ -1,0 +1,104 @@
+//! Old outputs of tools give way to a few lines of them. What is masked stays masked: prompts keep their beginning.
+
+use std::{fmt::Write, sync::Arc};
+
+use sha2::{Digest, Sha256};
+
+use super::tokens;
+use crate::base::{
+    content::joined_text,
+    history::{Role, Turn, TurnPart},
+    log::Mask,
+    path::AbsPath,
+    text::{head, tail},
+    tool::CallResult,
+};
+
+/// The newest outputs stay as they are, up to so many tokens.
+const PROTECTED: u64 = 50_000;
+/// Less than this is not worth a new prompt cache.
+const LEAST: u64 = 30_000;
+/// What they say counts for the whole session, however old it is.
+const EXEMPT: &[&str] = &["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];
+const MARK: &str = "<tool_output_masked>";
+/// Bytes of beginning and end that stay.
+const EDGE: usize = 250;
+/// Of a command: lines of beginning and end, which have at most so many bytes.
+const EDGE_LINES: usize = 10;
+const EDGE_OF_LINES: usize = 1_500;
+
+/// What is to be masked now; the outputs of the last turn of the history never are.
+pub fn due(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
+    let of_tools = turns.iter().filter(|it| it.role() == Role::Tool);
+    // Each is counted once in its life, so that this costs next to nothing while there is little.
+    if of_tools.map(|it| tokens::of_turn(it)).sum::<u64>() <= PROTECTED + LEAST {
+        return Vec::new();
+    }
+    let (mut seen, mut prunable, mut old) = (0, 0, Vec::new());
+    let before_last = turns.split_last().map_or(turns, |(_, before)| before);
+    for result in before_last.iter().rev().flat_map(|it| it.parts().iter().rev()).filter_map(maskable) {
+        let size = tokens::of_parts(&result.content);
+        seen += size;
+        if seen > PROTECTED {
+            prunable += size;
+            old.push(result);
+        }
+    }
+    match prunable < LEAST {
+        true => Vec::new(),
+        false => old.into_iter().rev().filter_map(|it| mask(it, scratch)).collect(),
+    }
+}
+
+/// The oldest outputs, until `excess` tokens are saved; in need those of the last turn, too.
+pub fn oldest(turns: &[Arc<Turn>], scratch: &AbsPath, excess: u64) -> Vec<Mask> {
+    let (mut saved, mut res) = (0, Vec::new());
+    for result in turns.iter().flat_map(|it| it.parts()).filter_map(maskable) {
+        if saved >= excess {
+            break;
+        }
+        if let Some(mask) = mask(result, scratch) {
+            saved += tokens::of_parts(&result.content).saturating_sub(tokens::of_text(&mask.text));
+            res.push(mask);
+        }
+    }
+    res
+}
+
+fn maskable(part: &TurnPart) -> Option<&CallResult> {
+    let TurnPart::Result(result) = part else { return None };
+    let is_masked = result.content.iter().any(|it| it.as_text().is_some_and(|it| it.starts_with(MARK)));
+    (!is_masked && !EXEMPT.contains(&result.name.as_str())).then_some(result)
+}
+
+/// `None`: nothing would be saved.
+fn mask(result: &CallResult, scratch: &AbsPath) -> Option<Mask> {
+    let whole = joined_text(&result.content);
+    let path = file_of(result, scratch);
+    let preview = preview(&whole, result.name == "run_shell_command");
+    let text =
+        format!("{MARK}\n{preview}\n\nOutput too large. Full output available at: {path}\n</tool_output_masked>");
+    let call = result.id.clone();
+    (tokens::of_text(&text) < tokens::of_text(&whole)).then_some(Mask { call, path, text })
+}
+
+/// Its name is known before it is there, and is the same each time.
+fn file_of(result: &CallResult, scratch: &AbsPath) -> AbsPath {
+    let mut name = "masked-".to_owned();
+    Sha256::digest(result.id.as_str()).iter().take(8).for_each(|it| _ = write!(name, "{it:02x}"));
+    scratch.join(format!("{name}.txt"))
+}
+
+fn preview(text: &str, of_command: bool) -> String {
+    let (first, last) = match of_command {
+        true => {
+            let n = text.lines().count();
+            let first: Vec<&str> = text.lines().take(EDGE_LINES).collect();
+            let last: Vec<&str> = text.lines().skip(n.saturating_sub(EDGE_LINES).max(EDGE_LINES)).collect();
+            let (first, last) = (first.join("\n"), last.join("\n"));
+            (head(&first, EDGE_OF_LINES).to_owned(), tail(&last, EDGE_OF_LINES).to_owned())
+        }
+        false => (head(text, EDGE).to_owned(), tail(text, EDGE.min(text.len().saturating_sub(EDGE))).to_owned()),
+    };
+    format!("{first}\n... [TRUNCATED] ...\n{last}")
+}

@@ -1,0 +1,201 @@
+//! Records that grow, and what of them is asked about.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Again, Instructions, Materials, Need, PROCESSORS, Surroundings, build, tokens};
+use crate::{
+    base::{
+        content::Part,
+        event::{AgentEvent, EventKind, Speaker, ToolDisplay},
+        history::Turn,
+        ids::{CallId, MessageId, SessionId, StreamId},
+        log::{Entry, Fact, Mode, Principal},
+        model::ModelRequest,
+        path::AbsPath,
+        tool::{ToolKind, ToolSpec},
+    },
+    engine::record::{Origin, Record},
+};
+
+#[test]
+fn the_order_of_processors_is_this() {
+    let names: Vec<&str> = PROCESSORS.iter().map(|(name, _)| *name).collect();
+    let want = ["instructions", "memory", "again", "masking", "budget", "history", "hardening", "parameters"];
+    assert_eq!(names, want);
+}
+
+struct Talk {
+    record: Record,
+    n: u64,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let cwd = AbsPath::new("/w").unwrap();
+        let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
+        let origin = Origin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
+        Self { record: Record::new(origin), n: 0 }
+    }
+
+    fn log(&mut self, fact: Fact) {
+        self.record.apply(&Entry { at: 0, fact });
+    }
+
+    fn event(&mut self, kind: EventKind) {
+        self.n += 1;
+        let (id, stream_id) = (self.n.to_string(), StreamId::from("s"));
+        self.log(Fact::Event { event: AgentEvent { id, stream_id, timestamp: 0, kind, meta: serde_json::Map::new() } });
+    }
+
+    fn says(&mut self, role: Speaker, text: &str) {
+        let content = vec![Part::text(text)];
+        self.event(EventKind::Message { role, message_id: MessageId::from("m"), content, cuts: Vec::new() });
+    }
+
+    /// A prompt, a call with that result, an answer.
+    fn round(&mut self, tool: &str, result: &str) {
+        self.says(Speaker::User, "prompt");
+        self.called(tool, result);
+        self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
+        self.says(Speaker::Agent, "answer");
+    }
+
+    fn called(&mut self, tool: &str, result: &str) {
+        self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
+        let (request_id, name) = (CallId::from(format!("c{}", self.n)), tool.to_owned());
+        let display = ToolDisplay { title: String::new(), kind: ToolKind::Other, locations: Vec::new() };
+        let args = json!({});
+        self.event(EventKind::ToolRequest {
+            request_id: request_id.clone(),
+            name: name.clone(),
+            args,
+            display,
+            signature: None,
+        });
+        self.event(EventKind::ToolResponse {
+            request_id,
+            name,
+            content: vec![Part::text(result)],
+            display: None,
+            summary: None,
+            error: None,
+            data: serde_json::Value::Null,
+        });
+    }
+
+    fn build(&self, window: u64) -> Result<ModelRequest, Need> {
+        let around =
+            Surroundings { cwd: AbsPath::new("/w").unwrap(), roots: Vec::new(), platform: "linux", interactive: true };
+        let (instructions, tools) = (Instructions::new(&around), Arc::<[ToolSpec]>::default());
+        let scratch = &AbsPath::new("/scratch").unwrap();
+        let (record, again) = (&self.record, None::<Again>);
+        build(Arc::from("m"), Materials { record, instructions: &instructions, tools: &tools, again, window, scratch })
+    }
+
+    /// As a turn does it; the needs that were met, in words.
+    fn settle(&mut self, window: u64) -> (Vec<String>, Result<ModelRequest, Need>) {
+        let mut met = Vec::new();
+        loop {
+            match self.build(window) {
+                Err(Need::Mask(masks)) => {
+                    met.push(format!("masks {}", masks.len()));
+                    self.log(Fact::Masked { masks });
+                }
+                Err(Need::Replace { n_turns, summary }) => {
+                    met.push(format!("replaces {n_turns}"));
+                    self.log(Fact::Compressed { turns: n_turns as u64, summary: summary.to_owned() });
+                }
+                other => return (met, other),
+            }
+            assert!(met.len() < 100, "{met:?}");
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{:?}", self.record.turns())
+    }
+}
+
+/// Ten thousand tokens.
+fn long() -> String {
+    "line of output\n".repeat(2_700)
+}
+
+const WIDE: u64 = 1_000_000;
+
+#[test]
+fn old_outputs_are_masked_at_once_and_for_good() {
+    let mut talk = Talk::new();
+    (0..8).for_each(|_| talk.round("read_file", &long()));
+    // The sizes are a little above: five are protected, the sixth crosses the line; two and the one that crosses are
+    // just over the least that is worth it.
+    let before: Vec<Arc<Turn>> = talk.record.turns().to_vec();
+    assert_eq!(talk.settle(WIDE).0, ["masks 4"]);
+    assert_eq!(talk.settle(WIDE).0, Vec::<String>::new(), "it is done");
+    let changed = before.iter().zip(talk.record.turns()).filter(|(old, new)| !Arc::ptr_eq(old, new)).count();
+    assert_eq!(changed, 4, "all other turns are the very same");
+    let text = talk.text();
+    assert_eq!(text.matches("Full output available at: /scratch/masked-").count(), 4);
+    let masked: Vec<Arc<Turn>> = talk.record.turns().to_vec();
+    talk.round("read_file", &long());
+    assert_eq!(talk.settle(WIDE).0, Vec::<String>::new(), "what is masked does not count, and nothing comes back");
+    assert!(masked.iter().zip(talk.record.turns()).all(|(old, new)| Arc::ptr_eq(old, new)));
+}
+
+#[test]
+fn what_must_not_be_masked() {
+    let mut talk = Talk::new();
+    (0..12).for_each(|_| talk.round("ask_user", &long()));
+    assert_eq!(talk.settle(WIDE).0, Vec::<String>::new(), "answers of the user");
+    let mut talk = Talk::new();
+    (0..7).for_each(|_| talk.round("read_file", &long()));
+    assert_eq!(talk.settle(WIDE).0, Vec::<String>::new(), "too little");
+    let mut talk = Talk::new();
+    (0..40).for_each(|_| talk.round("read_file", "short"));
+    (0..8).for_each(|_| talk.round("run_shell_command", &long()));
+    assert_eq!(talk.settle(WIDE).0, ["masks 4"], "where nothing is saved nothing is done");
+    assert_eq!(talk.text().matches("\"short\"").count(), 40);
+}
+
+#[test]
+fn no_request_is_larger_than_what_the_model_reads() {
+    let mut talk = Talk::new();
+    talk.round("read_file", &long());
+    talk.round("read_file", &long());
+    let (met, request) = talk.settle(20_000);
+    assert_eq!(met, ["masks 1"], "the oldest only");
+    assert!(size(&request.unwrap()) <= 18_000);
+
+    talk.says(Speaker::User, &"words ".repeat(8_000));
+    talk.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
+    talk.says(Speaker::Agent, "answer");
+    talk.says(Speaker::User, &"words ".repeat(8_000));
+    let (met, request) = talk.settle(20_000);
+    assert_eq!(met, ["masks 1", "replaces 10"], "then the turns before the last prompt");
+    let request = request.unwrap();
+    assert!(size(&request) <= 18_000 && request.contents.len() == 3);
+
+    talk.says(Speaker::User, &"words ".repeat(16_000));
+    let (met, request) = talk.settle(20_000);
+    assert!(matches!(request, Err(Need::Room { size, window: 20_000 }) if size > 20_000), "{met:?} {request:?}");
+    // What did not fit is not in the way of what does.
+    talk.says(Speaker::User, "a word");
+    let (met, request) = talk.settle(20_000);
+    assert!(request.is_ok_and(|it| size(&it) < 2_000), "{met:?}");
+}
+
+#[test]
+fn a_result_that_does_not_fit_is_masked_in_its_own_turn() {
+    let mut talk = Talk::new();
+    talk.says(Speaker::User, "prompt");
+    talk.called("read_file", &long());
+    let (met, request) = talk.settle(8_000);
+    assert_eq!(met, ["masks 1"]);
+    assert!(size(&request.unwrap()) < 2_000);
+}
+
+fn size(request: &ModelRequest) -> u64 {
+    tokens::of_frame(request) + request.contents.iter().map(|it| tokens::of_turn(it)).sum::<u64>()
+}

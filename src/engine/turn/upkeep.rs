@@ -1,0 +1,58 @@
+//! What a request takes before it can be built: each of it is a fact of the session.
+
+use std::sync::Arc;
+
+use super::{Spec, Turn, endings::Cause};
+use crate::{
+    base::{
+        content::joined_text,
+        history::TurnPart,
+        log::{Fact, Mask},
+        model::ModelRequest,
+    },
+    engine::{
+        context::{self, Materials, Need},
+        record::Step,
+        step::Effect,
+    },
+};
+
+impl Turn {
+    /// Whole, for this model: parameters of another one would be refused or do something else.
+    pub(super) fn build(&self, step: &mut Step<'_>, spec: &Spec, model: &str) -> Result<ModelRequest, Cause> {
+        let (window, scratch) = (spec.windows.of(model), &spec.scratch);
+        loop {
+            let (record, instructions) = (&*step.record, &spec.instructions);
+            let (tools, again) = (&self.tools.tools, self.again);
+            let materials = Materials { record, instructions, tools, again, window, scratch };
+            // Each need that is met leaves less that could be asked for: this ends.
+            match context::build(Arc::from(model), materials) {
+                Ok(mut request) => {
+                    spec.aliases.fill(&mut request, &record.model, again.is_some());
+                    return Ok(request);
+                }
+                Err(Need::Mask(masks)) => mask(step, masks),
+                Err(Need::Replace { n_turns, summary }) => {
+                    step.notice("The conversation is longer than the model reads: its oldest part was left out.");
+                    step.log(Fact::Compressed { turns: n_turns as u64, summary: summary.to_owned() });
+                }
+                Err(Need::Room { size, window }) => {
+                    return Err(Cause::TooLong { model: model.to_owned(), size, window });
+                }
+            }
+        }
+    }
+}
+
+/// The whole outputs go to files first: that is where the masks point to.
+fn mask(step: &mut Step<'_>, masks: Vec<Mask>) {
+    let mut whole = Vec::new();
+    for part in step.record.turns().iter().flat_map(|it| it.parts()) {
+        let TurnPart::Result(result) = part else { continue };
+        if let Some(mask) = masks.iter().find(|it| it.call == result.id) {
+            whole.push((mask.path.clone(), joined_text(&result.content)));
+        }
+    }
+    whole.into_iter().for_each(|(file, text)| _ = step.effect(Effect::Stash { file, text }));
+    step.log(Fact::Masked { masks });
+}

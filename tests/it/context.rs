@@ -1,0 +1,85 @@
+//! How much a model is told, from the editor's side: the size of the first request, and sessions that outgrow a window.
+
+use std::fs;
+
+use castor::engine::context::tokens;
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox},
+    model_server::{ModelServer, says, stream},
+};
+
+fn prompt(client: &mut Client, session: &str, text: &str) -> (Value, String) {
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+    let (answer, updates) = client.call("session/prompt", params).unwrap();
+    (answer, updates.iter().map(Value::to_string).collect())
+}
+
+#[test]
+fn the_first_request_of_an_empty_session_is_small() {
+    let server = ModelServer::start(vec![says("One.")]);
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    prompt(&mut client, &session, "go");
+    let size = tokens::of_text(&server.asked()[0].body);
+    assert!((500..=4_000).contains(&size), "{size} tokens");
+}
+
+/// A model that reads little: outputs give way, whole in files; what does not fit at all is refused before it is sent.
+#[test]
+fn a_small_window_is_never_overrun() {
+    const WINDOW: u64 = 16_000;
+    let call = |name: &str| {
+        let args = json!({ "file_path": name }).to_string();
+        let call = json!([{ "index": 0, "id": name, "function": { "name": "read_file", "arguments": args } }]);
+        let chunk = json!({ "choices": [{ "delta": { "tool_calls": call }, "finish_reason": "tool_calls" }] });
+        stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+    };
+    let text = json!({ "choices": [{ "delta": { "content": "Read it." }, "finish_reason": "stop" }] });
+    let text = stream(&format!("data: {text}\n\ndata: [DONE]\n\n"));
+    let answers = vec![call("a.txt"), call("b.txt"), call("c.txt"), text.clone(), text];
+    let server = ModelServer::start(answers);
+    let mut sandbox = Sandbox::new();
+    sandbox.args.extend(["--model", "local/m1"].map(Into::into));
+    for name in ["a", "b", "c"] {
+        sandbox.write(format!("ws/{name}.txt"), &format!("{name} is in it\n").repeat(1_600));
+    }
+    let providers = json!({ "local": { "baseUrl": format!("{}/v1", server.url) } });
+    let settings = json!({ "providers": providers, "model": { "contextWindow": WINDOW } });
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (answer, _) = prompt(&mut client, &session, "read them");
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let asked = server.asked();
+    let sizes: Vec<u64> = asked.iter().map(|it| tokens::of_text(&it.body)).collect();
+    assert!(sizes.iter().all(|it| *it <= WINDOW), "{sizes:?}");
+    let last = &asked[3].body;
+    let (_, file) = last.split_once("Full output available at: ").expect("nothing is masked");
+    let file = file.split('\\').next().unwrap();
+    assert!(last.contains("c is in it"), "the newest is there");
+    client.result("session/close", json!({ "sessionId": session })).unwrap();
+    assert_eq!(fs::read_to_string(file).unwrap().matches("a is in it").count(), 1_600, "the whole of the oldest");
+
+    // The next process sees the same.
+    client.end().unwrap();
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let params = json!({ "sessionId": session, "cwd": sandbox.workspace(), "mcpServers": [] });
+    client.result("session/load", params).unwrap();
+    prompt(&mut client, &session, "again");
+    let again = server.asked()[4].body.clone();
+    let begins = last.trim_end_matches(['}', ']']);
+    assert!(again.contains("tool_output_masked") && tokens::of_text(&again) <= WINDOW, "{again}");
+    assert!(again.starts_with(begins), "prompts keep their beginning");
+
+    let (answer, _) = prompt(&mut client, &session, &"word ".repeat(20_000));
+    let why = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("too long for local/m1") && why.contains("16000"), "{answer}");
+    assert_eq!(server.asked().len(), 5, "it was not sent");
+}
