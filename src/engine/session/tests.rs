@@ -35,7 +35,7 @@ use crate::{
         routing::{Chain, failure::Patience},
         scheduler::Toolbox,
         step::{Act, Choice, Doubted, Effect, Input, Out},
-        turn::Spec,
+        turn::{Bounds, Spec},
     },
 };
 
@@ -472,12 +472,11 @@ fn spec(seed: u64) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: true,
-        max_samples: 6,
+        bounds: Bounds { max_samples: 6, watches_loops: true },
         patience: Patience::default(),
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, silent: seed.is_multiple_of(5) },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),
-        watches_loops: true,
         prices: Default::default(),
         aliases: Default::default(),
         modes: Mode::OFFERED.to_vec(),

@@ -47,7 +47,7 @@ pub(super) struct Asked {
 impl Turn {
     /// The calls have ended: the model is asked again, unless it goes round in circles.
     pub(super) fn after_calls(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        let found = if spec.watches_loops { self.circles.ended(step.record) } else { None };
+        let found = if spec.bounds.watches_loops { self.circles.ended(step.record) } else { None };
         match found {
             None => self.sample(step, spec, kept, 1),
             Some(it) => self.circled(step, spec, kept, it),
@@ -58,7 +58,7 @@ impl Turn {
     pub(super) fn said_more(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, from: usize) {
         let Phase::Sampling { effect, response, .. } = &mut self.phase else { return };
         let delta = response.said().get(from..).unwrap_or_default();
-        let Some(found) = self.circles.loops.said(delta).filter(|_| spec.watches_loops) else { return };
+        let Some(found) = self.circles.loops.said(delta).filter(|_| spec.bounds.watches_loops) else { return };
         step.effect(Effect::Abort { effect: *effect });
         response.close(step);
         self.scheduler.cancel(step, "the model repeats itself");

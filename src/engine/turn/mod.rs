@@ -15,7 +15,7 @@ mod upkeep;
 
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};
-pub use spec::{Kept, Spec};
+pub use spec::{Bounds, Kept, Spec};
 
 use std::sync::Arc;
 
@@ -311,7 +311,7 @@ impl Turn {
     }
 
     fn sample(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32) {
-        if attempt == 1 && self.n_samples >= spec.max_samples.min(MAX_SAMPLES) {
+        if attempt == 1 && self.n_samples >= spec.bounds.max_samples.min(MAX_SAMPLES) {
             return self.finish(step, &Cause::MaxSamples(self.n_samples));
         }
         self.n_samples += u32::from(attempt == 1);

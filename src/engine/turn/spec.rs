@@ -15,8 +15,7 @@ pub struct Spec {
     pub scratch: AbsPath,
     /// Whether there may be memory files.
     pub remembers: bool,
-    /// Model calls of one prompt, at most; capped by [`super::MAX_SAMPLES`].
-    pub max_samples: u32,
+    pub bounds: Bounds,
     /// With models that fail.
     pub patience: routing::failure::Patience,
     /// Who takes over from those.
@@ -26,10 +25,17 @@ pub struct Spec {
     pub windows: routing::limits::Windows,
     pub prices: routing::prices::Prices,
     pub aliases: routing::aliases::Aliases,
-    /// Whether a model that goes round in circles is stopped.
-    pub watches_loops: bool,
     /// Modes that trust and settings allow here.
     pub modes: Vec<Mode>,
+}
+
+/// How far a turn may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Model calls of one prompt, at most; capped by [`super::MAX_SAMPLES`].
+    pub max_samples: u32,
+    /// Whether a model that goes round in circles is stopped.
+    pub watches_loops: bool,
 }
 
 /// What a session keeps from turn to turn, beside its record.

@@ -11,7 +11,7 @@ use std::{
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use super::Spec;
+use super::{Bounds, Spec};
 use crate::{
     base::{
         check::Finding,
@@ -150,12 +150,11 @@ pub(super) fn spec(name: &str) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: false,
-        max_samples: 3,
+        bounds: Bounds { max_samples: 3, watches_loops: true },
         patience: Patience::default(),
         chain,
         models: Vec::new(),
         windows: Default::default(),
-        watches_loops: true,
         prices: Default::default(),
         aliases: Default::default(),
         modes: Vec::new(),
