@@ -4,6 +4,7 @@
 //! (line continuations inside words, escaped blanks, comments in back-quotes, here-documents with odd delimiters,
 //! words after a redirection) the text counts as unparsed: nobody may be misled by our reading.
 
+mod evaluate;
 mod heredoc;
 mod walk;
 mod words;
@@ -98,6 +99,8 @@ pub struct Script {
     pub moved: bool,
     /// A `cd` in it may lead to the root or to a home.
     pub wide: bool,
+    /// What bash evaluates in it, while it is read.
+    pub(super) evaluated: evaluate::Evaluated,
 }
 
 impl Script {
@@ -105,6 +108,7 @@ impl Script {
     pub fn parse(text: &str) -> Result<Self, Unparsed> {
         let mut res = Self::default();
         res.add(text, 0)?;
+        evaluate::list_hidden(&mut res);
         match res.commands.is_empty() {
             true => Err(Unparsed("it has no command in it")),
             false => Ok(res),

@@ -73,6 +73,8 @@ impl Walker<'_> {
         while self.substitutions.last().is_some_and(|it| *it <= node.start_byte() && node.end_byte() > *it) {
             self.substitutions.pop();
         }
+        let text = self.text.get(node.byte_range()).unwrap_or_default();
+        self.out.evaluated.enter(node, text);
         match node.kind() {
             "command" => self.command(node),
             "declaration_command" | "unset_command" => self.declaration(node),

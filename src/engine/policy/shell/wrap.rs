@@ -1,6 +1,6 @@
 //! Commands that run other commands, as a table: what is left of their words is looked at on its own.
 
-use super::{Input, Word};
+use super::{Input, Word, evaluate};
 
 /// What a command runs besides itself.
 pub(super) enum Inner {
@@ -180,7 +180,7 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     if SHELLS.contains(&name) {
         return shell(args);
     }
-    if HIDING.contains(&name) {
+    if HIDING.contains(&name) || evaluate::hides_in_subscript(name, args) {
         return Inner::Hidden;
     }
     if let Some(code) = code(name, args) {

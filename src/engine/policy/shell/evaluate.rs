@@ -1,0 +1,201 @@
+//! Arithmetic and subscripts: bash runs the `$( )` that it finds in them when it evaluates, quoted or not.
+
+use tree_sitter::Node;
+
+use super::{Command, Script, Word};
+
+/// Builtins that take a variable's name, subscript included, or arithmetic.
+const EVALUATE: &[&str] = &[
+    "[",
+    "declare",
+    "export",
+    "let",
+    "local",
+    "mapfile",
+    "printf",
+    "read",
+    "readarray",
+    "readonly",
+    "test",
+    "typeset",
+    "unset",
+    "wait",
+];
+
+/// Those that set variables to what nobody sees here.
+const TAKE_IN: &[&str] = &["getopts", "mapfile", "read", "readarray", "select"];
+
+/// Variables that bash fills with what was typed.
+const TYPED: &[&str] = &["_", "BASH_ARGV", "BASH_COMMAND", "BASH_EXECUTION_STRING", "BASH_REMATCH"];
+
+/// Whether the builtin's words have a subscript with a command in it.
+pub(super) fn hides_in_subscript(name: &str, args: &[Word]) -> bool {
+    // `printf "[$(date)]"` only prints.
+    let prints = name == "printf" && !args.first().is_some_and(|it| it.text.starts_with(['-', '$']));
+    EVALUATE.contains(&name) && !prints && args.iter().any(|it| runs_in_subscript(&it.text))
+}
+
+fn runs_in_subscript(text: &str) -> bool {
+    // `\$(` in an expanded word counts too: the text is as written.
+    let runs = |it: &str| it.contains("$(") || it.contains('`');
+    text.split_once('[').is_some_and(|it| runs(it.1))
+}
+
+/// What a script evaluates, and whether its variables may hold more than numbers and names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evaluated {
+    /// The first arithmetic over variables, as written.
+    first: Option<String>,
+    /// A variable is set to text that may have a command in it.
+    planted: bool,
+    /// Words may come back as `$1`.
+    functions: bool,
+    /// A word has a `$` or a back-quote in it that is not the shell's.
+    quoted: bool,
+    /// The text runs a command as it stands.
+    direct: bool,
+}
+
+impl Evaluated {
+    pub(super) fn enter(&mut self, node: Node, text: &str) {
+        match node.kind() {
+            "variable_assignment" => {
+                let (name, value) = text.split_once('=').unwrap_or((text, ""));
+                self.planted |= is_planted(value);
+                if name.contains('[') {
+                    self.evaluates(name, name.split_once('[').map_or("", |it| it.1));
+                }
+            }
+            "for_statement" => {
+                let items = text.split_once(" in ").map_or("", |it| it.1);
+                let items = items.split([';', '\n']).next().unwrap_or_default();
+                self.planted |= is_planted(items);
+            }
+            "function_definition" => self.functions = true,
+            "arithmetic_expansion" | "c_style_for_statement" => self.evaluates(text, text.trim_start_matches('$')),
+            "compound_statement" if text.starts_with("((") => self.evaluates(text, text),
+            "subscript" => self.evaluates(text, text.split_once('[').map_or("", |it| it.1)),
+            // `${a:x}` counts with `x`.
+            "expansion" => {
+                let from = text.split_once(':').map(|it| it.1).filter(|it| !it.starts_with(['-', '=', '+', '?']));
+                from.into_iter().for_each(|it| self.evaluates(text, it));
+            }
+            "test_command" => self.test(text),
+            _ => (),
+        }
+    }
+
+    fn test(&mut self, text: &str) {
+        const COUNTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        let double = text.starts_with("[[");
+        let inside = text.trim_start_matches('[');
+        self.direct |= runs_in_subscript(inside);
+        let counts = inside.split_whitespace().any(|it| it == "-v" || double && COUNTS.contains(&it));
+        if counts || self.direct {
+            self.evaluates(text, inside);
+        }
+    }
+
+    /// `what` is the arithmetic in `text`.
+    fn evaluates(&mut self, text: &str, what: &str) {
+        let names = what.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
+        let typed = names.into_iter().any(|it| TYPED.contains(&it));
+        // What is quoted in it is handed on, and run.
+        let quoted = what.contains('[') && what.contains(['\\', '\'', '`']);
+        self.direct |= typed || quoted;
+        if what.contains(|it: char| it.is_alphabetic() || matches!(it, '$' | '_')) {
+            self.first.get_or_insert_with(|| text.to_owned());
+        }
+    }
+
+    /// What the commands make of the variables.
+    fn hear(&mut self, command: &Command) {
+        let Some(name) = command.name() else { return };
+        let args = command.args();
+        let holds = |it: &Word| match it.literal() {
+            Some(text) => text.contains(['$', '`']),
+            None => is_planted(&it.text),
+        };
+        self.quoted |= args.iter().any(holds);
+        self.planted |= TAKE_IN.contains(&name) || name == "set" && args.iter().any(holds);
+        let option = |letter: &str| args.iter().find(|it| it.text.starts_with('-') && it.text.contains(letter));
+        let indirect = match name {
+            "let" => args.first(),
+            "declare" | "typeset" | "local" | "readonly" | "export" => {
+                option("i").or_else(|| args.iter().find(|it| it.text.starts_with(['$', '"'])))
+            }
+            "test" => option("v"),
+            "unset" | "read" => args.iter().find(|it| it.text.contains('$')),
+            "printf" => {
+                let sets = option("v");
+                self.planted |= sets.is_some();
+                sets.filter(|_| args.get(1).is_some_and(|it| it.text.contains('$')))
+            }
+            _ => None,
+        };
+        if indirect.is_some() {
+            self.first.get_or_insert_with(|| command.text.clone());
+        }
+    }
+}
+
+/// Lists what the arithmetic of a script may run: nobody knows what.
+pub(super) fn list_hidden(script: &mut Script) {
+    let mut evaluated = std::mem::take(&mut script.evaluated);
+    script.commands.iter().for_each(|it| evaluated.hear(it));
+    let sown = evaluated.planted || evaluated.functions && evaluated.quoted;
+    if let Some(text) = evaluated.first.filter(|_| sown || evaluated.direct) {
+        let words = vec![Word::expanded(&text)];
+        script.has_definitions = true;
+        script.commands.push(Command::new(words, text));
+    }
+}
+
+/// Whether a value, as written, may have more in it than numbers, names and other variables' values.
+fn is_planted(value: &str) -> bool {
+    let value = value.trim();
+    if is_number(value) {
+        return false;
+    }
+    let mut rest = value;
+    while let Some(at) = rest.find(['$', '`']) {
+        let from = rest.get(at + 1..).unwrap_or_default();
+        let name = |it: &str| it.find(|it: char| !(it.is_ascii_alphanumeric() || it == '_')).unwrap_or(it.len());
+        let (plain, behind) = match from.strip_prefix('{') {
+            Some(inside) => {
+                let behind = inside.get(name(inside)..).unwrap_or_default();
+                (name(inside) > 0 && behind.starts_with('}'), behind)
+            }
+            None => (name(from) > 0, from.get(name(from)..).unwrap_or_default()),
+        };
+        let typed = TYPED.iter().any(|it| from.trim_start_matches('{').split(['}', ' ', '"']).next() == Some(it));
+        let escaped = at > 0 && rest.as_bytes().get(at - 1) == Some(&b'\\');
+        if let Some(inside) = from.strip_prefix("((").filter(|_| rest.as_bytes().get(at) == Some(&b'$')) {
+            // What is counted is a number.
+            rest = inside.split_once("))").map_or("", |it| it.1);
+            continue;
+        }
+        if !plain || typed || escaped || rest.as_bytes().get(at) == Some(&b'`') {
+            return true;
+        }
+        rest = behind;
+    }
+    false
+}
+
+/// `$(wc -l < f)`, `$(date +%s)`: commands that print a number.
+fn is_number(value: &str) -> bool {
+    let value = value.trim_matches('"');
+    let Some(inside) = value.strip_prefix("$(").and_then(|it| it.strip_suffix(')')) else { return false };
+    if inside.contains([';', '&', '\n', '$', '`', '(', ')']) {
+        return false;
+    }
+    let words: Vec<&str> = inside.rsplit('|').next().unwrap_or_default().split_whitespace().collect();
+    match words.as_slice() {
+        ["nproc"] | ["date", "+%s" | "+%s%N"] => true,
+        ["wc", option, rest @ ..] => {
+            ["-l", "-c", "-w"].contains(option) && rest.first().is_none_or(|it| it.starts_with('<'))
+        }
+        _ => false,
+    }
+}
