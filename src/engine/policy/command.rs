@@ -72,7 +72,9 @@ pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict
         let opinion = shell.part(it);
         PartVerdict { text: it.text.clone(), decision: opinion.decision, rule: opinion.rule }
     };
-    script.commands.iter().map(part).collect()
+    let parts = script.commands.iter().map(|it| (it.carried, part(it)));
+    // Of words that may be carried only those that count.
+    parts.filter(|it| !(it.0 && it.1.decision == Decision::Allow)).map(|it| it.1).collect()
 }
 
 /// Nobody knows what it runs: a rule that denies or asks for some commands may mean it.
@@ -225,9 +227,14 @@ impl<'a> Shell<'a> {
     /// What a matching rule says, with what is known of the command besides.
     fn with_effects(&self, command: &Command, opinion: Opinion, maybe: Option<&Rule>) -> Opinion {
         // A script that is listed on its own needs no yes for the shell that runs it.
-        if command.transparent && opinion.decision == Decision::Ask && !opinion.specific {
+        if command.transparent && !command.carried && opinion.decision == Decision::Ask && !opinion.specific {
             return Opinion::new(Decision::Allow, "its script is decided on");
         }
+        // What a carrier runs needs no yes beside the carrier's own; a no is another matter.
+        let opinion = match command.carried && !opinion.specific {
+            true => Opinion::new(Decision::Allow, "what runs it is decided on"),
+            false => opinion,
+        };
         match (opinion.decision, maybe) {
             (Decision::Allow, Some(rule)) => self.unsure(rule),
             (Decision::Ask, None) => self.upgrade(command, opinion),

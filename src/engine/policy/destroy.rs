@@ -92,7 +92,9 @@ fn stays(command: &Command, roots: &[AbsPath]) -> bool {
 /// destructive when none can.
 pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     if command.opaque {
-        return hidden(&command.text, command);
+        // `git -c a=b push -f` says what it does, whatever else it runs.
+        let told = command.name().filter(|it| base_name(it) == "git").and_then(|_| told(command, "git", place));
+        return told.or_else(|| hidden(&command.text, command));
     }
     let program = base_name(command.name()?).to_ascii_lowercase();
     if program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
@@ -101,14 +103,19 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     if command.code.is_some() {
         return code(command, &program);
     }
-    if let Some(it) = git_alias(&program, command.args()) {
+    told(command, &program, place)
+}
+
+/// By the table, and by what git is told to be called.
+fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
+    if let Some(it) = git_alias(program, command.args()) {
         return Some(it);
     }
     let args = command.args();
     if args.iter().any(|it| it.literal().is_some_and(|it| it.starts_with("--dry-run") && it != "--dry-run=none")) {
         return None;
     }
-    let starts = sub_commands(&program, args);
+    let starts = sub_commands(program, args);
     DESTRUCTIVE.iter().filter(|it| it.program == program).find_map(|row| match row.sub {
         [] => row.signs(args, args, place),
         _ => starts.iter().find_map(|it| row.signs(it, it.get(row.sub.len()..).unwrap_or_default(), place)),

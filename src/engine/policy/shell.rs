@@ -4,6 +4,7 @@
 //! (line continuations inside words, escaped blanks, comments in back-quotes, here-documents with odd delimiters,
 //! words after a redirection) the text counts as unparsed: nobody may be misled by our reading.
 
+mod carriers;
 mod evaluate;
 mod heredoc;
 mod walk;
@@ -35,6 +36,8 @@ pub struct Command {
     pub transparent: bool,
     /// It runs other commands that are listed on their own: `xargs rm`, `env X=1 make`.
     pub wrapper: bool,
+    /// It may be what another command of the list runs, which needs a yes itself: `uv run make`.
+    pub carried: bool,
     /// Code in another language that it runs: `python -c`, `awk '…'`.
     pub code: Option<String>,
     /// Its here-document.
@@ -45,7 +48,7 @@ impl Command {
     /// A command by itself, as far as its first word tells.
     fn new(words: Vec<Word>, text: String) -> Self {
         let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
-        Self { words, text, opaque, transparent: false, wrapper: false, code: None, input: None }
+        Self { words, text, opaque, transparent: false, wrapper: false, carried: false, code: None, input: None }
     }
 }
 
@@ -126,7 +129,7 @@ impl Script {
         }
         prescan(text)?;
         let first = self.commands.len();
-        for inner in walk::walk(text, self)? {
+        for inner in walk::walk(text, self)?.into_iter().filter(|it| !it.trim().is_empty()) {
             self.add(&inner, depth + 1)?;
         }
         let mut at = first;
@@ -145,6 +148,7 @@ impl Script {
         if command.wrapper {
             return Ok(());
         }
+        let carried = command.carried;
         let (inner, text) = match wrap::inner(&command.words, command.input.as_ref()) {
             wrap::Inner::Nothing => return Ok(()),
             wrap::Inner::Hidden => {
@@ -155,24 +159,32 @@ impl Script {
                 command.code = Some(code);
                 return Ok(());
             }
+            // What comes behind the words that may be carried is listed already.
+            wrap::Inner::Carried(_) if carried => return Ok(()),
+            wrap::Inner::Carried(inner) => return self.list(inner, true),
             wrap::Inner::Words(inner) => (inner, None),
             wrap::Inner::Script { text, transparent } => {
-                command.transparent = transparent;
+                command.transparent = transparent || carried;
                 (Vec::new(), Some(text))
             }
         };
         command.wrapper = true;
-        for words in inner {
-            let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
-            self.commands.push(Command::new(words, text));
-            if self.commands.len() > MAX_BYTES {
-                return Err(Unparsed("it has too many commands"));
-            }
-        }
+        self.list(inner, carried)?;
         match text {
             Some(text) if !text.trim().is_empty() => self.add(&text, depth + 1),
             _ => Ok(()),
         }
+    }
+
+    fn list(&mut self, inner: Vec<Vec<Word>>, carried: bool) -> Result<(), Unparsed> {
+        for words in inner {
+            let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
+            self.commands.push(Command { carried, transparent: carried, ..Command::new(words, text) });
+            if self.commands.len() > MAX_BYTES {
+                return Err(Unparsed("it has too many commands"));
+            }
+        }
+        Ok(())
     }
 }
 

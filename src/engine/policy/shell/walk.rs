@@ -28,8 +28,17 @@ pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unpars
     if tree.root_node().has_error() {
         return Err(Unparsed("it is not valid shell"));
     }
-    let mut walker =
-        Walker { text, source, bodies, last: Vec::new(), out, substitutions: Vec::new(), leaf_end: 0, quoted_until: 0 };
+    let mut walker = Walker {
+        text,
+        source,
+        bodies,
+        last: Vec::new(),
+        out,
+        substitutions: Vec::new(),
+        leaf_end: 0,
+        quoted_until: 0,
+        scripts: inner,
+    };
     let mut cursor = tree.walk();
     loop {
         walker.enter(cursor.node())?;
@@ -38,7 +47,7 @@ pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unpars
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return walker.finish().map(|()| inner);
+                return walker.finish().map(|()| walker.scripts);
             }
         }
     }
@@ -58,6 +67,8 @@ struct Walker<'a> {
     leaf_end: usize,
     /// End of the quoted text around the current node, where blanks are not the grammar's.
     quoted_until: usize,
+    /// Those that it hands on as text.
+    scripts: Vec<String>,
 }
 
 impl Walker<'_> {
@@ -93,6 +104,7 @@ impl Walker<'_> {
             | "arithmetic_expansion" => {
                 self.out.has_definitions = true;
                 self.assigned(node);
+                self.obeyed(node);
                 Ok(())
             }
             "compound_statement" if self.slice(node).starts_with("((") => {
@@ -123,6 +135,24 @@ impl Walker<'_> {
         };
         let name = name.map(str::to_owned);
         self.out.assigned.extend(name);
+    }
+
+    /// `PAGER='rm x' git log`: what programs run because a variable says so is listed.
+    fn obeyed(&mut self, node: Node) {
+        let text = self.slice(node).to_owned();
+        let Some((name, value)) = text.split_once('=').filter(|_| node.kind() == "variable_assignment") else { return };
+        // A prompt is text, but for the commands in it.
+        let prompt = matches!(name, "PS0" | "PS1" | "PS2" | "PS4");
+        match Word::read(value).as_ref().ok().and_then(Word::literal) {
+            Some(it) if prompt && !it.contains("$(") && !it.contains('`') => (),
+            Some(it) if wrap::RUN_BY_NAME.contains(&name) => {
+                self.scripts.push(it.trim_start_matches(['|', '-', ' ']).to_owned());
+            }
+            _ if prompt || wrap::RUN_BY_NAME.contains(&name) => {
+                self.out.commands.push(Command::new(vec![Word::expanded(value)], text.clone()));
+            }
+            _ => (),
+        }
     }
 
     fn finish(&self) -> Result<(), Unparsed> {
@@ -237,6 +267,7 @@ impl Walker<'_> {
             opaque: false,
             transparent: false,
             wrapper: false,
+            carried: false,
             code: None,
             input: None,
         });

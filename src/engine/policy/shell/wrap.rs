@@ -1,6 +1,6 @@
 //! Commands that run other commands, as a table: what is left of their words is looked at on its own.
 
-use super::{Input, Word, evaluate};
+use super::{Input, Word, carriers, evaluate};
 
 /// What a command runs besides itself.
 pub(super) enum Inner {
@@ -9,6 +9,8 @@ pub(super) enum Inner {
     Hidden,
     /// Other commands.
     Words(Vec<Vec<Word>>),
+    /// One of these, perhaps.
+    Carried(Vec<Vec<Word>>),
     /// Code in another language.
     Code(String),
     /// A script; `transparent` when it is all that the command does.
@@ -45,6 +47,21 @@ const WRAPPERS: &[Wrapper] = &[
         ..wrapper("sudo", "AbEHikKnPSs", "ughpCrtUDRT")
     },
     wrapper("doas", "nLs", "uC"),
+    Wrapper { long: &["--keep-cwd", "--disable-internal-agent"], ..wrapper("pkexec", "", "") },
+    Wrapper {
+        long: &["--no-new-privs", "--clear-groups", "--keep-groups", "--init-groups"],
+        ..wrapper("setpriv", "d", "")
+    },
+    wrapper("prlimit", "", ""),
+    Wrapper { operands: 1, ..wrapper("taskset", "ac", "") },
+    Wrapper { operands: 1, ..wrapper("chrt", "abdfiorRv", "TPD") },
+    wrapper("linux32", "RBFILSTXZv3", ""),
+    wrapper("linux64", "RBFILSTXZv3", ""),
+    wrapper("i386", "RBFILSTXZv3", ""),
+    wrapper("numactl", "a", "NCmip"),
+    wrapper("fakeroot", "u", "lsb"),
+    wrapper("chronic", "ev", ""),
+    wrapper("unbuffer", "p", ""),
     Wrapper { assigns: true, long: &["--portability", "--verbose"], ..wrapper("time", "pvaq", "of") },
     wrapper("nohup", "", ""),
     wrapper("nice", "", "n"),
@@ -64,46 +81,94 @@ const WRAPPERS: &[Wrapper] = &[
 /// Commands that run what other words, files or their input say.
 const HIDING: &[&str] = &[
     "alias",
-    "bind",
-    "busybox",
-    "chroot",
-    "complete",
-    "enable",
-    "entr",
-    "fish",
-    "flock",
-    "ksh",
-    "mksh",
-    "parallel",
-    "runuser",
-    "script",
-    "ssh",
-    "strace",
-    "ltrace",
-    "gdb",
-    "su",
-    "systemd-run",
-    "tmux",
-    "screen",
-    "toybox",
-    "trap",
-    "tcsh",
-    "csh",
-    "unshare",
-    "nsenter",
-    "watch",
-    "expect",
+    "ash",
     "at",
     "batch",
-    "crontab",
-    "pwsh",
-    "powershell",
+    "bind",
+    "busybox",
+    "bwrap",
+    "capsh",
+    "chroot",
     "cmd",
     "cmd.exe",
+    "complete",
+    "cpulimit",
+    "crontab",
+    "csh",
+    "dbus-run-session",
+    "elvish",
+    "enable",
+    "entr",
+    "expect",
+    "firejail",
+    "fish",
+    "flock",
+    "gdb",
+    "hyperfine",
+    "ksh",
+    "lldb",
+    "ltrace",
+    "mksh",
+    "nsenter",
+    "nu",
+    "parallel",
+    "perf",
+    "powershell",
+    "proot",
+    "pwsh",
+    "rbash",
+    "rlwrap",
+    "runuser",
+    "screen",
+    "script",
+    "sem",
+    "setarch",
+    "sg",
+    "ssh",
+    "start-stop-daemon",
+    "strace",
+    "su",
+    "systemd-run",
+    "tcsh",
+    "tmux",
+    "toybox",
+    "trap",
+    "unshare",
+    "uxterm",
+    "valgrind",
+    "watch",
+    "x86_64",
+    "xonsh",
+    "xterm",
+    "xvfb-run",
+    "yash",
 ];
 
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 const FIND_EXEC: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+
+/// Variables whose value is a command line that programs run.
+pub(super) const RUN_BY_NAME: &[&str] = &[
+    "BROWSER",
+    "EDITOR",
+    "FCEDIT",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "PROMPT_COMMAND",
+    "RUSTC_WRAPPER",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
 
 /// Words of the grammar: as a command's name they tell that it was read wrongly.
 const RESERVED: &[&str] = &[
@@ -189,7 +254,10 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     match name {
         "eval" => eval(args),
         "find" | "gfind" => find(args),
-        _ => WRAPPERS.iter().find(|it| it.name == name).map_or(Inner::Nothing, |it| behind(it, args)),
+        _ => match WRAPPERS.iter().find(|it| it.name == name) {
+            Some(it) => behind(it, args),
+            None => carriers::inner(name, args),
+        },
     }
 }
 
@@ -242,6 +310,10 @@ fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
             let Some(skipped) = skipped else { return Inner::Hidden };
             args = rest.get(skipped..).unwrap_or_default();
         } else if wrapper.assigns && text.contains('=') && (programs.contains(&wrapper.name) || names_variable(text)) {
+            // `env PAGER='rm x' git log`
+            if text.split_once('=').is_some_and(|it| RUN_BY_NAME.contains(&it.0) && it.1.contains(' ')) {
+                return Inner::Hidden;
+            }
             args = rest;
         } else if operands > 0 {
             operands -= 1;

@@ -152,8 +152,75 @@ const CARRIERS: &[&str] = &[
     "source <(echo '@')",
     ". <(echo '@')",
     "alias echo='@'; echo hi",
-    "printf '@' | tee f",
+    "setpriv --reuid 1000 @",
+    "setpriv --no-new-privs @",
+    "prlimit --nofile=10 @",
+    "taskset -c 0 @",
+    "chrt -f 50 @",
+    "setarch x86_64 -R @",
+    "linux32 @",
+    "i386 @",
+    "numactl -N 0 @",
+    "/lib64/ld-linux-x86-64.so.2 /bin/@",
+    "perf stat @",
+    "valgrind @",
+    "hyperfine '@'",
+    "ltrace @",
+    "gdb --args @",
+    "split --filter='@' f",
+    "tar cf x -I '@' y",
+    "tar xf x --use-compress='@'",
+    "mapfile -C '@' -c 1 x",
+    "readarray -C '@' x",
+    "compgen -C '@' x",
+    "hash -p /bin/@ echo; echo hi",
+    "PS4='$(@)'; set -x; echo hi",
+    "export PS4='$(@)'; set -x; echo hi",
+    "sed 's/a/@/e' f",
+    "sed -n '/x/e @' f",
+    "git submodule foreach '@'",
+    "git difftool -x '@'",
+    "git rebase --exec '@' HEAD~1",
+    "git clone --upload-pack='@' x y",
+    "rg --pre '@' x",
+    "fd -x @",
+    "fd x -X @",
+    "nvim -c ':!@' f",
+    "emacs --eval '(shell-command \"@\")'",
+    "man -P '@' ls",
+    "LESSOPEN='|@ %s' less f",
+    "env PAGER='@ y' git log",
+    "npx -c 'x @'",
+    "npx @",
+    "npm exec -- @",
+    "uv run @",
+    "poetry run @",
+    "pipenv run @",
+    "docker exec x @",
+    "docker run --rm -v a:b x sh -c '@'",
+    "podman run x @",
+    "nix-shell --run '@'",
+    "direnv exec . @",
+    "fakeroot @",
+    "bwrap --ro-bind / / @",
+    "capsh -- -c '@'",
+    "pkexec @",
+    "sg root '@'",
+    "runuser -u x @",
+    "ls | entr @",
+    "rbash -c '@'",
+    "ash -c '@'",
+    "ksh -c '@'",
+    "fish -c '@'",
+    "nu -c '@'",
+    "source /dev/stdin <<< '@'",
+    "busybox @",
 ];
+
+/// Those of which only the first command is theirs; or that carry nothing by themselves.
+const FILES: &[&str] = &["PATH=", "export PATH=", "for PATH", "IFS=", "npm_config", "BASH_ENV", "LD_PRELOAD"];
+
+const CODE: &[&str] = &["awk", "python", "perl", "ruby", "node"];
 
 /// Of those, the ones whose scripts castor reads.
 const SHELLS: &[&str] = &["bash ", "sh ", "zsh ", "dash "];
@@ -178,6 +245,16 @@ fn carriers_hide_nothing() {
         for mode in [Mode::Default, Mode::AutoEdit] {
             let got = shell(&denies, mode, true, &text, &[]).decision;
             wrong.extend((got == Decision::Allow).then(|| format!("{text:?} is allowed in {mode:?}")));
+        }
+        // What is denied or destroys is neither run in a mode that asks nobody else.
+        if !FILES.iter().any(|it| carrier.starts_with(it)) {
+            let got = shell(&denies, Mode::Yolo, true, &text, &[]).decision;
+            // Code in another language is not read, but for what destroys.
+            let is_code = CODE.iter().any(|it| carrier.starts_with(it)) && got == Decision::Ask;
+            wrong.extend((got != Decision::Deny && !is_code).then(|| format!("{text:?} is not denied in yolo")));
+            let text = unescaped(&carrier.replace('@', "rm -rf src"));
+            let got = shell(&Rules::shipped(), Mode::Yolo, true, &text, &[]).decision;
+            wrong.extend((got == Decision::Allow).then(|| format!("{text:?} destroys unasked in yolo")));
         }
         // Nobody can be asked: what is not known is not run.
         let got = shell(&denies, Mode::Default, false, &text, &[]).decision;
