@@ -149,7 +149,10 @@ impl<'a> Shell<'a> {
         if let Some(it) = device.filter(|_| opinion.decision == Decision::Allow) {
             return Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text));
         }
-        if let Some(it) = paths::guard_of_redirects(self.script).filter(|_| opinion.decision == Decision::Allow) {
+        let valued = || paths::guard_of_values(self.script);
+        if let Some(it) =
+            paths::guard_of_redirects(self.script).or_else(valued).filter(|_| opinion.decision == Decision::Allow)
+        {
             return Opinion::new(Decision::Ask, it.to_string());
         }
         if opinion.decision != Decision::Allow {
@@ -164,9 +167,10 @@ impl<'a> Shell<'a> {
         if let Some(what) = danger::find(self.script) {
             return Opinion::new(Decision::Ask, format!("dangerous: {what}"));
         }
-        match self.script.writes_files() && !opinion.allow_redirection && !self.writes_below() {
-            true => Opinion::new(Decision::Ask, "its output goes to a file"),
-            false => opinion,
+        let written = self.script.redirects.iter().find(|it| it.writes);
+        match written.filter(|_| !opinion.allow_redirection && !self.writes_below()) {
+            Some(it) => Opinion::new(Decision::Ask, format!("its output goes to a file: > {}", it.target.text)),
+            None => opinion,
         }
     }
 
@@ -259,7 +263,8 @@ impl<'a> Shell<'a> {
         }
         // A question that the user's own rule wants is not spared by a table.
         let by_default = opinion.tier.is_none_or(|it| it == Tier::Default);
-        if by_default && self.plain && safe::is_safe(command, self.script) {
+        let reads_here = || !safe::read_paths(command).any(|it| self.place.is_outside(&it));
+        if by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
             // A program that is allowed in one place may do harm in another.
             if self.all_safe || command.name() != Some("cd") || safe::is_cd_below(command) {
                 return Opinion::new(Decision::Allow, "known-safe command");

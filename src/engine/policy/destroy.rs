@@ -51,7 +51,8 @@ impl<'a> Place<'a> {
         first.is_some_and(|it| self.is_build(it)) && words.all(|it| self.is_build(it))
     }
 
-    fn is_outside(&self, word: &Word) -> bool {
+    /// Whether the word may name something outside of the roots.
+    pub fn is_outside(&self, word: &Word) -> bool {
         let text = word.text.as_str();
         match word.kind {
             WordKind::Expanded => true,

@@ -56,26 +56,66 @@ fn makes_repository(path: &AbsPath) -> Option<&'static str> {
 
 /// Commands that only look at names, and git's that only take a file in or show it: they may say what they like.
 const LOOKS: &[&str] = &["[", "[[", "basename", "dirname", "echo", "ls", "printf", "realpath", "stat", "test"];
-const GIT_LOOKS: &[&str] =
-    &["add", "blame", "check-ignore", "commit", "diff", "log", "ls-files", "push", "show", "status"];
+const GIT_LOOKS: &[&str] = &["add", "check-ignore", "commit", "log", "ls-files", "push", "status"];
+/// Of those, what prints or takes in a file by name: options behind which it does.
+const GIT_READS: &[(&str, &[&str])] =
+    &[("commit", &["-F", "--file", "-t", "--template"]), ("log", &["-p", "-u", "-L", "--patch", "-G", "-c", "--cc"])];
 
 /// What is guarded of what a command's words name, patterns of names too. `looks`: it is known to look only.
 pub(super) fn guard_of_command(command: &Command, looks: bool) -> Option<Guard> {
     let name = command.name().map(base_name).unwrap_or_default();
-    let git = name == "git"
-        && super::danger::git_words(command.args())
-            .first()
-            .is_some_and(|it| it.literal().is_some_and(|it| GIT_LOOKS.contains(&it)));
-    if LOOKS.contains(&name) || git {
+    if LOOKS.contains(&name) {
         return None;
     }
-    let words = || command.args().iter().filter(|it| it.kind != WordKind::Expanded);
+    let args = match name == "git" {
+        true => git_reads(super::danger::git_words(command.args())),
+        false => command.args(),
+    };
+    let words = || args.iter().filter(|it| it.kind != WordKind::Expanded);
     let find = |list: Guarded| words().find_map(|it| find_word(list, it));
-    let secret = find(SECRETS)
-        .or_else(|| command.args().iter().find_map(hinted_secret))
-        .map(|name| Guard { reason: KEPT, name });
+    let secret = find(SECRETS).or_else(|| args.iter().find_map(hinted_secret)).map(|name| Guard { reason: KEPT, name });
+    // What git shows it does not write.
+    let looks = looks || name == "git" && args.first().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
     let config = || find(CONFIG).map(|name| Guard { reason: OBEYED, name });
     secret.or_else(|| if looks { None } else { config() })
+}
+
+const GIT_SHOWS: &[&str] = &["blame", "commit", "diff", "log", "show"];
+
+/// The words of a git command that may name what it reads; none for one that says what it likes.
+fn git_reads(words: &[Word]) -> &[Word] {
+    let Some((sub, args)) = words.split_first() else { return &[] };
+    let Some(name) = sub.literal().filter(|it| GIT_LOOKS.contains(it)) else { return words };
+    let options = GIT_READS.iter().find(|it| it.0 == name).map_or(&[][..], |it| it.1);
+    let short =
+        |text: &str, option: &str| !text.starts_with("--") && option.chars().nth(1).is_some_and(|it| text.contains(it));
+    let reads = |text: &str, option: &&str| match option.starts_with("--") {
+        true => text.len() > 3 && text.split('=').next().is_some_and(|it| it.len() > 3 && option.starts_with(it)),
+        false => text.starts_with('-') && short(text, option),
+    };
+    let at = args.iter().position(|it| options.iter().any(|option| reads(&it.text, option)));
+    match (name, at) {
+        (_, None) => &[],
+        // The rest of it may be a message.
+        ("commit", Some(at)) => args.get(at..args.len().min(at + 2)).unwrap_or_default(),
+        (_, Some(_)) => words,
+    }
+}
+
+/// A variable that stands for a file of secrets, where a command that reads takes variables.
+pub(super) fn guard_of_values(script: &Script) -> Option<Guard> {
+    let secret = |it: &Word| match it.kind {
+        WordKind::Expanded => None,
+        _ => find_word(SECRETS, it),
+    };
+    let name = script.values.iter().find_map(|it| secret(it).or_else(|| hinted_secret(it)))?;
+    let open = |it: &Word| it.kind == WordKind::Expanded;
+    let reads = |it: &Command| {
+        let looks = it.name().map(base_name).is_some_and(|it| LOOKS.contains(&it));
+        !looks && it.args().iter().any(open)
+    };
+    let takes = script.commands.iter().any(reads) || script.redirects.iter().any(|it| open(&it.target));
+    takes.then_some(Guard { reason: KEPT, name })
 }
 
 /// The same for a command that reads more than it names. Programs of the project that read its `.env` are not meant: that
@@ -174,10 +214,16 @@ fn may_find_secret(name: &str) -> bool {
     !fixed.is_empty() && rough().any(|it| it.starts_with(fixed))
 }
 
+/// What the kernel tells everybody.
+const PLAIN: &[&str] =
+    &["/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime", "/dev/null"];
+
+pub(super) fn is_plain_kernel_file(word: &Word) -> bool {
+    PLAIN.contains(&word.text.as_str())
+}
+
 /// Other processes' environment and memory, and devices.
 fn is_kernel_file(word: &Word) -> bool {
-    const PLAIN: &[&str] =
-        &["/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime", "/dev/null"];
     let path = word.text.rsplit(['=', ':']).next().unwrap_or_default();
     !PLAIN.contains(&path) && may_reach_kernel(word, false) || names(&word.text).any(|it| it == "environ")
 }

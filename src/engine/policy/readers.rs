@@ -52,7 +52,16 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[A
         secrets.iter().filter(inside).filter(|it| passes(it)).find_map(entry)
     };
     let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
+    let git = if name == "git" { super::danger::git_words(args) } else { &[] };
+    // Files that git does not know, too.
+    let unknown = || git.iter().any(|it| it.text.starts_with("--no-i") || it.text.starts_with("--unt"));
     match name {
+        "git" if git.first().is_some_and(|it| matches!(it.text.as_str(), "grep" | "diff")) && unknown() => {
+            let pattern = git.first().is_some_and(|it| it.text == "grep");
+            let skipped = 1 + if pattern { safe::pattern_operands(git) } else { 0 };
+            all_of(&mut git.iter().filter(|it| !it.text.starts_with('-')).skip(skipped), &|_| true)
+        }
+        "diff" if args.iter().any(safe::recurses) => all_of(&mut operands(), &|_| true),
         _ if PACK.contains(&name) && operands().next().is_some() => all_of(&mut operands(), &|_| true),
         _ if GREPS.contains(&name) && args.iter().any(safe::recurses) => {
             let included: Vec<&str> = args.iter().filter_map(|it| it.text.strip_prefix("--include=")).collect();

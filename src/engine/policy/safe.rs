@@ -84,6 +84,27 @@ pub(super) fn recurses(word: &Word) -> bool {
     ['r', 'R', 'd'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--d"])
 }
 
+/// Those that only print words and names.
+const NAMES_ONLY: &[&str] = &["cd", "echo", "expr", "find", "id", "ls", "seq", "stat", "tr", "which"];
+
+/// What a known-safe command may read: its operands, and what sticks to its options.
+pub(super) fn read_paths(command: &Command) -> impl Iterator<Item = Word> {
+    let name = super::shell::base_name(command.name().unwrap_or_default());
+    let names_only = NAMES_ONLY.contains(&name);
+    let searches = matches!(name, "grep" | "rg");
+    let pattern = if searches { pattern_operands(command.args()) } else { 0 };
+    let option = |it: &&Word| it.text.starts_with('-') && it.text != "-";
+    let (options, operands): (Vec<&Word>, Vec<&Word>) = command.args().iter().partition(option);
+    let stuck = options.into_iter().filter_map(|it| {
+        let at = it.text.find(['/', '~'])?;
+        Some(Word { text: it.text.get(at..)?.to_owned(), kind: it.kind })
+    });
+    let operands = operands.into_iter().skip(pattern).filter(|it| !paths::is_plain_kernel_file(it)).cloned();
+    // Only ways out: what is relative was looked at with the folder.
+    let all: Vec<Word> = if names_only { Vec::new() } else { stuck.chain(operands).collect() };
+    all.into_iter()
+}
+
 /// A search through a home or the whole disk comes upon secrets that nobody named.
 fn searches_wide(args: &[Word]) -> bool {
     let operands = args.iter().filter(|it| !it.text.starts_with('-'));

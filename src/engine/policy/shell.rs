@@ -102,6 +102,8 @@ pub struct Script {
     pub moved: bool,
     /// A `cd` in it may lead to the root or to a home.
     pub wide: bool,
+    /// What it sets variables to, as far as that is written out.
+    pub values: Vec<Word>,
     /// What bash evaluates in it, while it is read.
     pub(super) evaluated: evaluate::Evaluated,
 }

@@ -119,7 +119,9 @@ impl Walker<'_> {
             "heredoc_redirect" => Err(Unparsed("its here-document is unusual")),
             "herestring_redirect" => {
                 self.out.has_heredoc = true;
-                node.named_children(&mut node.walk()).try_for_each(|it| self.word(it).map(|_| ()))
+                let words: Result<Vec<Word>, Unparsed> =
+                    node.named_children(&mut node.walk()).map(|it| self.word(it)).collect();
+                words.map(|it| self.out.values.extend(it))
             }
             "``" => Err(ODD_BLANKS),
             _ => Ok(()),
@@ -135,6 +137,20 @@ impl Walker<'_> {
         };
         let name = name.map(str::to_owned);
         self.out.assigned.extend(name);
+        let values: Vec<&str> = match node.kind() {
+            // `a=(b c)`
+            "variable_assignment" => {
+                let value = self.slice(node).split_once('=').map_or("", |it| it.1);
+                let items = value.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+                items.map_or(vec![value], |it| it.split_whitespace().collect())
+            }
+            "for_statement" => {
+                node.children_by_field_name("value", &mut node.walk()).map(|it| self.slice(it)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let values: Vec<Word> = values.into_iter().filter_map(|it| Word::read(it).ok()).collect();
+        self.out.values.extend(values);
     }
 
     /// `PAGER='rm x' git log`: what programs run because a variable says so is listed.

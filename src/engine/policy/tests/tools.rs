@@ -212,6 +212,22 @@ fn commands_that_come_upon_secrets() {
         "cat .env.*",
         "cat secret*.y*ml",
         "cp .* /tmp",
+        "git diff --no-index /dev/null .env",
+        "git diff .env",
+        "git show HEAD:.env",
+        "git log -p -- .env",
+        "git blame --contents .env f",
+        "git commit -F .env",
+        "git commit -aF .env",
+        "git commit --file=.env",
+        "for f in .env; do cat \"$f\"; done",
+        "f=.env; cat $f",
+        "f=(a .env); cat \"${f[@]}\"",
+        "read f <<< .env; cat $f",
+        "f=.env; cat < $f",
+        "tar cf - .env",
+        "cp .env x",
+        "base64 .env",
     ] {
         assert_eq!(ask(&shipped, Mode::Yolo, &[], command), Decision::Ask, "{command}");
         assert_eq!(ask(&all, Mode::Default, &[], command), Decision::Ask, "{command}");
@@ -233,6 +249,9 @@ fn commands_that_come_upon_secrets() {
         "cd sub && grep -r x .",
         "cat keys/*",
         "head -c 99 ke?s/*_rsa",
+        "git grep --no-index K",
+        "git grep --no-index K keys",
+        "diff -rN . /var/empty",
     ] {
         assert_eq!(ask(&shipped, Mode::Yolo, &secrets, command), Decision::Ask, "{command}");
         assert_ne!(ask(&shipped, Mode::Default, &secrets, command), Decision::Allow, "{command}");
@@ -253,6 +272,14 @@ fn commands_that_come_upon_secrets() {
         "cat s*.rs",
         "git commit -m \"mention .env for $USER\"",
         "make -C $DIR",
+        "git log -- .env",
+        "git commit -m \"ignore .env\"",
+        "git add .gitignore .env.example",
+        "git grep K",
+        "git diff --no-index src x",
+        "diff -r src lib",
+        "for f in .env a; do test -f $f && echo $f; done",
+        "f=src; ls $f; cat $f/x",
         "find . -name x",
     ] {
         let want = if command.contains("$(git") { Decision::Ask } else { Decision::Allow };
