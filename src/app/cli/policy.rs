@@ -244,6 +244,10 @@ mod tests {
         assert!(text.contains("b.toml:1: the rule is left out"), "{text}");
         assert_eq!(code, 2);
         assert_eq!(check(&["make"]).1, 0);
+        let part = "  ask    > /tmp/out\n         its output goes to a file: > /tmp/out\n";
+        assert!(check(&["ls > /tmp/out"]).0.contains(part) && !check(&["ls 2> /dev/null"]).0.contains("output"));
+        let quoted = "castor: a command is one word here: quote it (castor policy check 'rm x')";
+        assert!(check(&["rm", "x"]).0.starts_with(quoted));
         assert_eq!(castor_policy(&["check", "make"], &env("false"), &ws).1, 1);
         assert_eq!(check(&["npm test", "--headless"]).1, 2);
         assert_eq!(check(&["rm -rf src", "--mode", "yolo"]).1, 1);

@@ -74,7 +74,19 @@ pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict
     };
     let parts = script.commands.iter().map(|it| (it.carried, part(it)));
     // Of words that may be carried only those that count.
-    parts.filter(|it| !(it.0 && it.1.decision == Decision::Allow)).map(|it| it.1).collect()
+    let mut res: Vec<PartVerdict> =
+        parts.filter(|it| !(it.0 && it.1.decision == Decision::Allow)).map(|it| it.1).collect();
+    // Where the output goes is a reason of its own, unless a rule allows that.
+    let asks = shell.worst().0.decision == Decision::Ask;
+    let whole = shell.as_a_whole(Opinion::new(Decision::Allow, ""));
+    let target = script.redirects.iter().find(|it| it.writes && whole.rule.ends_with(&it.target.text));
+    let redirect = target.filter(|_| asks && whole.decision == Decision::Ask);
+    res.extend(redirect.map(|it| PartVerdict {
+        text: format!("> {}", it.target.text),
+        decision: whole.decision,
+        rule: whole.rule.clone(),
+    }));
+    res
 }
 
 /// Nobody knows what it runs: a rule that denies or asks for some commands may mean it.

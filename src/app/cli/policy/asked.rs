@@ -52,6 +52,11 @@ pub fn read(what: &str, args: Option<&str>, server: Option<&str>, servers: &[Str
             false => Ok(Asked::command(what)),
         };
     }
+    // `castor policy check rm x`
+    let is_tool = own.is_some() || server.is_some() || what.starts_with("mcp_");
+    if let Some(more) = args.filter(|it| !is_tool && !it.trim_start().starts_with(['{', '['])) {
+        return Err(format!("a command is one word here: quote it (castor policy check '{what} {more}')"));
+    }
     let args: Value = match serde_json::from_str(args.unwrap_or("{}")) {
         Ok(it @ Value::Object(_)) => it,
         _ => return Err(format!("the arguments of {what} are not a JSON object")),
@@ -115,6 +120,7 @@ mod tests {
             ("get", all, Some("new"), "mcp_new_get {} new"),
             ("mcp_other_get", all, None, "mcp_other_get is no tool of a server of the settings"),
             ("get", Some("[1]"), Some("web"), "the arguments of get are not a JSON object"),
+            ("rm", Some("x"), None, "a command is one word here"),
             ("get", Some("{"), None, "the arguments of get are not a JSON object"),
             ("red_file", all, None, "Tool \"red_file\" not found. Did you mean one of"),
         ] {
