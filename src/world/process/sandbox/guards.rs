@@ -1,6 +1,11 @@
 //! What lies in the folders that a command may write and must stay as it is.
 
-use std::{collections::VecDeque, ffi::OsString, fs, io, path::Path};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Plan,
@@ -29,7 +34,7 @@ pub(super) fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Res
             look(it, cwd, namespaces, &mut held)
         };
         let plan = looked?;
-        if plan.protected.iter().chain(&plan.deep).all(|it| it.symlink_metadata().is_ok()) {
+        if plan.protected.iter().chain(&plan.deep).chain(&plan.fixed).all(|it| it.symlink_metadata().is_ok()) {
             return Ok((plan, held));
         }
     }
@@ -38,10 +43,8 @@ pub(super) fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Res
 
 fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> io::Result<Plan> {
     let mut plan = Plan { cwd: cwd.as_path().into(), network: it.network, namespaces, ..Plan::default() };
-    plan.tmp = it.tmp.as_path().into();
-    let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
-    let there = roots.iter().chain(&it.writable).map(|it| it.as_path().to_owned()).filter(|it| it.exists());
-    plan.writable = there.filter_map(|it| it.canonicalize().ok()).collect();
+    plan.tmp = it.tmp.as_path().canonicalize()?;
+    plan.writable = writable(it)?;
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
         guard_folder(root, &mut plan, held)?;
         if namespaces {
@@ -54,8 +57,37 @@ fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> i
             protect(kept.as_path(), StandIn::Folder, &mut plan, held)?;
         }
     }
+    if namespaces {
+        fix_ways(&mut plan);
+    }
     held.remember(&plan.writable, &plan.tmp);
     Ok(plan)
+}
+
+/// What may be written, as it is now. A command may have put a link in the place of a folder that lies within another.
+fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
+    let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
+    let mut res = Vec::new();
+    for folder in roots.iter().chain(&it.writable).filter(|it| it.as_path().symlink_metadata().is_ok()) {
+        let Ok(real) = folder.as_path().canonicalize() else { continue };
+        let is_within = it.roots.iter().chain(&it.writable).any(|it| it != folder && folder.is_within(it));
+        if real != folder.as_path() && (is_within || roots.contains(folder)) {
+            let why = format!("{folder} is not the folder that it was: it leads to {}", real.display());
+            return Err(io::Error::other(why));
+        }
+        res.push(real);
+    }
+    Ok(res)
+}
+
+/// A mount point goes where the folder above it goes: so all folders between it and a root stay where they are.
+fn fix_ways(plan: &mut Plan) {
+    let is_below = |it: &Path| plan.writable.iter().any(|root| it.starts_with(root) && it != root);
+    let ends = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed).chain(&plan.writable);
+    let ways = ends.flat_map(|it| it.ancestors().skip(1)).filter(|it| is_below(it)).map(Path::to_owned);
+    let fixed: BTreeSet<PathBuf> = ways.chain(plan.fixed.iter().cloned()).collect();
+    // What is above comes first in this order, and so is mounted first.
+    plan.fixed = fixed.into_iter().collect();
 }
 
 /// Protects configuration in a folder that may be written.
@@ -69,7 +101,9 @@ fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()>
     // Two names in a row, such as `.github/workflows`: protected where they are there.
     let deep = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(|it| root.join(it));
     for path in deep.filter(|it| it.exists()) {
-        protect(&path, StandIn::Folder, plan, held)?;
+        // A link on the way counts for all that it leads to.
+        let link = path.ancestors().take_while(|it| *it != root).find(|it| it.is_symlink());
+        protect(link.unwrap_or(&path), StandIn::Folder, plan, held)?;
     }
     for name in names {
         protect(&root.join(name), StandIn::Folder, plan, held)?;
@@ -84,10 +118,20 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
         return protect(git, StandIn::Folder, plan, held);
     }
     plan.fixed.push(git.to_owned());
+    // Without them it is no repository, and git looks for one elsewhere.
+    let parts = ["objects", "refs"].map(|it| git.join(it));
+    plan.fixed.extend(parts.into_iter().filter(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir())));
     for (name, stand_in) in GIT_CONFIG {
         protect(&git.join(name), *stand_in, plan, held)?;
     }
-    let trees = fs::read_dir(git.join("worktrees")).into_iter().flatten().filter_map(Result::ok);
+    let trees = git.join("worktrees");
+    match fs::symlink_metadata(&trees) {
+        Ok(it) if it.is_dir() => plan.fixed.push(trees.clone()),
+        // No such folder, or a link: git follows it, and nothing is made where it leads.
+        Ok(_) => return protect(&trees, StandIn::Folder, plan, held),
+        Err(_) => return Ok(()),
+    }
+    let trees = fs::read_dir(trees).into_iter().flatten().filter_map(Result::ok);
     for tree in trees.filter(|it| it.file_type().is_ok_and(|it| it.is_dir())) {
         for (name, stand_in) in WORKTREE_CONFIG {
             let path = tree.path().join(name);
@@ -131,8 +175,10 @@ fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> 
     match fs::symlink_metadata(path) {
         Ok(it) if it.is_symlink() => {
             plan.strict = true;
+            plan.links.push(path.to_owned());
             // What it leads to is obeyed in its place.
             plan.protected.extend(path.canonicalize());
+            return Ok(());
         }
         Ok(_) => held.share(path, stand_in),
         // Without mounts nothing can be made beside what is there, and with them only what is there can be held.

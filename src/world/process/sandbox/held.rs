@@ -7,12 +7,16 @@ use std::{
     fs::{self, File},
     io::{self, PipeWriter, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::Before;
+use nix::{
+    fcntl::{OFlag, open, openat},
+    sys::stat::{Mode, mkdirat},
+};
 
+use super::Before;
 use crate::base::sandbox::{ITSELF, StandIn};
 
 /// Somebody else may remove it between making and holding it, but not for ever.
@@ -112,11 +116,37 @@ pub(super) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Follows no links: a command may have put one on the way.
 fn put(path: &Path, what: StandIn) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = open_folder(folder)?;
     match what {
-        StandIn::Folder => fs::create_dir(path),
-        StandIn::File(text) => File::create_new(path)?.write_all(text.as_bytes()),
+        StandIn::Folder => Ok(mkdirat(&folder, name, Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO)?),
+        StandIn::File(text) => {
+            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+            let mode = Mode::from_bits_truncate(0o666);
+            File::from(openat(&folder, name, flags, mode)?).write_all(text.as_bytes())
+        }
     }
+}
+
+/// Each folder on the way is opened as what it is.
+pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    // Those on the way may be such as nobody lists.
+    #[cfg(target_os = "linux")]
+    let reached = OFlag::O_PATH;
+    #[cfg(not(target_os = "linux"))]
+    let reached = OFlag::O_RDONLY;
+    let flags = reached | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut res = open("/", flags, Mode::empty())?;
+    for part in path.components() {
+        if let Component::Normal(it) = part {
+            res = openat(&res, it, flags, Mode::empty())?;
+        }
+    }
+    Ok(res)
 }
 
 /// Whether it is a file with just that in it.

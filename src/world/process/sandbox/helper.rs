@@ -88,7 +88,7 @@ fn confine(plan: &Plan) -> Result<(), String> {
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.
 fn probe() -> ! {
-    let plan = Plan { cwd: "/".into(), namespaces: true, ..Plan::default() };
+    let plan = Plan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..Plan::default() };
     let tried = || -> Result<i32, String> {
         mounts::isolate(&plan)?;
         // SAFETY: there is one thread only, so the new process may do anything.

@@ -62,6 +62,8 @@ struct Plan {
     tmp: PathBuf,
     /// Below what is writable, and not.
     protected: Vec<PathBuf>,
+    /// Links to some of these: what they lead to is protected, and they must not be replaced.
+    links: Vec<PathBuf>,
     /// The same, deeper than the top of a root; only mounts hold it.
     deep: Vec<PathBuf>,
     /// Written, but neither renamed nor removed.

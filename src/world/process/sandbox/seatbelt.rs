@@ -13,7 +13,7 @@ pub(super) fn profile(plan: &Plan) -> String {
     for it in &plan.writable {
         subpath("allow", it);
     }
-    for it in &plan.protected {
+    for it in plan.protected.iter().chain(&plan.links) {
         subpath("deny", it);
     }
     // By name, so that what is not there cannot be made.

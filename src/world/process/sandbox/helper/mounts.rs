@@ -1,9 +1,14 @@
 //! Namespaces of its own: the whole disk read-only but for what may be written, and a network with nobody in it.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    path::Path,
+};
 
 use nix::{
     errno::Errno,
+    fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2},
     libc,
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
@@ -51,23 +56,20 @@ pub(super) fn isolate(plan: &Plan) -> Result<(), String> {
 pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|it| format!("private /: {it}"))?;
-    set(Path::new("/"), true, READ_ONLY, 0)?;
+    open(Path::new("/")).and_then(|it| change(&it, true, READ_ONLY, 0)).map_err(|it| format!("/: {it}"))?;
     for it in &plan.writable {
-        bind(it)?;
-        set(it, false, 0, READ_ONLY)?;
+        bind(it, false, 0, READ_ONLY)?;
     }
     // Mount points can be neither renamed nor removed.
     for it in &plan.fixed {
-        bind(it)?;
+        bind(it, false, 0, 0)?;
     }
     for it in plan.protected.iter().chain(&plan.deep) {
-        bind(it)?;
-        set(it, true, READ_ONLY, 0)?;
+        bind(it, true, READ_ONLY, 0)?;
     }
     // Last: it lies within castor's own folder, which may lie within what is protected.
     if plan.tmp.is_absolute() {
-        bind(&plan.tmp)?;
-        set(&plan.tmp, false, 0, READ_ONLY)?;
+        bind(&plan.tmp, false, 0, READ_ONLY)?;
     }
     if Path::new("/dev/shm").is_dir() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -87,25 +89,55 @@ fn proc() -> Result<(), String> {
     }
 }
 
-fn bind(path: &Path) -> Result<(), String> {
-    let none = None::<&str>;
-    mount(Some(path), path, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
-        .map_err(|it| format!("{}: {it}", path.display()))
+/// Mounts what lies at a path onto itself. By descriptors: nobody can put another folder in its place meanwhile.
+fn bind(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), String> {
+    let said = |what: &'static str| move |it: io::Error| format!("{}: {what}: {it}", path.display());
+    let place = open(path).map_err(said("open"))?;
+    let tree = clone(&place).map_err(said("clone"))?;
+    change(&tree, recursive, set, clear).map_err(said("attributes"))?;
+    attach(&tree, &place).map_err(said("mount"))
 }
 
-fn set(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), String> {
-    use std::os::unix::ffi::OsStrExt;
-    let name = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|it| it.to_string())?;
+/// The paths of a plan had no links in them: where there is one now, somebody put it there.
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(openat2(AT_FDCWD, path, how)?)
+}
+
+/// A copy of what is mounted there and below, which is nowhere yet.
+fn clone(place: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = libc::OPEN_TREE_CLONE
+        | libc::OPEN_TREE_CLOEXEC
+        | u32::try_from(libc::AT_EMPTY_PATH | libc::AT_RECURSIVE).unwrap_or_default();
+    // SAFETY: the path lives through the call, and the new descriptor has no other owner.
+    unsafe {
+        let res = libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags);
+        let res = i32::try_from(res).ok().filter(|it| *it >= 0).ok_or_else(io::Error::last_os_error)?;
+        Ok(OwnedFd::from_raw_fd(res))
+    }
+}
+
+fn attach(tree: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+    let (from, to) = (tree.as_raw_fd(), place.as_raw_fd());
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: both paths live through the call.
+    match unsafe { libc::syscall(libc::SYS_move_mount, from, c"".as_ptr(), to, c"".as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn change(tree: &OwnedFd, recursive: bool, set: u64, clear: u64) -> io::Result<()> {
     let attributes = Attributes { set, clear, propagation: 0, userns: 0 };
-    let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
+    let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: both pointers live through the call, and the size is the struct's.
     let res = unsafe {
-        let (name, size) = (name.as_ptr(), size_of::<Attributes>());
-        libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, name, flags, &raw const attributes, size)
+        let (tree, size) = (tree.as_raw_fd(), size_of::<Attributes>());
+        libc::syscall(libc::SYS_mount_setattr, tree, c"".as_ptr(), flags, &raw const attributes, size)
     };
     match res {
         0 => Ok(()),
-        _ => Err(format!("{}: {}", path.display(), io::Error::last_os_error())),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -113,7 +145,6 @@ fn set(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), String>
 fn loopback_up() -> io::Result<()> {
     // SAFETY: the request is a valid struct for both calls, and the socket is closed by its owner.
     unsafe {
-        use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
         let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         if socket < 0 {
             return Err(io::Error::last_os_error());

@@ -31,7 +31,10 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
     let mut writable = vec![plan.tmp.clone()];
     match plan.namespaces && !plan.strict {
         true => writable.extend(plan.writable.iter().cloned()),
-        false => plan.writable.iter().for_each(|it| grants(it, &plan.protected, &mut writable)),
+        false => {
+            let protected = [&*plan.protected, &*plan.links].concat();
+            plan.writable.iter().for_each(|it| grants(it, &protected, &mut writable));
+        }
     }
     if plan.namespaces {
         writable.push(SHARED_MEMORY.into());
