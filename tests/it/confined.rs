@@ -209,3 +209,34 @@ fn stand_ins_are_not_made_where_a_link_leads() {
     let names: Vec<_> = fs::read_dir(bed.path("../victim/tree")).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert_eq!(names, ["there"]);
 }
+
+#[test]
+fn what_takes_the_place_of_a_removed_stand_in_is_put_aside() {
+    let mut bed = Bed::new(true, &["bash wait.sh"]);
+    let wait =
+        "touch out/ready; until [ -e out/go ]; do sleep 0.01; done; mkdir .vscode && echo evil > .vscode/tasks.json";
+    bed.sandbox.write("ws/wait.sh", wait);
+    let (stand_in, ready, go) = (bed.path(".vscode"), bed.path("out/ready"), bed.path("out/go"));
+    let outside = thread::spawn(move || {
+        let start = Instant::now();
+        while !ready.exists() {
+            assert!(start.elapsed() < WATCHDOG, "no command");
+            thread::yield_now();
+        }
+        fs::remove_dir(&stand_in).unwrap();
+        fs::write(go, "").unwrap();
+    });
+    let told = bed.run();
+    outside.join().unwrap();
+    assert!(told.contains("put aside") && !bed.path(".vscode").exists(), "{told}");
+}
+
+#[test]
+fn a_root_does_not_become_a_repository() {
+    let mut bed = Bed::new(true, &["bash make.sh"]);
+    bed.sandbox
+        .write("ws/make.sh", "rm .git/HEAD; mkdir objects refs; echo ref: refs/heads/m > HEAD; echo evil > config");
+    let told = bed.run();
+    assert!(told.contains("put aside") && !bed.path("HEAD").exists(), "{told}");
+    assert!(bed.path("HEAD.castor-aside").exists());
+}

@@ -8,16 +8,16 @@ use std::{
     collections::BTreeSet,
     ffi::OsStr,
     fs, io,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Component, Path, PathBuf},
 };
 
 use nix::{
-    fcntl::{OFlag, open, openat, renameat},
+    fcntl::{OFlag, openat, renameat},
     sys::stat::Mode,
 };
 
-use super::held::is_placeholder;
+use super::held::{is_placeholder, open_folder};
 use crate::base::guarded;
 
 /// What is put behind the name.
@@ -29,12 +29,14 @@ const TRIES: usize = 100;
 #[derive(Debug, Default)]
 pub struct Before {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
+    /// Stand-ins: device and number of each.
+    standing: Vec<(PathBuf, (u64, u64))>,
 }
 
 impl Before {
     /// Looks at what is there, stand-ins included.
-    pub(super) fn look(roots: &[PathBuf]) -> Self {
-        Self { roots: roots.iter().map(|it| (it.clone(), obeyed(it))).collect() }
+    pub(super) fn look(roots: &[PathBuf], standing: Vec<(PathBuf, (u64, u64))>) -> Self {
+        Self { roots: roots.iter().map(|it| (it.clone(), obeyed(it))).collect(), standing }
     }
 
     /// Renames what is new; its old names.
@@ -47,14 +49,33 @@ impl Before {
                 if is_placeholder(&path) {
                     continue;
                 }
-                match rename(root, name) {
-                    Ok(()) => res.push(path),
-                    Err(it) => tracing::warn!("{} is new and cannot be put aside: {it}", path.display()),
+                if put(root, name) {
+                    res.push(path);
                 }
+            }
+        }
+        // Somebody outside removed a stand-in, and with it the mount that held the name.
+        for (path, number) in &self.standing {
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            let is_other = fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != *number);
+            if is_other && !is_placeholder(path) && put(folder, Path::new(name)) {
+                res.push(path.clone());
             }
         }
         res
     }
+}
+
+fn put(folder: &Path, name: &Path) -> bool {
+    rename(folder, name)
+        .inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", folder.join(name).display()))
+        .is_ok()
+}
+
+/// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
+pub(super) fn is_repository(folder: &Path) -> bool {
+    let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+    is_there("HEAD") && (is_there("commondir") || is_there("objects") && is_there("refs"))
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
@@ -62,13 +83,15 @@ fn obeyed(root: &Path) -> BTreeSet<PathBuf> {
     let names = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok).map(|it| PathBuf::from(it.file_name()));
     let at_top = names.filter(|it| it.as_os_str() != ".git" && guarded::CONFIG.find(it).is_some());
     let deep = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(PathBuf::from);
-    at_top.chain(deep.filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).collect()
+    // Without this one it is no repository.
+    let head = is_repository(root).then(|| PathBuf::from("HEAD"));
+    at_top.chain(deep.filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
 }
 
 /// Each folder on the way is opened as what it is: a link, made meanwhile, leads nowhere.
 fn rename(root: &Path, name: &Path) -> io::Result<()> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let mut folder: OwnedFd = open(root, flags, Mode::empty())?;
+    let mut folder = open_folder(root)?;
     let mut parts = name.components().peekable();
     while let Some(Component::Normal(part)) = parts.next() {
         if parts.peek().is_none() {
@@ -110,7 +133,7 @@ mod tests {
         }
         fs::write(root.join(".npmrc"), "mine").unwrap();
         fs::write(root.join(".bashrc.castor-aside"), "earlier").unwrap();
-        let before = Before::look(std::slice::from_ref(&root));
+        let before = Before::look(std::slice::from_ref(&root), Vec::new());
         for it in [".bashrc", ".npmrc", "src/a", "x.code-workspace", ".github/CODEOWNERS"] {
             fs::write(root.join(it), "new").unwrap();
         }
@@ -129,6 +152,11 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(root.join(".bashrc.castor-aside")).unwrap(), "earlier");
         assert!(before.put_aside().is_empty());
+        for it in ["objects", "refs"] {
+            fs::create_dir(root.join(it)).unwrap();
+        }
+        fs::write(root.join("HEAD"), "ref: refs/heads/m").unwrap();
+        assert_eq!(before.put_aside(), [root.join("HEAD")]);
         // A link in the way is not followed.
         fs::rename(root.join(".github"), root.join("moved")).unwrap();
         symlink(&out, root.join(".github")).unwrap();

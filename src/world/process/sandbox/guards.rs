@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     Plan,
+    aside::is_repository,
     held::{self, Held},
 };
 use crate::base::{
@@ -107,6 +108,9 @@ fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()>
     }
     for name in names {
         protect(&root.join(name), StandIn::Folder, plan, held)?;
+    }
+    if is_repository(root) {
+        guard_git(root, plan, held)?;
     }
     guard_git(&root.join(".git"), plan, held)
 }

@@ -56,7 +56,10 @@ impl Held {
 
     /// Looks at what lies in the folders that may be written.
     pub(super) fn remember(&mut self, folders: &[PathBuf], tmp: &Path) {
-        self.before = Arc::new(Before::look(folders));
+        let number = |(path, there, _): &(PathBuf, File, StandIn)| {
+            there.metadata().ok().map(|it| (path.clone(), (it.dev(), it.ino())))
+        };
+        self.before = Arc::new(Before::look(folders, self.standing.iter().filter_map(number).collect()));
         self.tmp = Some(tmp.to_owned());
     }
 
