@@ -145,14 +145,21 @@ pub(super) fn plain(result: &ServerResult) -> Value {
 
 impl Open {
     /// Shakes hands over a transport. The error says why in one line.
-    pub(super) async fn shake<T>(transport: T, mut listener: Listener, process: Option<Process>) -> Result<Self, String>
+    pub(super) async fn shake<T>(
+        transport: T,
+        mut listener: Listener,
+        mut process: Option<Process>,
+    ) -> Result<Self, String>
     where
         T: Transport<RoleClient> + 'static,
     {
         listener.asking.gone = CancellationToken::new();
         let watched = Watched { transport, gone: listener.asking.gone.clone() };
         match serve_client(listener, watched).await {
-            Ok(service) => Ok(Self { service, process }),
+            Ok(service) => {
+                process.iter_mut().for_each(Process::has_started);
+                Ok(Self { service, process })
+            }
             Err(it) => match process {
                 Some(process) => Err(process.last_words().await),
                 None => Err(web::in_words(&it)),

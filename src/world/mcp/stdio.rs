@@ -63,6 +63,11 @@ fn caches(it: &Confinement) -> Vec<(String, String)> {
 }
 
 impl Process {
+    /// What it made at its start is put aside; what appears in the hours of its life may be the user's.
+    pub(super) fn has_started(&mut self) {
+        self.life.put_aside();
+    }
+
     /// Why it is gone, as far as it said so.
     pub(super) async fn last_words(mut self) -> String {
         let exit = timeout(FAREWELL, self.life.wait()).await;

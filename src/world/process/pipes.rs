@@ -1,10 +1,11 @@
 //! Processes that are talked with: stdin, stdout and stderr each on a pipe of its own.
 
-use std::{io, os::unix::process::ExitStatusExt, process::Stdio};
+use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Groups, Spawn, signal_name};
+use super::{Exit, Groups, Spawn, sandbox::Before, signal_name};
+use crate::base::path::AbsPath;
 
 /// A process that we started, and its streams.
 pub struct Piped {
@@ -20,6 +21,7 @@ pub struct Life {
     pid: u32,
     groups: Groups,
     over: bool,
+    before: Arc<Before>,
 }
 
 impl Spawn<'_> {
@@ -36,8 +38,9 @@ impl Spawn<'_> {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it could be spoken to"));
         };
+        let before = held.before();
         groups.add(pid, mark, held);
-        let life = Life { child, pid, groups: groups.clone(), over: false };
+        let life = Life { child, pid, groups: groups.clone(), over: false, before };
         Ok(Piped { life, stdin, stdout, stderr })
     }
 }
@@ -50,7 +53,18 @@ impl Life {
         // Children that it left behind are ended with this value.
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        Exit { code: status.and_then(|it| it.code()), signal, left, aside: Vec::new() }
+        let aside = self.put_aside();
+        Exit { code: status.and_then(|it| it.code()), signal, left, aside }
+    }
+
+    /// Gives another name to what is new and somebody would obey, once: what comes later may be anybody's.
+    pub fn put_aside(&mut self) -> Vec<AbsPath> {
+        let res: Vec<AbsPath> =
+            std::mem::take(&mut self.before).put_aside().into_iter().filter_map(AbsPath::new).collect();
+        for it in &res {
+            tracing::warn!("the sandbox put aside {it}: it appeared while a hook or a server ran");
+        }
+        res
     }
 }
 
