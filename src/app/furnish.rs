@@ -58,10 +58,7 @@ pub fn furnish(
         instructions: Instructions::new(&around),
         scratch: state.world.store.scratch(id),
         remembers: true,
-        bounds: Bounds {
-            max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
-            watches_loops: settings.failing.watches_loops,
-        },
+        bounds: bounds(settings),
         patience: settings.failing.patience,
         chain,
         models: models_on_offer(&state.options, settings, &catalog, model),
@@ -91,6 +88,13 @@ pub fn furnish(
         fault: Fault::read(&state.env),
     };
     Ok((Arc::new(spec), Arc::new(desk)))
+}
+
+fn bounds(settings: &Settings) -> Bounds {
+    Bounds {
+        max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
+        watches_loops: settings.failing.watches_loops,
+    }
 }
 
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.

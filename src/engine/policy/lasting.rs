@@ -103,7 +103,6 @@ pub fn leave<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -
             Grant::NetworkFor { prefixes } => res.network |= reaches(call, prefixes),
             Grant::Write { folder } => res.write.push(folder.clone()),
             Grant::Tool { .. } | Grant::Foreign { .. } | Grant::Commands { .. } | Grant::Edits | Grant::File { .. } => {
-                ()
             }
         }
     }
