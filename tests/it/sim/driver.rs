@@ -169,8 +169,10 @@ impl Driver {
     }
 
     fn editor(&mut self) -> Option<Move> {
-        let at = self.dice.roll(self.life.world.tasks.len());
-        let task = self.life.world.tasks.get(at).filter(|it| it.kind != Kind::Generate)?;
+        // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none.
+        let of_tools = |it: &&Task| matches!(it.kind, Kind::Resolve | Kind::Preview | Kind::Run);
+        let tools: Vec<&Task> = self.life.world.tasks.iter().filter(of_tools).collect();
+        let task = *self.dice.pick(&tools)?;
         let method = self.dice.word(EDITOR).to_owned();
         Some(Move::Editor { session: task.session.clone(), effect: task.effect, method })
     }
