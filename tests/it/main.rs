@@ -40,6 +40,7 @@ mod signals;
 mod sim;
 mod start;
 mod stderr;
+#[cfg(feature = "otel")]
 mod telemetry;
 mod unread;
 mod vertex;

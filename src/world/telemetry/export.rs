@@ -11,13 +11,15 @@ use std::{
 };
 
 use secrecy::ExposeSecret;
+use tracing::Level;
+use tracing_subscriber::{Layer, filter::filter_fn};
 
 use super::{
-    otlp,
-    settings::Settings,
+    Boxed, is_ours, otlp,
+    settings::{self, Settings},
     spans::{Ended, Spans},
 };
-use crate::world::http::Http;
+use crate::world::{http::Http, secrets::Env};
 
 /// Spans that wait; more are dropped.
 const QUEUE: usize = 2_048;
@@ -47,9 +49,21 @@ impl Exporter {
     }
 }
 
+/// The exporter, and the layer that feeds it, where the environment names a collector. What is wrong with its words is
+/// said on stderr.
+pub fn wanted(env: &Env) -> Option<(Exporter, Boxed)> {
+    let settings = settings::read(env).unwrap_or_else(|why| {
+        eprintln!("castor: no spans are exported: {why}");
+        None
+    });
+    let (exporter, spans) = start(settings?).ok()?;
+    let filter = filter_fn(|it| it.is_span() && is_ours(it.target()) && *it.level() <= Level::INFO);
+    Some((exporter, spans.with_filter(filter).boxed()))
+}
+
 /// # Errors
 /// When there is no thread to be had.
-pub fn start(settings: Settings) -> io::Result<(Exporter, Spans)> {
+fn start(settings: Settings) -> io::Result<(Exporter, Spans)> {
     let (queue, items) = sync_channel(QUEUE);
     let n_lost = Arc::new(AtomicU64::new(0));
     let post = Post { http: Http::new(settings.link.clone()), settings, n_lost: n_lost.clone(), has_failed: false };

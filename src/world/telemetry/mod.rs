@@ -4,9 +4,16 @@
 //! Keys do not get here: our own words never hold one, and of other crates, which at their lower levels print whole
 //! requests, only warnings are taken.
 
+#[cfg(feature = "otel")]
 mod export;
+#[cfg(not(feature = "otel"))]
+#[path = "unexported.rs"]
+mod export;
+#[cfg(feature = "otel")]
 mod otlp;
+#[cfg(feature = "otel")]
 mod settings;
+#[cfg(feature = "otel")]
 mod spans;
 
 use std::{io::IsTerminal, path::Path, sync::Arc};
@@ -37,18 +44,13 @@ type Boxed = Box<dyn Layer<Registry> + Send + Sync>;
 /// said on stderr, and castor goes on without.
 pub fn start(env: &Env) -> Option<Exporter> {
     let mut layers = vec![log_layer(env)];
-    let settings = settings::read(env).unwrap_or_else(|why| {
-        eprintln!("castor: no spans are exported: {why}");
-        None
+    let exporter = export::wanted(env).map(|(exporter, spans)| {
+        layers.push(spans);
+        exporter
     });
-    let exporter = settings.and_then(|it| export::start(it).ok());
-    if let Some((_, spans)) = &exporter {
-        let wanted = filter_fn(|it| it.is_span() && is_ours(it.target()) && *it.level() <= Level::INFO);
-        layers.push(spans.clone().with_filter(wanted).boxed());
-    }
     // A second one in the same process is refused, which is fine: there is a log then.
     _ = tracing_subscriber::registry().with(layers).try_init();
-    exporter.map(|(exporter, _)| exporter)
+    exporter
 }
 
 fn log_layer(env: &Env) -> Boxed {

@@ -1,0 +1,19 @@
+//! castor without the feature `otel`: nobody exports spans, whatever the environment names.
+
+use std::{convert::Infallible, time::Duration};
+
+use super::Boxed;
+use crate::world::secrets::Env;
+
+/// There is none.
+pub struct Exporter(Infallible);
+
+impl Exporter {
+    pub fn flush(&self, _limit: Duration) {
+        match self.0 {}
+    }
+}
+
+pub fn wanted(_env: &Env) -> Option<(Exporter, Boxed)> {
+    None
+}
