@@ -38,7 +38,7 @@ pub fn furnish(
 ) -> Result<(Arc<Spec>, Arc<Desk>), ErrorObjectOwned> {
     let Site { cwd, roots, ground, settings } = site;
     state.models.connect_as(&settings.reach.connection);
-    let (generator, chain) = reach::reach(state, id, &ground.env, settings, model)?;
+    let (generator, reached) = reach::reach(state, id, &ground.env, settings, model)?;
     let catalog = catalog(state);
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;
@@ -59,12 +59,12 @@ pub fn furnish(
         scratch: state.world.store.scratch(id),
         remembers: true,
         bounds: bounds(settings),
-        patience: settings.failing.patience,
-        chain,
+        chain: reached.chain,
         models: models_on_offer(&state.options, settings, &catalog, model),
         windows: catalog.windows(settings),
         prices: settings.reach.prices.clone(),
         aliases: settings.reach.aliases.clone(),
+        helpers: reached.helpers,
         modes: allowed_modes(&ground.trust, settings),
     };
     let confined = confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new);
@@ -94,6 +94,7 @@ fn bounds(settings: &Settings) -> Bounds {
     Bounds {
         max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
         watches_loops: settings.failing.watches_loops,
+        patience: settings.failing.patience,
     }
 }
 

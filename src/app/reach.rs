@@ -13,7 +13,11 @@ use crate::{
     app::{access, options::Options, providers, settings::Settings, state::State},
     base::{fallback::Outage, ids::SessionId},
     engine::{
-        routing::{Chain, limits::KNOWN},
+        routing::{
+            Chain,
+            helpers::{self, Helpers},
+            limits::KNOWN,
+        },
         step::Input,
     },
     world::{
@@ -43,48 +47,58 @@ impl Outages {
     }
 }
 
-/// The door to `model` and its chain, and the chain itself.
+/// Who is behind a session's door, beside its model.
+pub struct Reached {
+    pub chain: Chain,
+    pub helpers: Helpers,
+}
+
+/// The door to `model`, to those of its chain, and to those that settings name for questions beside the conversation.
 ///
 /// # Errors
-/// For the client: `model` itself cannot be reached. One of the chain that cannot is left out of it, with a warning.
+/// For the client: `model` itself cannot be reached. Others that cannot are left out, with a warning.
 pub fn reach(
     state: &mut State,
     id: &SessionId,
     env: &Env,
     settings: &Settings,
     model: &str,
-) -> Result<(Arc<dyn Generator>, Chain), ErrorObjectOwned> {
+) -> Result<(Arc<dyn Generator>, Reached), ErrorObjectOwned> {
     let State { models, options, .. } = state;
     let model = settings.reach.aliases.model_of(model);
     let model = model.as_str();
     let main = models.generator(options, env, settings, model)?;
     let mut chain = chain(options, settings, model);
-    let mut others = Vec::new();
+    let (mut helpers, mut others) = (Helpers::default(), Vec::new());
     if !options.needs_no_access() {
         let gemini = providers::of(settings, model).is_none();
-        chain.models.retain(|it| {
-            // The same door.
-            if it == model || (gemini && providers::of(settings, it).is_none()) {
+        let mut open = |it: &String, place: &str| {
+            // The same door, or one that is open already.
+            let same = it == model || (gemini && providers::of(settings, it).is_none());
+            if same || others.iter().any(|(known, _)| known == it) {
                 return true;
             }
             match models.generator(options, env, settings, it) {
                 Ok(generator) => others.push((it.clone(), generator)),
                 Err(error) => {
-                    tracing::warn!("model.fallback.models: {it} cannot be reached: {}", error.message());
+                    tracing::warn!("{place}: {it} cannot be reached: {}", error.message());
                     return false;
                 }
             }
             true
-        });
+        };
+        chain.models.retain(|it| open(it, "model.fallback.models"));
+        helpers.out_of_reach = helpers::models(&settings.reach.aliases);
+        helpers.out_of_reach.retain(|it| !open(it, "modelConfigs"));
     }
-    let names = chain.models.iter().map(String::as_str).chain([model]);
+    let names = chain.models.iter().chain(others.iter().map(|(it, _)| it)).map(String::as_str).chain([model]);
     let places = places(env, settings, &models.given, names);
     models.outages.places.insert(id.clone(), places);
     let generator: Arc<dyn Generator> = match others.is_empty() {
         true => main,
         false => Arc::new(Switch { main, others }),
     };
-    Ok((generator, chain))
+    Ok((generator, Reached { chain, helpers }))
 }
 
 /// As the settings say; else Gemini's own models stand in for each other.

@@ -72,8 +72,8 @@ impl Threads {
         let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
         let hand = Hand { desk, id, cancel, answers, requests, tools, leave: Leave::default() };
         match effect {
-            Effect::Generate { request } => {
-                let span = traces::model_span(&request);
+            Effect::Generate { purpose, request } => {
+                let span = traces::model_span(purpose, &request);
                 self.spawn(generate(hand, request, span));
             }
             Effect::Resolve { call } => self.spawn(resolve(hand, call)),

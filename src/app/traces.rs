@@ -11,7 +11,7 @@ use crate::{
         event::{AgentEvent, EventKind},
         hook::{Hook, HookEnd, HookReport},
         ids::SessionId,
-        model::{Chunk, ModelRequest},
+        model::{Chunk, ModelRequest, Purpose},
         tool::ToolCall,
     },
     wire::{acp::trace, jsonrpc::queue::Ticket},
@@ -101,11 +101,12 @@ impl Traces {
 }
 
 /// One call of a model, in words of OpenTelemetry's conventions for them. No prompt, no answer.
-pub fn model_span(request: &ModelRequest) -> Span {
+pub fn model_span(purpose: Purpose, request: &ModelRequest) -> Span {
     tracing::info_span!(
         "model",
         gen_ai.operation.name = "chat",
         gen_ai.request.model = &*request.model,
+        castor.model.purpose = purpose.as_str(),
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         error.type = Empty,

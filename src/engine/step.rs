@@ -15,7 +15,7 @@ use crate::base::{
     ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
     log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     memory::MemoryFile,
-    model::{Chunk, Failure, ModelRequest},
+    model::{Chunk, Failure, ModelRequest, Purpose},
     path::AbsPath,
     question::Form,
     sandbox::Leave,
@@ -184,7 +184,7 @@ pub enum Standing {
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Answered by `Chunks` and one `Generated`.
-    Generate { request: ModelRequest },
+    Generate { purpose: Purpose, request: ModelRequest },
     /// Answered by `Resolved`.
     Resolve { call: ToolCall },
     /// Answered by `Checked`.

@@ -93,6 +93,7 @@ fn spans_reach_a_collector_within_the_clients_trace() {
     assert_eq!(attribute(hooks[0], "process.exit.code"), &json!({"intValue": "1"}));
     assert!(models.iter().chain(&tools).chain(&hooks).all(|it| it["parentSpanId"] == turn["spanId"]), "{spans:#?}");
     assert_eq!(attribute(models[0], "gen_ai.usage.input_tokens"), &json!({"intValue": "7"}));
+    assert_eq!(attribute(models[0], "castor.model.purpose"), &json!({"stringValue": "agent"}));
     assert_eq!(attribute(tools[0], "gen_ai.tool.name"), &json!({"stringValue": "read_file"}));
     // Requests without a context begin traces of their own.
     let others: Vec<&Value> = spans.iter().filter(|it| it["traceId"] != TRACE).collect();

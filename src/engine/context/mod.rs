@@ -119,7 +119,7 @@ fn parameters(draft: &mut ModelRequest, materials: Materials<'_>) {
 /// The same question in the same way would get the same answer. Only Gemini takes any temperature with any model.
 fn again(draft: &mut ModelRequest, materials: Materials<'_>) {
     let Some(Again { nudge }) = materials.again else { return };
-    if !draft.model.contains('/') || draft.model.starts_with("models/") {
+    if routing::limits::is_gemini(&draft.model) {
         draft.params.temperature = Some(1.0);
     }
     if let Some(nudge) = nudge {

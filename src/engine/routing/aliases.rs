@@ -62,11 +62,13 @@ pub struct Wanted<'a> {
     /// Who asks; `None` is the agent itself.
     pub scope: Option<&'a str>,
     pub is_retry: bool,
+    /// The conversation, not a question beside it: models without an alias extend what conversations do.
+    pub is_chat: bool,
 }
 
 impl<'a> Wanted<'a> {
     pub fn by_agent(name: &'a str) -> Self {
-        Self { name, scope: None, is_retry: false }
+        Self { name, scope: None, is_retry: false, is_chat: true }
     }
 }
 
@@ -91,6 +93,10 @@ impl Aliases {
         self.aliases.contains_key(name)
     }
 
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.aliases.keys().map(String::as_str)
+    }
+
     /// Names and what they stand for; those that castor brings only if wanted.
     pub fn offer(&self, built_in: bool) -> Vec<(String, String)> {
         let is_known = |name: &str| BUILT_IN.iter().any(|(it, _)| *it == name);
@@ -99,7 +105,7 @@ impl Aliases {
     }
 
     /// The model that an alias names by itself or by those that it extends.
-    fn model(&self, name: &str) -> Option<&str> {
+    pub(super) fn model(&self, name: &str) -> Option<&str> {
         let chain = self.chain(name).unwrap_or_default();
         chain.iter().rev().find_map(|it| self.aliases.get(*it)?.config.model.as_deref())
     }
@@ -128,8 +134,12 @@ impl Aliases {
 
     /// The model and the parameters.
     pub fn resolve(&self, wanted: Wanted<'_>) -> (String, Params) {
-        let base = || self.chain(CHAT_BASE).unwrap_or_default();
-        let chain = if self.knows(wanted.name) { self.chain(wanted.name).unwrap_or_default() } else { base() };
+        let chain = match self.knows(wanted.name) {
+            true => self.chain(wanted.name),
+            false if wanted.is_chat => self.chain(CHAT_BASE),
+            false => Ok(Vec::new()),
+        };
+        let chain = chain.unwrap_or_default();
         let mut merged = ModelConfig::default();
         for it in chain.iter().filter_map(|it| self.aliases.get(*it)) {
             merged.take(&it.config);
@@ -158,7 +168,7 @@ impl Aliases {
         // A hook or a fallback may have named another model since.
         let own = self.model_of(name) == *request.model;
         let name = if own { name } else { &request.model };
-        let (_, it) = self.resolve(Wanted { name, scope: None, is_retry });
+        let (_, it) = self.resolve(Wanted { is_retry, ..Wanted::by_agent(name) });
         let params = &mut request.params;
         params.temperature = params.temperature.or(it.temperature);
         params.top_p = params.top_p.or(it.top_p);

@@ -35,6 +35,11 @@ fn table(model: &str) -> Option<u64> {
     }
 }
 
+/// Whether it is one of Gemini's own models, however it is reached.
+pub fn is_gemini(model: &str) -> bool {
+    !model.contains('/') || model.starts_with("models/")
+}
+
 /// Whether `model` thinks before it answers; others refuse to be asked for thoughts.
 pub fn thinks(model: &str) -> bool {
     let name = model.trim_start_matches("models/");

@@ -4,6 +4,7 @@ pub mod aliases;
 pub mod class;
 pub mod failure;
 pub mod health;
+pub mod helpers;
 pub mod limits;
 pub mod prices;
 

@@ -211,7 +211,7 @@ impl World {
         }
         match what {
             Effect::Generate { .. } if partial => Input::Chunks { effect, chunks: self.chunks() },
-            Effect::Generate { request } => {
+            Effect::Generate { request, .. } => {
                 assert!(!request.contents.is_empty(), "a request without contents");
                 Input::Generated { effect, result: self.model_end() }
             }
@@ -472,13 +472,13 @@ fn spec(seed: u64) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: true,
-        bounds: Bounds { max_samples: 6, watches_loops: true },
-        patience: Patience::default(),
+        bounds: Bounds { max_samples: 6, watches_loops: true, patience: Patience::default() },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, silent: seed.is_multiple_of(5) },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),
+        helpers: Default::default(),
         modes: Mode::OFFERED.to_vec(),
     }
 }

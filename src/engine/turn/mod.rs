@@ -12,6 +12,7 @@ mod response;
 mod spec;
 mod trust;
 mod upkeep;
+pub mod utility;
 
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};
@@ -25,7 +26,7 @@ use crate::{
         event::{EventKind, Outcome, Speaker, Status, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact},
-        model::{Chunk, Failure, ModelRequest},
+        model::{Chunk, Failure, ModelRequest, Purpose},
     },
     engine::{
         context::Again,
@@ -326,7 +327,7 @@ impl Turn {
     fn send(&mut self, step: &mut Step<'_>, spec: &Spec, Attempt { attempt, why }: Attempt, request: ModelRequest) {
         let (model, held) = (request.model.clone(), Self::held(step, spec, &request));
         step.log(Fact::Attempt { model: model.to_string(), attempt, why });
-        let effect = step.effect(Effect::Generate { request });
+        let effect = step.effect(Effect::Generate { purpose: Purpose::Agent, request });
         self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, spec), held };
     }
 
@@ -457,3 +458,5 @@ fn title_of(content: &[Part]) -> Option<String> {
 mod tests;
 #[cfg(test)]
 mod tests_plugins;
+#[cfg(test)]
+mod tests_utility;

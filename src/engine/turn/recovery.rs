@@ -92,7 +92,7 @@ impl Turn {
                 next: kept.health.first(spec.chain.after(&model), now_ms),
                 silent: spec.chain.silent,
                 interactive: spec.toolbox.interactive,
-                patience: spec.patience,
+                patience: spec.bounds.patience,
                 now: step.now,
             },
         );
@@ -260,7 +260,7 @@ fn leave(step: &mut Step<'_>, kept: &mut Kept, model: &str, failure: &Failure) {
     }
 }
 
-fn mark_out(step: &mut Step<'_>, kept: &mut Kept, model: &str, outage: Outage) {
+pub(super) fn mark_out(step: &mut Step<'_>, kept: &mut Kept, model: &str, outage: Outage) {
     kept.health.mark_out(model, outage);
     step.effect(Effect::Health { model: model.to_owned(), outage: Some(outage) });
 }

@@ -16,8 +16,6 @@ pub struct Spec {
     /// Whether there may be memory files.
     pub remembers: bool,
     pub bounds: Bounds,
-    /// With models that fail.
-    pub patience: routing::failure::Patience,
     /// Who takes over from those.
     pub chain: routing::Chain,
     /// Ids and names of the models on offer.
@@ -25,6 +23,7 @@ pub struct Spec {
     pub windows: routing::limits::Windows,
     pub prices: routing::prices::Prices,
     pub aliases: routing::aliases::Aliases,
+    pub helpers: routing::helpers::Helpers,
     /// Modes that trust and settings allow here.
     pub modes: Vec<Mode>,
 }
@@ -36,6 +35,8 @@ pub struct Bounds {
     pub max_samples: u32,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
+    /// With models that fail.
+    pub patience: routing::failure::Patience,
 }
 
 /// What a session keeps from turn to turn, beside its record.

@@ -150,13 +150,13 @@ pub(super) fn spec(name: &str) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: false,
-        bounds: Bounds { max_samples: 3, watches_loops: true },
-        patience: Patience::default(),
+        bounds: Bounds { max_samples: 3, watches_loops: true, patience: Patience::default() },
         chain,
         models: Vec::new(),
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),
+        helpers: Default::default(),
         modes: Vec::new(),
     }
 }
@@ -306,7 +306,7 @@ fn shown(act: &Act) -> Option<String> {
             other => Some(format!("{other:?}")),
         },
         Act::Do(id, effect) => Some(match effect {
-            Effect::Generate { request } => format!("#{} Generate from {} turns", id.0, request.contents.len()),
+            Effect::Generate { request, .. } => format!("#{} Generate from {} turns", id.0, request.contents.len()),
             Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
             Effect::Check(it) => {
                 let history = it.history.as_ref().map_or_else(String::new, |it| format!(" after {it}"));

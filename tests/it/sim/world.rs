@@ -125,7 +125,7 @@ impl World {
                 Job::Effect(it) => {
                     let is_outside = matches!(&it.effect, Effect::Run { call, .. } if call.name.starts_with("mcp_"));
                     let kind = match it.effect {
-                        Effect::Generate { request } => {
+                        Effect::Generate { request, .. } => {
                             assert!(!request.contents.is_empty(), "a model is asked nothing");
                             Kind::Generate
                         }

@@ -1,0 +1,115 @@
+//! Questions beside the conversation: what becomes of one, what it costs, and that it leaves nothing open.
+
+use super::{
+    Kept,
+    tests::spec,
+    utility::{Heard, Limits, Utility, Wish, saying},
+};
+use crate::{
+    base::{
+        fallback::{Outage, OutageCause},
+        history::Role,
+        ids::{EffectId, SessionId},
+        log::{Mode, Principal},
+        model::{Chunk, Failure, FailureKind, Finish, Params, Purpose, Usage},
+        now::Now,
+        path::AbsPath,
+    },
+    engine::{
+        record::{Origin, Record, Serial, Step},
+        routing::helpers::Helper,
+        step::{Act, Effect, Input, Out},
+    },
+};
+
+const MODEL: EffectId = EffectId(1);
+const TIMER: EffectId = EffectId(2);
+
+fn helper() -> Helper {
+    let params = Params { temperature: Some(0.5), ..Params::default() };
+    Helper { purpose: Purpose::Router, model: "small".to_owned(), params }
+}
+
+fn wish(text: &str) -> Wish {
+    let params = Params { temperature: Some(0.0), max_output_tokens: Some(9), ..Params::default() };
+    let limits = Limits { tokens: 10, ms: 2_000 };
+    Wish { system: "Choose.".into(), contents: vec![saying(Role::User, text)], params, limits }
+}
+
+/// What happens to one question: what it comes to, and the effects and facts, a word each.
+fn asked(kept: &mut Kept, inputs: &[Input]) -> (Result<Heard, String>, Vec<String>, Record) {
+    let cwd = AbsPath::new("/w").unwrap();
+    let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
+    let origin = Origin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
+    let (mut record, mut serial, mut out) = (Record::new(origin), Serial::default(), Out::default());
+    let spec = spec("");
+    let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
+    let heard = Utility::ask(&mut step, &spec, kept, helper(), wish("Which?"))
+        .map(|mut it| inputs.iter().fold(Heard::Open, |_, input| it.heard(&mut step, &spec, kept, input)));
+    let said = out.acts.iter().map(|it| match it {
+        Act::Do(id, Effect::Generate { purpose, request }) => {
+            let Params { temperature, max_output_tokens, .. } = request.params;
+            format!("{} asks {} {temperature:?} {max_output_tokens:?} as {}", id.0, request.model, purpose.as_str())
+        }
+        Act::Do(id, Effect::Wake { at_ms }) => format!("{} wakes at {at_ms}", id.0),
+        Act::Do(_, Effect::Abort { effect }) => format!("aborts {}", effect.0),
+        Act::Do(_, Effect::Health { model, .. }) => format!("{model} is out"),
+        Act::Do(_, other) => format!("{other:?}"),
+        Act::Log(_) => "logs".to_owned(),
+    });
+    (heard, said.collect(), record)
+}
+
+fn chunks(text: &str, finish: Finish) -> Input {
+    let usage = Usage { input: 5, output: 1, total: 6, ..Usage::default() };
+    let text = Chunk::Text { text: text.to_owned(), signature: None };
+    Input::Chunks { effect: MODEL, chunks: vec![text, Chunk::Usage(usage), Chunk::Finish(finish)] }
+}
+
+#[test]
+fn each_question_ends_once_and_is_billed() {
+    let ended = || Input::Generated { effect: MODEL, result: Ok(()) };
+    let failure = Failure { status: Some(404), ..Failure::new(FailureKind::Status, "no such model") };
+    let failed = Input::Generated { effect: MODEL, result: Err(failure) };
+    let over = |it: Result<&str, &str>| Heard::Over(it.map(str::to_owned).map_err(str::to_owned));
+    let cut = Err("the answer of small broke off");
+    for (inputs, comes_to, then) in [
+        (vec![chunks("flash", Finish::Stop), ended()], over(Ok("flash")), "aborts 2, logs"),
+        (vec![chunks(" \n", Finish::Stop), ended()], over(Err("small said nothing")), "aborts 2, logs"),
+        (vec![chunks("fla", Finish::MaxTokens), ended()], over(cut), "aborts 2, logs"),
+        (vec![chunks("fla", Finish::Safety("SAFETY".into())), ended()], over(cut), "aborts 2, logs"),
+        (vec![ended()], over(cut), "aborts 2"),
+        (vec![failed], over(Err("small failed: no such model")), "aborts 2, small is out"),
+        (
+            vec![chunks(&"long ".repeat(20), Finish::Stop)],
+            over(Err("small said more than 10 tokens")),
+            "aborts 1, aborts 2, logs",
+        ),
+        (
+            vec![chunks("fla", Finish::Stop), Input::Woke { effect: TIMER }],
+            over(Err("small did not answer within 2 s")),
+            "aborts 1, logs",
+        ),
+        (vec![Input::Woke { effect: EffectId(3) }], Heard::NotMine, ""),
+        (vec![Input::Generated { effect: EffectId(3), result: Ok(()) }], Heard::NotMine, ""),
+        (vec![chunks("flash", Finish::Stop)], Heard::Open, ""),
+    ] {
+        let (heard, said, record) = asked(&mut Kept::default(), &inputs);
+        assert_eq!(heard, Ok(comes_to), "{inputs:?}");
+        assert_eq!(said[..2], ["1 asks small Some(0.5) Some(9) as router", "2 wakes at 3000"], "{inputs:?}");
+        assert_eq!(said[2..].join(", "), then, "{inputs:?}");
+        let n_calls = record.spent.by.get(&(Purpose::Router, "small".to_owned())).map_or(0, |it| it.n_calls);
+        assert_eq!(n_calls, u64::from(then.contains("logs")), "{inputs:?}");
+        assert_eq!(record.spent.last, None, "it fills no context");
+    }
+}
+
+#[test]
+fn a_model_that_cannot_answer_is_not_asked() {
+    let mut kept = Kept::default();
+    kept.health.mark_out("small", Outage { cause: OutageCause::Quota, until_ms: Some(2_000) });
+    let (heard, said, _) = asked(&mut kept, &[]);
+    assert_eq!((heard, said), (Err("small is known not to answer now (quota)".to_owned()), vec![]));
+    kept.health.mark_out("small", Outage { cause: OutageCause::Quota, until_ms: Some(999) });
+    assert_eq!(asked(&mut kept, &[]).0, Ok(Heard::Open));
+}

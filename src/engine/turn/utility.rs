@@ -1,0 +1,174 @@
+//! A question to a model beside the conversation: its answer is castor's alone. Whatever becomes of it, the turn goes on.
+
+use std::sync::Arc;
+
+use super::{Kept, Spec, recovery};
+use crate::{
+    base::{
+        content::Part,
+        event::EventKind,
+        history::{Role, Turn, TurnPart},
+        ids::EffectId,
+        model::{Chunk, Finish, ModelRequest, Params, Purpose, Usage},
+    },
+    engine::{
+        context::tokens,
+        record::Step,
+        routing::{self, health::Standing, helpers::Helper},
+        step::{Effect, Input},
+    },
+};
+
+/// What is asked. The words are castor's, or are marked as what they are: nobody sees the answer before castor does.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub system: Arc<str>,
+    pub contents: Vec<Arc<Turn>>,
+    /// What the question needs; settings may say otherwise.
+    pub params: Params,
+    pub limits: Limits,
+}
+
+/// How much a question may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of the answer, by the rule of thumb.
+    pub tokens: u64,
+    pub ms: u64,
+}
+
+/// A question without an answer yet.
+#[derive(Debug)]
+pub struct Utility {
+    purpose: Purpose,
+    model: String,
+    /// How much the model reads at once, in tokens.
+    window: u64,
+    limits: Limits,
+    effect: EffectId,
+    timer: EffectId,
+    said: String,
+    finish: Option<Finish>,
+    usage: Option<Usage>,
+}
+
+/// What an input came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is about something else.
+    NotMine,
+    Open,
+    /// The answer, whole; or why there is none.
+    Over(Result<String, String>),
+}
+
+/// One turn of a question, or of an answer that it is about.
+pub fn saying(role: Role, text: impl Into<String>) -> Arc<Turn> {
+    let mut res = Turn::new(role);
+    res.parts_mut().push(TurnPart::Content(Part::text(text)));
+    Arc::new(res)
+}
+
+impl Utility {
+    /// Asks once: whoever asks can do without the answer.
+    ///
+    /// # Errors
+    /// In words, where it is clear that no answer would come.
+    pub fn ask(step: &mut Step<'_>, spec: &Spec, kept: &Kept, helper: Helper, wish: Wish) -> Result<Self, String> {
+        let Helper { purpose, model, params } = helper;
+        let Wish { system, contents, params: needed, limits } = wish;
+        if let Standing::Out(cause) = kept.health.standing(&model, step.now.unix_ms) {
+            return Err(format!("{model} is known not to answer now ({})", cause.as_str()));
+        }
+        let params = fill(&model, params, needed);
+        let request = ModelRequest { model: model.as_str().into(), system, contents, tools: [].into(), params };
+        let window = spec.windows.of(&model);
+        let size = tokens::of_request(&request);
+        if size > window {
+            return Err(format!("about {size} tokens are more than the {window} that {model} reads at once"));
+        }
+        let effect = step.effect(Effect::Generate { purpose, request });
+        let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(limits.ms) });
+        let (said, finish, usage) = (String::new(), None, None);
+        Ok(Self { purpose, model, window, limits, effect, timer, said, finish, usage })
+    }
+
+    pub fn heard(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, input: &Input) -> Heard {
+        match input {
+            Input::Chunks { effect, chunks } if *effect == self.effect => {
+                chunks.iter().for_each(|it| self.take(it));
+                if tokens::of_text(&self.said) <= self.limits.tokens {
+                    return Heard::Open;
+                }
+                self.leave(step, spec);
+                Heard::Over(Err(format!("{} said more than {} tokens", self.model, self.limits.tokens)))
+            }
+            Input::Generated { effect, result } if *effect == self.effect => {
+                step.effect(Effect::Abort { effect: self.timer });
+                self.bill(step, spec);
+                Heard::Over(match result {
+                    Ok(()) => self.answer(),
+                    Err(failure) => {
+                        if let Some(it) = routing::failure::outage(failure, step.now.unix_ms) {
+                            recovery::mark_out(step, kept, &self.model, it);
+                        }
+                        Err(format!("{} failed: {}", self.model, failure.message))
+                    }
+                })
+            }
+            Input::Woke { effect } if *effect == self.timer => {
+                step.effect(Effect::Abort { effect: self.effect });
+                self.bill(step, spec);
+                Heard::Over(Err(format!("{} did not answer within {} s", self.model, self.limits.ms / 1_000)))
+            }
+            _ => Heard::NotMine,
+        }
+    }
+
+    /// Nobody waits for the answer any more; what it cost so far is told.
+    pub fn leave(&mut self, step: &mut Step<'_>, spec: &Spec) {
+        step.effect(Effect::Abort { effect: self.effect });
+        step.effect(Effect::Abort { effect: self.timer });
+        self.bill(step, spec);
+    }
+
+    fn take(&mut self, chunk: &Chunk) {
+        match chunk {
+            Chunk::Text { text, .. } => self.said += text,
+            Chunk::Usage(usage) => self.usage = Some(*usage),
+            Chunk::Finish(finish) => self.finish = Some(finish.clone()),
+            // Nobody reads thoughts of this; there are no tools to call.
+            Chunk::Thought { .. } | Chunk::Call { .. } | Chunk::Media { .. } => (),
+        }
+    }
+
+    fn bill(&mut self, step: &mut Step<'_>, spec: &Spec) {
+        if let Some(usage) = self.usage.take() {
+            let cost = spec.prices.of(&self.model).map(|it| it.cost(&usage));
+            let session_cost = step.record.spent.cost_with(cost);
+            let (model, size, purpose) = (self.model.clone(), self.window, self.purpose);
+            step.event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
+        }
+    }
+
+    fn answer(&mut self) -> Result<String, String> {
+        match &self.finish {
+            Some(Finish::Stop) if self.said.trim().is_empty() => Err(format!("{} said nothing", self.model)),
+            Some(Finish::Stop) => Ok(std::mem::take(&mut self.said)),
+            // A part of an answer may say the opposite of the whole.
+            _ => Err(format!("the answer of {} broke off", self.model)),
+        }
+    }
+}
+
+fn fill(model: &str, params: Params, needed: Params) -> Params {
+    Params {
+        temperature: params.temperature.or(needed.temperature),
+        top_p: params.top_p.or(needed.top_p),
+        top_k: params.top_k.or(needed.top_k),
+        max_output_tokens: params.max_output_tokens.or(needed.max_output_tokens),
+        thinking: params.thinking.or(needed.thinking.filter(|_| routing::limits::thinks(model))),
+        include_thoughts: false,
+        stop: if params.stop.is_empty() { needed.stop } else { params.stop },
+    }
+}
