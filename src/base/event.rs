@@ -17,6 +17,9 @@ use crate::base::{
 /// The kind of a custom event that tells the user something beside the conversation: `{"text": …}`.
 pub const NOTICE: &str = "notice";
 
+/// In `_meta` of an error: ids of messages that do not count any more, as their answer broke off.
+pub const DISCARDS: &str = "discards";
+
 /// One thing that a session told. Ids are `<stream>-<counter>`, unique within the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -64,6 +64,34 @@ fn failed() {
     check(Case::answers(&[]), 1, "No more mock responses");
 }
 
+/// A stream that ends without a reason is no answer, and what was said of it is not in the output.
+#[test]
+fn broken_off() {
+    let run = |answers: &[&str], attempts: u32, format: &str| {
+        let case = Case::answers(answers);
+        let mut command = case.command();
+        let settings = format!(r#"{{"general": {{"maxAttempts": {attempts}}}}}"#);
+        case.sandbox.write("home/.castor/settings.json", &settings);
+        let Output { status, stdout, stderr } = command.args(["-o", format]).output().unwrap();
+        (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+    let half = r#"text "Half of" + finish none"#;
+    for format in ["text", "json"] {
+        let (code, out, said) = run(&[half], 1, format);
+        assert_eq!(code, 1, "{out}{said}");
+        assert!(!out.contains("Half") && said.contains("broke off"), "{out}{said}");
+        let (code, out, said) = run(&[half, r#"text "Whole.""#], 2, format);
+        assert_eq!(code, 0, "{out}{said}");
+        assert!(out.contains("Whole.") && !out.contains("Half") && said.contains("does not count"), "{out}{said}");
+    }
+    // What was said before a call stands.
+    let call = r#"text "I look." + call list_directory {"dir_path":"."}"#;
+    let (code, out, said) = run(&[call, half], 1, "text");
+    assert_eq!((code, out.as_str()), (1, "I look.\n"), "{said}");
+    let (code, out, said) = run(&[r#"text """#], 1, "text");
+    assert_eq!((code, out.as_str()), (1, ""), "{said}");
+}
+
 #[test]
 fn not_signed_in() {
     check(Case { args: &["--model", "gemini-2.5-pro"], ..Case::answers(&[]) }, 41, "castor auth login");

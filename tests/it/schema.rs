@@ -20,7 +20,8 @@ struct Schema {
 /// What is wrong with the params of a request or notification that the agent sent.
 pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String> {
     if let Some(meta) = params["update"].get("_meta") {
-        schemas::check("meta", &json!({ "toolCall": meta }))?;
+        let of_call = params["update"]["sessionUpdate"].as_str().is_some_and(|it| it.starts_with("tool_call"));
+        schemas::check("meta", &json!({ if of_call { "toolCall" } else { "notice" }: meta }))?;
     }
     match method {
         "_castor/session/event" => schemas::check("events", &params["event"]),

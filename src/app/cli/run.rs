@@ -7,6 +7,7 @@ pub mod clean;
 pub mod client;
 pub mod failure;
 pub mod form;
+pub mod held;
 pub mod host;
 pub mod local;
 pub mod open;

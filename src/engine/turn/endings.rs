@@ -170,11 +170,8 @@ pub fn ending(cause: &Cause) -> Ending {
             text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
             ..stop(EndReason::Refusal, Stop::Refusal)
         },
-        Cause::Empty(empty) => Ending {
-            text: Some(empty_text(empty)),
-            error: Some((Status::Internal, "INVALID_STREAM")),
-            ..stop(EndReason::Failed, Stop::EndTurn)
-        },
+        // No answer is a failure: who runs castor in a script must not take it for one.
+        Cause::Empty(empty) => failed("model", &empty_text(empty), Status::Internal, "INVALID_STREAM"),
         Cause::ModelError { failure, why } => model_error(failure, why),
         Cause::Deferred { why, when } => {
             let when = when.as_ref().map(|it| format!(" in {it}")).unwrap_or_default();

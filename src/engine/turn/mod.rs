@@ -347,8 +347,8 @@ impl Turn {
         match (result, held) {
             (Err(failure), _) => {
                 response.close(step);
-                let shown = response.has_shown();
-                self.failed(step, spec, kept, Failed { failure, attempt, shown, cause: None, nudge: None });
+                let (shown, said) = (response.has_shown(), response.messages().to_vec());
+                self.failed(step, spec, kept, Failed { failure, attempt, shown, said, cause: None, nudge: None });
             }
             (Ok(()), Some(held)) => self.show_hooks(step, spec, kept, (response, attempt), held),
             (Ok(()), None) => self.answered_by_model(step, spec, kept, response, attempt),
@@ -380,7 +380,8 @@ impl Turn {
             }
             Judged::None(empty) => {
                 let (failure, nudge, shown) = (empty.failure(), empty.nudge(), response.has_shown());
-                self.failed(step, spec, kept, Failed { failure, attempt, shown, cause: Some(empty.cause()), nudge });
+                let (said, cause) = (response.messages().to_vec(), Some(empty.cause()));
+                self.failed(step, spec, kept, Failed { failure, attempt, shown, said, cause, nudge });
             }
         }
     }

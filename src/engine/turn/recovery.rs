@@ -1,12 +1,12 @@
 //! A model call that did not end well: another attempt, another model, a question to the user, or the end of the turn.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
-        event::EventKind,
+        event::{DISCARDS, EventKind, Status},
         fallback::{self, Intent, Outage},
-        ids::{CallId, QuestionId},
+        ids::{CallId, MessageId, QuestionId},
         log::{Answer, Fact},
         model::Failure,
     },
@@ -37,6 +37,8 @@ pub(super) struct Failed {
     pub attempt: u32,
     /// The user saw some of the answer.
     pub shown: bool,
+    /// The messages of it.
+    pub said: Vec<MessageId>,
     /// What the turn ends with where the answer ended well but is none.
     pub cause: Option<Cause>,
     /// What the model is told of that.
@@ -74,7 +76,7 @@ impl Turn {
     }
 
     pub(super) fn failed(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, failed: Failed) {
-        let Failed { failure, attempt, shown, cause, nudge } = failed;
+        let Failed { failure, attempt, shown, said, cause, nudge } = failed;
         // What it says may be none either: then it is not asked again.
         if cause.is_none() && self.answered_by_plugin(step, spec, kept, &failure) {
             return;
@@ -96,14 +98,11 @@ impl Turn {
                 now: step.now,
             },
         );
-        let gives_up = matches!(decision, OnFailure::GiveUp { .. });
-        if !gives_up {
-            self.scheduler.cancel(step, "the model's answer broke off");
-            self.scheduler.clear();
-        }
+        self.scheduler.cancel(step, "the model's answer broke off");
+        self.scheduler.clear();
         step.log(Fact::AttemptFailed {
             failure: failure.clone(),
-            abandoned: !gives_up,
+            abandoned: true,
             class: classify(&failure).class.as_str().to_owned(),
             decision: decision.as_str().to_owned(),
         });
@@ -114,21 +113,23 @@ impl Turn {
                     self.again = Some(Again { nudge });
                 }
                 // The wait is told at once: a silent one looks like a hang.
-                step.event(EventKind::Error { status, message: why, fatal: false });
+                discard(step, said, status, why);
                 self.wait(step, at_ms, attempt.saturating_add(1));
             }
             OnFailure::FallBack { model: to, why } => {
                 let message = format!("{why} Going on with {to} in this turn; the session's model stays {model}.");
-                step.event(EventKind::Error { status, message, fatal: false });
+                discard(step, said, status, message);
                 leave(step, kept, &model, &failure);
                 step.log(Fact::Fallback { from: model, to: Some(to.clone()), intent: None, answer: None, why });
                 self.go_on_with(step, spec, kept, &to, attempt);
             }
             OnFailure::Ask { why, model: to, until } => {
+                discard_all(step, said, status);
                 let asked = ask(step, failure, Doubt { why, from: model, to, until, attempt });
                 self.phase = Phase::Choosing(Box::new(asked));
             }
             OnFailure::GiveUp { why } => {
+                discard_all(step, said, status);
                 self.finish(step, &cause.unwrap_or(Cause::ModelError { failure, why }));
             }
         }
@@ -248,6 +249,19 @@ impl Asked {
     pub fn withdraw(&self, step: &mut Step<'_>) {
         step.effect(Effect::Withdraw { question: self.question });
         ASIDE.end(step, &self.call, "The question was withdrawn with its turn.", true);
+    }
+}
+
+/// What happens next, and which messages do not count any more: who shows only answers takes them back.
+fn discard(step: &mut Step<'_>, said: Vec<MessageId>, status: Status, message: String) {
+    let ids = (!said.is_empty()).then(|| (DISCARDS.to_owned(), json!(said)));
+    step.event_with(EventKind::Error { status, message, fatal: false }, Map::from_iter(ids));
+}
+
+/// The same where nothing else is said of it.
+fn discard_all(step: &mut Step<'_>, said: Vec<MessageId>, status: Status) {
+    if !said.is_empty() {
+        discard(step, said, status, "What was shown of the answer does not count.".to_owned());
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Response {
     /// Text that may be nothing to the eye, as long as all of it may be.
     unseen: String,
     visible: bool,
+    /// Ids of its messages, thoughts left aside.
+    messages: Vec<MessageId>,
     shown: bool,
     thought: bool,
     n_calls: u32,
@@ -61,6 +63,7 @@ impl Response {
             message: None,
             unseen: String::new(),
             visible: false,
+            messages: Vec::new(),
             shown: false,
             thought: false,
             n_calls: 0,
@@ -78,6 +81,11 @@ impl Response {
     /// Whether the user has seen anything of it.
     pub fn has_shown(&self) -> bool {
         self.shown || self.n_calls > 0
+    }
+
+    /// The messages that the user saw of it.
+    pub fn messages(&self) -> &[MessageId] {
+        &self.messages
     }
 
     /// Takes what one read brought. Adjacent text of a message becomes one event with its cuts.
@@ -158,6 +166,9 @@ impl Response {
             Some((id, same)) if *same == thought => id.clone(),
             _ => MessageId::from(step.fresh("m")),
         };
+        if !thought && self.messages.last() != Some(&message_id) {
+            self.messages.push(message_id.clone());
+        }
         self.message = Some((message_id.clone(), thought));
         step.event(EventKind::Message { role: Speaker::Agent, message_id, content: vec![part], cuts });
     }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::base::{ids::CallId, path::AbsPath};
+use crate::base::{
+    ids::{CallId, MessageId},
+    path::AbsPath,
+};
 
 /// One member for each place of the protocol; what stands in `_meta` there.
 #[derive(JsonSchema)]
@@ -22,6 +25,8 @@ pub struct Places {
     request: Option<TraceMeta>,
     /// A tool_call or tool_call_update.
     tool_call: Option<CallMeta>,
+    /// A notice, or a thought in its place.
+    notice: Option<NoticeMeta>,
     /// An AgentEvent.
     event: Option<EventMeta>,
 }
@@ -134,6 +139,21 @@ struct EventMeta {
     command: Option<bool>,
     /// Of an error: one word for programs.
     code: Option<String>,
+    /// Of an error: messages that do not count any more, as their answer broke off.
+    discards: Option<Vec<MessageId>>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written from the event's")]
+struct NoticeMeta {
+    castor: Option<OwnNoticeMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written from the event's")]
+struct OwnNoticeMeta {
+    /// Messages that do not count any more, as their answer broke off.
+    discards: Option<Vec<MessageId>>,
 }
 
 impl CallMeta {

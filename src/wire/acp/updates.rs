@@ -9,13 +9,13 @@ use agent_client_protocol_schema::v1::{
     UsageUpdate,
 };
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
-        event::{AgentEvent, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
+        event::{AgentEvent, DISCARDS, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact},
         model::Purpose,
@@ -194,11 +194,12 @@ impl View {
             }
             EventKind::Usage { .. } if way == Way::Live => self.usage(&event.kind, lines),
             EventKind::Error { message, fatal: false, .. } if way == Way::Live => {
-                self.notice(&event.id, message, lines)
+                let ids = event.meta.get(DISCARDS).map(|it| json!({ DISCARDS: it }));
+                self.notice(&event.id, message, ids.map(|it| Map::from_iter([("castor".to_owned(), it)])), lines)
             }
             EventKind::Custom { kind, data } if kind == NOTICE && way == Way::Live => {
                 let text = data.get("text").and_then(Value::as_str).unwrap_or_default();
-                self.notice(&event.id, text, lines);
+                self.notice(&event.id, text, None, lines);
             }
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
@@ -210,10 +211,13 @@ impl View {
     }
 
     /// Live only. Without notices as a thought: no client takes that for the answer.
-    fn notice(&self, id: &str, text: &str, lines: &mut Vec<u8>) {
+    fn notice(&self, id: &str, text: &str, meta: Option<Meta>, lines: &mut Vec<u8>) {
         let update = match self.manner.notices {
-            true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text)),
-            false => SessionUpdate::AgentThoughtChunk(ContentChunk::new(content::text_block(text)).message_id(id)),
+            true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text).meta(meta)),
+            false => {
+                let chunk = ContentChunk::new(content::text_block(text)).message_id(id).meta(meta);
+                SessionUpdate::AgentThoughtChunk(chunk)
+            }
         };
         self.update(update, lines);
     }
@@ -227,7 +231,7 @@ impl View {
             match (role, part) {
                 (Speaker::Agent, Part::Text { text, .. }) => self.chunks(0, id, text, cuts, lines),
                 (Speaker::Developer, _) if way == Way::Replay => (),
-                (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, lines),
+                (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, None, lines),
                 (Speaker::Agent, Part::Thought { thought, .. }) => self.chunks(1, id, thought, cuts, lines),
                 (Speaker::User, it) => {
                     let chunk = ContentChunk::new(content::block(it)).message_id(id.as_str());

@@ -32,6 +32,8 @@ pub async fn open(driver: &mut Driver, wish: &Wish) -> Result<Option<()>, Failur
     if version != u64::from(PROTOCOL_VERSION) {
         return Err(Failure::new(Exit::Failed, format!("the agent speaks version {version} of ACP, not version 1")));
     }
+    // Others never say which messages do not count.
+    driver.screen.hold(agent.pointer("/agentInfo/name").and_then(Value::as_str) == Some("castor"));
     let opened = match &wish.resume {
         None => fresh(driver, wish, &agent).await?,
         Some(which) => resumed(driver, wish, which, &agent).await?,

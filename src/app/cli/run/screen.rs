@@ -10,6 +10,7 @@ use super::{
     calls::{Calls, Mark},
     clean::{Cleaner, clean, clean_line},
     failure::Failure,
+    held::Held,
 };
 use crate::app::cli::args::OutputFormat;
 
@@ -40,8 +41,10 @@ pub struct Screen {
     written: oneshot::Receiver<io::Result<()>>,
     batch: Vec<Piece>,
     cleaner: Cleaner,
-    /// All text of the answer, for the JSON format.
-    response: String,
+    /// Text that may still be taken back, or waits for the JSON object.
+    held: Held,
+    /// The agent says which messages do not count.
+    may_discard: bool,
     /// What the last text belonged to; a change starts a new line.
     message: Option<String>,
     at_line_start: bool,
@@ -67,13 +70,19 @@ impl Screen {
             written,
             batch: Vec::new(),
             cleaner: Cleaner::default(),
-            response: String::new(),
+            held: Held::default(),
+            may_discard: false,
             message: None,
             at_line_start: true,
             calls: Calls::default(),
             usage: None,
             events: 0,
         }
+    }
+
+    /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
+    pub fn hold(&mut self, may_discard: bool) {
+        self.may_discard = may_discard;
     }
 
     /// Ends when stdout was closed from outside.
@@ -105,6 +114,7 @@ impl Screen {
 impl Screen {
     /// One `session/update` of the prompt's turn.
     pub fn update(&mut self, update: &Value) {
+        self.held.discard(update);
         let text = |key: &str| update.get(key).and_then(Value::as_str);
         match text("sessionUpdate") {
             Some("agent_message_chunk") => {
@@ -113,6 +123,10 @@ impl Screen {
                 }
             }
             Some("tool_call" | "tool_call_update") => {
+                // A call that runs is of an answer that ended well.
+                if matches!(text("status"), Some("in_progress" | "completed")) {
+                    self.settle();
+                }
                 let mark = self.calls.update(update);
                 self.mark(mark);
             }
@@ -174,6 +188,7 @@ impl Screen {
     /// The last words: the rest of the answer, the JSON object, the reason of a failure.
     pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
+        self.settle();
         if !self.at_line_start {
             self.batch.push(Piece::Out("\n".to_owned()));
             self.at_line_start = true;
@@ -232,9 +247,19 @@ impl Screen {
                 let text = self.cleaner.clean(chunk);
                 self.print(text);
             }
-            OutputFormat::Text => self.print(chunk.to_owned()),
-            OutputFormat::Json => self.response.push_str(chunk),
+            OutputFormat::Text if !self.may_discard => self.print(chunk.to_owned()),
+            OutputFormat::Text | OutputFormat::Json => self.held.push(message, chunk),
             OutputFormat::Events => (),
+        }
+    }
+
+    /// What was held is sure.
+    fn settle(&mut self) {
+        if self.look.format == OutputFormat::Text {
+            for text in self.held.take() {
+                self.break_line();
+                self.print(text);
+            }
         }
     }
 
@@ -247,9 +272,7 @@ impl Screen {
 
     /// The next text starts on a line of its own.
     fn break_line(&mut self) {
-        if self.look.format == OutputFormat::Json && !self.response.is_empty() && !self.response.ends_with('\n') {
-            self.response.push('\n');
-        }
+        self.held.part();
         if !self.at_line_start {
             self.print("\n".to_owned());
         }
@@ -271,12 +294,20 @@ impl Screen {
         self.aside(if self.look.color { format!("\u{1b}[2m{line}\u{1b}[0m\n") } else { format!("{line}\n") });
     }
 
-    fn report(&self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) -> Value {
-        let number = |key: &str| self.usage.as_ref().and_then(|it| it.get(key)).cloned().unwrap_or(Value::Null);
+    fn report(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) -> Value {
+        let usage = self.usage.take().unwrap_or_default();
+        let number = |key: &str| usage.get(key).cloned().unwrap_or(Value::Null);
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let mut response = String::new();
+        for text in self.held.take() {
+            if !response.is_empty() && !response.ends_with('\n') {
+                response.push('\n');
+            }
+            response += &text;
+        }
         let mut object = json!({
             "session_id": session,
-            "response": self.response,
+            "response": response,
             "stop_reason": end.as_ref().ok(),
             "stats": {
                 "tokens": {"used": number("used"), "size": number("size")},
