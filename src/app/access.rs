@@ -3,6 +3,7 @@
 //! A key comes from `authenticate`, which is the user's word for this process; else from the environment; else from
 //! where `castor auth login` stored it.
 
+mod chosen;
 mod given;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::{borrow::Cow, fmt, net::IpAddr};
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
+pub use chosen::missing;
 pub use given::{Gateway, Given};
 
 use crate::{
@@ -123,7 +125,7 @@ pub const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 
 /// What is configured. The way of authentication that the client chose, else the one in the settings, decides between
 /// key and gateway where both are there; a choice that castor does not offer (`oauth-personal` stands in many files) is
-/// passed over.
+/// passed over as long as there is another way.
 ///
 /// # Errors
 /// A variable or a stored key that cannot work.
@@ -174,24 +176,12 @@ pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<Mod
     })
 }
 
-/// What the user chose and is not there, where nothing is configured.
-pub fn missing(env: &Env, settings: &Settings, given: &Given) -> String {
-    if vertex::is_wanted(env, settings, given) {
-        return AccessKind::Vertex.missing().to_owned();
-    }
-    match &*providers::keys(env, settings) {
-        [] => AccessKind::None.missing().to_owned(),
-        [(variable, provider), ..] => format!(
-            "No model is chosen: {variable} is set, and --model {provider}/NAME uses it (`castor models {provider}` \
-             lists names). For Gemini's models run `castor auth login`, or set GEMINI_API_KEY."
-        ),
-    }
-}
-
-/// Whether something is configured. What cannot work counts as well: its error says more than a demo would.
+/// Whether something is configured, or was chosen. What cannot work counts as well: its error says more than a demo
+/// would.
 pub fn is_configured(env: &Env, settings: &Settings) -> bool {
     let is_others = |it: &str| providers::of(settings, it).is_some() || providers::unknown(settings, it).is_some();
     settings.model_name.as_deref().is_some_and(is_others)
+        || chosen::is_one(env, settings, &Given::default())
         || model_access(env, settings, &Given::default()).map_or(true, |it| it.kind != AccessKind::None)
 }
 

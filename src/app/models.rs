@@ -80,12 +80,12 @@ impl Models {
         if model == DEMO {
             return recorded(options, Arc::new(Demo));
         }
+        if let Some(why) = providers::unknown(settings, model) {
+            return Err(error::failed("config", &why));
+        }
         if let Some(it) = providers::of(settings, model) {
             let remote = providers::generator(it, env, self.http.clone()).map_err(|it| auth_required(&it))?;
             return recorded(options, Arc::new(remote));
-        }
-        if let Some(why) = providers::unknown(settings, model) {
-            return Err(error::failed("config", &why));
         }
         let access = access::model_access(env, settings, &self.given).map_err(|it| auth_required(&it.to_string()))?;
         if access.kind == AccessKind::None {

@@ -27,11 +27,14 @@ pub fn of<'a>(settings: &'a Settings, model: &str) -> Option<&'a Provider> {
     settings.reach.providers.iter().find(|it| it.name == name)
 }
 
-/// Why `model` cannot be asked: it names a provider that there is not. Gemini's own names may have a `/`, too.
+/// Why `model` cannot be asked: it names no model, or a provider that there is not. Gemini's own names may have a `/`, too.
 pub fn unknown(settings: &Settings, model: &str) -> Option<String> {
     const OWN: &[&str] = &["models", "tunedModels", "projects"];
-    let (name, _) = model.split_once('/')?;
+    let (name, rest) = model.split_once('/')?;
     let known = OWN.contains(&name) || of(settings, model).is_some();
+    if known && rest.trim().is_empty() {
+        return Some(format!("{model:?} names no model: write {name}/NAME, `castor models` lists names."));
+    }
     (!known).then(|| unknown_words(settings, name))
 }
 

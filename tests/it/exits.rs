@@ -97,6 +97,26 @@ fn not_signed_in() {
     check(Case { args: &["--model", "gemini-2.5-pro"], ..Case::answers(&[]) }, 41, "castor auth login");
 }
 
+/// What was chosen and is not there is said: no model that nobody asked for answers in its place.
+#[test]
+fn chosen_and_not_there() {
+    let google = r#"{"security": {"auth": {"selectedType": "oauth-personal"}}}"#;
+    let vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "true");
+    for (settings, env, args, code, says) in [
+        (google, &[][..], &[][..], 41, "selectedType (oauth-personal) wants Google's login"),
+        (google, &[("OPENAI_API_KEY", "x")], &[], 41, "--model openai/NAME"),
+        ("{}", &[("GOOGLE_GENAI_USE_GCA", "true")], &[], 41, "castor auth login"),
+        ("{}", &[vertex], &[], 41, "Vertex AI is not configured: set GOOGLE_API_KEY"),
+        ("{}", &[vertex, ("GOOGLE_CLOUD_PROJECT", "p")], &[], 41, "GOOGLE_CLOUD_LOCATION is not set"),
+        ("{}", &[], &["--model", "openai/"], 52, "\"openai/\" names no model: write openai/NAME"),
+        (r#"{"model": {"name": "ollama/ "}}"#, &[], &[], 52, "names no model"),
+    ] {
+        let mut case = Case { settings, args, ..Case::answers(&[]) };
+        case.sandbox.env.extend(env.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        check(case, code, says);
+    }
+}
+
 #[test]
 fn bad_input() {
     check(Case { args: &["--no-such-flag"], ..Case::answers(&[]) }, 42, "--no-such-flag");

@@ -25,6 +25,22 @@ pub fn is_wanted(env: &Env, settings: &Settings, given: &Given) -> bool {
     }
 }
 
+/// What is not set.
+pub fn missing(env: &Env) -> String {
+    let is_set = |names: &[&str]| env.first(names).is_some();
+    match (is_set(PROJECT), is_set(LOCATION)) {
+        (true, false) => {
+            "Vertex AI is chosen, and GOOGLE_CLOUD_LOCATION is not set: set it to a place such as global, \
+                          where castor is started."
+                .to_owned()
+        }
+        (false, true) => "Vertex AI is chosen, and GOOGLE_CLOUD_PROJECT is not set: set it to a project's id, or \
+                          GOOGLE_API_KEY, where castor is started."
+            .to_owned(),
+        _ => AccessKind::Vertex.missing().to_owned(),
+    }
+}
+
 /// How Vertex AI is reached; of the kind `None` where too little is set for that.
 ///
 /// # Errors

@@ -221,7 +221,7 @@ pub const KEYS: &[Key] = {
         key("tools.shell.terminal", Word(&["own", "client"]), r#""own""#, "Whose terminal runs commands: castor's own, or the client's where it has one (with the client's environment).").guard(Closed),
         key("context.fileFiltering.respectGitIgnore", Bool, "true", "Whether search and listing skip what .gitignore names."),
         key("context.fileFiltering.respectGeminiIgnore", Bool, "true", "Whether search and listing skip what .geminiignore and .castorignore name."),
-        key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key, gateway or vertex-ai; others are passed over.").guard(Closed),
+        key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key, gateway or vertex-ai; others are passed over where there is a key.").guard(Closed),
         key("security.disableYoloMode", Bool, "false", "Takes the mode yolo off the list.").guard(Only(true)),
         key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
         key("security.sandbox.level", Word(Level::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),

@@ -39,7 +39,11 @@ struct Row {
 pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
     let (ground, settings) = sessions::look(&Options::default(), env, cwd);
     let rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
-    let text = if as_json { format!("{}\n", as_value(&rows)) } else { as_text(&rows) };
+    let text = if as_json {
+        format!("{}\n", as_value(&rows))
+    } else {
+        as_text(&rows, &access::missing(&ground.env, &settings, &Given::default()))
+    };
     // A closed stdout is no reason to complain.
     _ = streams.out.write_all(text.as_bytes());
     Ok(if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH })
@@ -102,7 +106,7 @@ fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: 
     Row { id: id.to_owned(), configured, active, source, place, ends }
 }
 
-fn as_text(rows: &[Row]) -> String {
+fn as_text(rows: &[Row], missing: &str) -> String {
     let line = |it: &Row| {
         let mut res = format!("{:<16}", it.id);
         match (&it.place, it.source) {
@@ -117,7 +121,7 @@ fn as_text(rows: &[Row]) -> String {
     };
     let mut res: String = rows.iter().map(line).collect();
     if !rows.iter().any(|it| it.active) {
-        res += &format!("\n{}\n", AccessKind::None.missing());
+        res += &format!("\n{missing}\n");
     }
     res
 }
