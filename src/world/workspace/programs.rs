@@ -1,15 +1,22 @@
 //! What a folder's settings would run: in words for people, and which files these words name.
 
+mod places;
+mod words;
+
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use crate::base::path::AbsPath;
+use crate::{base::path::AbsPath, world::secrets::Env};
+
+use places::Places;
+use words::Line;
 
 /// How deep hooks are looked for.
 const MAX_DEPTH: usize = 6;
-/// More words than these are not looked at.
-const MAX_WORDS: usize = 2000;
-/// What stands between the words of a command line, and around paths in them.
-const ENDS: &[char] = &[' ', '\t', '\n', '=', ',', ';', ':', '&', '|', '<', '>', '(', ')', '`', '\'', '"'];
+/// What means the workspace's folder in hooks.
+const PROJECT: &[&str] =
+    &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD", "PWD", "INIT_CWD"];
 
 /// What settings would start or reach, in words.
 pub fn starts(settings: &Value) -> Vec<String> {
@@ -46,48 +53,82 @@ fn hook_commands(value: &Value, depth: usize, out: &mut Vec<String>) {
     }
 }
 
-/// Paths that the words may mean, whether there is a file or not; `false`: not all words were looked at. Only a shell
-/// knows what a line means: whatever looks like the name of a file is taken for one.
-pub fn files(settings: &Value, base: &AbsPath) -> (Vec<AbsPath>, bool) {
-    let mut lines: Vec<(AbsPath, &str)> = Vec::new();
+/// Which files the words name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Paths that they may mean, whether there is a file or not.
+    pub files: Vec<AbsPath>,
+    /// Why it may be more than these.
+    pub more: Option<&'static str>,
+}
+
+/// The files that settings of the folder `base` would run. Only a shell knows what a line means: whatever looks like the
+/// name of a file is taken for one.
+pub fn files(settings: &Value, base: &AbsPath, env: &Env) -> Named {
+    let mut variables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut places = Places::new(base);
     let servers = settings.get("mcpServers").and_then(Value::as_object);
     for (_, it) in servers.into_iter().flatten() {
         let cwd = it.get("cwd").and_then(Value::as_str).map_or_else(|| base.clone(), |cwd| base.join(cwd));
         let args = it.get("args").and_then(Value::as_array).into_iter().flatten();
         // `NODE_OPTIONS` and its kind name files that run, too.
-        let env = it.get("env").and_then(Value::as_object).into_iter().flatten().map(|(_, it)| it);
-        let texts = it.get("command").into_iter().chain(args).chain(env).filter_map(Value::as_str);
-        lines.extend(texts.map(|it| (cwd.clone(), it)));
+        let env_words = it.get("env").and_then(Value::as_object).into_iter().flatten().map(|(_, it)| it);
+        let texts = it.get("command").into_iter().chain(args).chain(env_words).filter_map(Value::as_str);
+        let meanings = |name: &str| meanings(name, &cwd, env, &variables);
+        let mut is_script = false;
+        for text in texts {
+            places.take_text(text, &cwd);
+            // No shell reads the words of a server, unless one is told to, or one of them is a line by itself.
+            if is_script || text.contains([' ', '\t', '\n', '$']) {
+                places.take_line(&Line::read(text, &meanings), &cwd);
+            }
+            is_script = text.starts_with('-') && text.ends_with('c');
+        }
     }
     let mut commands = Vec::new();
     if let Some(hooks) = settings.get("hooks") {
         hook_commands(hooks, MAX_DEPTH, &mut commands);
+        hook_variables(hooks, MAX_DEPTH, &mut variables);
     }
     let tools =
         ["discoveryCommand", "callCommand"].into_iter().filter_map(|it| settings.get("tools")?.get(it)?.as_str());
-    lines.extend(commands.iter().map(String::as_str).chain(tools).map(|it| (base.clone(), it)));
-    let words = lines.iter().flat_map(|(cwd, line)| {
-        // The whole, too: names may have blanks in them.
-        let parts = line.split(ENDS).filter(|it| it.len() < line.len());
-        std::iter::once(*line).chain(parts).filter(|it| !it.is_empty() && !it.starts_with('-')).map(move |it| (cwd, it))
-    });
-    let mut res: Vec<AbsPath> = Vec::new();
-    for (at, (cwd, word)) in words.enumerate() {
-        if at == MAX_WORDS {
-            return (res, false);
-        }
-        let path = cwd.join(without_variable(word));
-        // The machine's own programs are not the folder's.
-        let ours = !word.starts_with('/') || path.is_within(base);
-        if ours && !res.contains(&path) {
-            res.push(path);
-        }
+    let meanings = |name: &str| meanings(name, base, env, &variables);
+    for line in commands.iter().map(String::as_str).chain(tools) {
+        places.take_text(line, base);
+        places.take_line(&Line::read(line, &meanings), base);
     }
-    (res, true)
+    places.named
 }
 
-/// `$PROJECT_DIR/hook.sh`: most of these variables mean the folder.
-fn without_variable(word: &str) -> &str {
-    let rest = word.strip_prefix('$').and_then(|it| it.split_once('/'));
-    rest.map_or(word, |(_, it)| it)
+/// What a variable may stand for: most that are not set mean the folder.
+fn meanings(name: &str, cwd: &AbsPath, env: &Env, variables: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let mut res: Vec<String> = variables.get(name).cloned().unwrap_or_default();
+    match env.get(name) {
+        Some(it) => res.push(it.to_owned()),
+        None if name != "HOME" && !PROJECT.contains(&name) => res.push(String::new()),
+        None => (),
+    }
+    if env.get(name).is_none() || PROJECT.contains(&name) {
+        res.push(cwd.to_string());
+    }
+    res
 }
+
+/// Those that hooks bring along, whichever of them does.
+fn hook_variables(value: &Value, depth: usize, out: &mut BTreeMap<String, Vec<String>>) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    match value {
+        Value::Object(members) => {
+            let env = members.get("env").and_then(Value::as_object).into_iter().flatten();
+            for (name, it) in env.filter_map(|(name, it)| Some((name, it.as_str()?))) {
+                out.entry(name.clone()).or_default().push(it.to_owned());
+            }
+            members.values().for_each(|it| hook_variables(it, depth, out));
+        }
+        Value::Array(items) => items.iter().for_each(|it| hook_variables(it, depth, out)),
+        _ => (),
+    }
+}
+
+#[cfg(test)]
+mod tests;

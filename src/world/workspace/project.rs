@@ -117,16 +117,14 @@ impl Project {
         let parsed = settings.filter_map(|it| Some((it.piece.name.clone(), jsonc::parse(&it.bytes).ok()?)));
         let mut left = MAX_PROGRAMS;
         for (name, mut value) in parsed.collect::<Vec<_>>() {
+            // A shell that reads a variable may have another value for it than the one that is filled in.
+            let mut named = vec![programs::files(&value, root, env)];
             settings::fill_in_for_workspace(&mut value, env);
-            let (paths, all) = programs::files(&value, root);
-            let mut needed: BTreeSet<String> =
-                paths.into_iter().filter_map(|it| self.take_program(root, it, &mut left)).collect();
-            if !all {
-                let piece = Piece {
-                    name: format!("{name}: more words than are looked at"),
-                    kind: PieceKind::Program,
-                    hash: None,
-                };
+            named.push(programs::files(&value, root, env));
+            let paths = named.iter().flat_map(|it| it.files.clone());
+            let mut needed: BTreeSet<String> = paths.filter_map(|it| self.take_program(root, it, &mut left)).collect();
+            if let Some(why) = named.iter().find_map(|it| it.more) {
+                let piece = Piece { name: format!("{name}: {why}"), kind: PieceKind::Program, hash: None };
                 needed.insert(piece.name.clone());
                 self.files.push(Held { piece, path: root.clone(), bytes: Vec::new() });
             }
@@ -165,8 +163,8 @@ impl Project {
 
     /// The files in `root` that a command line names, with their hashes as they were looked at. What a link leads to
     /// elsewhere is not among them.
-    pub fn programs(&self, line: &str, root: &AbsPath) -> Vec<(AbsPath, String)> {
-        let (named, _) = programs::files(&serde_json::json!({ "hooks": { "command": line } }), root);
+    pub fn programs(&self, line: &str, root: &AbsPath, env: &Env) -> Vec<(AbsPath, String)> {
+        let named = programs::files(&serde_json::json!({ "hooks": { "command": line } }), root, env).files;
         let inside = |it: &&Held| disk::real_path(&it.path).is_ok_and(|real| real.is_within(root));
         let held = self.files.iter().filter(|it| named.contains(&it.path)).filter(inside);
         held.filter_map(|it| Some((it.path.clone(), it.piece.hash.clone()?))).collect()

@@ -1,0 +1,271 @@
+//! Which files the words of a line may mean: paths as they are written, and what is there for those that nobody knows
+//! before the line runs.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Named,
+    words::{ANY, Command, Line},
+};
+use crate::{base::path::AbsPath, world::disk};
+
+/// Words that are looked at, with their meanings and parts.
+const MAX_WORDS: usize = 4000;
+/// Folders that a line may be in.
+const MAX_FOLDERS: usize = 32;
+/// Entries of folders that are looked at for words that stand for anything, and files that are found for them.
+const MAX_ENTRIES: usize = 20_000;
+const MAX_FOUND: usize = 200;
+/// What stands between paths in a word, and around them.
+const ENDS: &[char] = &[' ', '\t', '\n', '=', ',', ';', ':', '&', '|', '<', '>', '(', ')', '`', '\'', '"'];
+/// Not looked into: the first is nobody's to check out; the other is filled by programs, which then run it anyway.
+const PASSED_OVER: &[&str] = &[".git", "node_modules"];
+
+/// What runs the file that it is told.
+const RUNNERS: &[&str] = &[
+    "sh", "bash", "dash", "ash", "ksh", "zsh", "fish", "node", "deno", "bun", "tsx", "ts-node", "python", "python2",
+    "python3", "ruby", "perl", "php", "lua", "Rscript", "pwsh",
+];
+/// What stands in front of a program.
+const CARRIERS: &[&str] = &[
+    "if", "then", "elif", "else", "do", "while", "until", "!", "{", "time", "sudo", "env", "command", "builtin",
+    "nohup", "nice", "timeout", "npx", "bunx", "uvx", "pnpm", "yarn", "dlx", "run", "uv", "poetry", "pipx", "xargs",
+];
+/// What looks at files, or writes them anew, and runs none: all that `*` stands for may change every day.
+const READERS: &[&str] = &[
+    "[",
+    "[[",
+    "biome",
+    "black",
+    "cargo",
+    "clang-format",
+    "eslint",
+    "flake8",
+    "gofmt",
+    "goimports",
+    "isort",
+    "markdownlint",
+    "mypy",
+    "prettier",
+    "pylint",
+    "ruff",
+    "rustfmt",
+    "shellcheck",
+    "shfmt",
+    "stylelint",
+    "test",
+    "tsc",
+    "wc",
+];
+const MANY: &str = "more words than are looked at";
+const ANYTHING: &str = "words that may mean more files than are looked at";
+
+/// Where a line may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Folder {
+    /// [`ANY`] in it.
+    path: String,
+    /// Written from the top of the disk: what is not the workspace's there is the machine's own.
+    from_top: bool,
+}
+
+pub struct Places<'b> {
+    base: &'b AbsPath,
+    pub named: Named,
+    /// Words that were looked for.
+    patterns: BTreeSet<String>,
+    n_words: usize,
+    n_entries: usize,
+}
+
+impl<'b> Places<'b> {
+    pub fn new(base: &'b AbsPath) -> Self {
+        Self { base, named: Named::default(), patterns: BTreeSet::new(), n_words: 0, n_entries: 0 }
+    }
+
+    /// A word by itself, and its parts.
+    pub fn take_text(&mut self, text: &str, cwd: &AbsPath) {
+        self.word(text, &Folder { path: cwd.to_string(), from_top: false });
+    }
+
+    pub fn take_line(&mut self, line: &Line, cwd: &AbsPath) {
+        if line.cut {
+            self.named.more = Some(MANY);
+        }
+        let folders = self.folders(line, cwd);
+        for command in &line.commands {
+            let is_read = is_read(command);
+            for word in command.iter().flatten() {
+                // What runs nothing is told of what `*` stands for.
+                if word.contains(ANY) && (is_read || is_bare(word)) {
+                    continue;
+                }
+                folders.iter().for_each(|it| self.word(word, it));
+            }
+            if runs_anything(command) {
+                folders.iter().for_each(|it| self.word(&ANY.to_string(), it));
+            }
+        }
+    }
+
+    fn folders(&mut self, line: &Line, cwd: &AbsPath) -> Vec<Folder> {
+        let mut res = vec![Folder { path: cwd.to_string(), from_top: false }];
+        for to in line.folders.iter().flatten() {
+            let more: Vec<Folder> = res.iter().map(|it| it.join(to)).collect();
+            for it in more {
+                if !res.contains(&it) {
+                    res.push(it);
+                }
+            }
+            if res.len() > MAX_FOLDERS {
+                self.named.more = Some(MANY);
+                break;
+            }
+        }
+        res
+    }
+
+    fn word(&mut self, word: &str, folder: &Folder) {
+        let parts = word.split(ENDS).filter(|it| it.len() < word.len());
+        for it in std::iter::once(word).chain(parts) {
+            // `-r./x.js`
+            let it = if it.starts_with('-') && !it.starts_with("--") { it.get(2..).unwrap_or_default() } else { it };
+            if it.is_empty() || it.starts_with('-') || it != word && is_bare(it) {
+                continue;
+            }
+            self.n_words += 1;
+            if self.n_words > MAX_WORDS {
+                self.named.more = Some(MANY);
+                return;
+            }
+            let place = folder.join(it);
+            match place.path.contains(ANY) {
+                true => self.search(&place.path),
+                false => self.exact(&place),
+            }
+        }
+    }
+
+    fn exact(&mut self, place: &Folder) {
+        let Some(path) = AbsPath::new(&place.path) else { return };
+        if (!place.from_top || path.is_within(self.base)) && !self.named.files.contains(&path) {
+            self.named.files.push(path);
+        }
+    }
+
+    /// Every file that the pattern may mean.
+    fn search(&mut self, pattern: &str) {
+        let (folder, rest) = split(pattern);
+        let Some(folder) = AbsPath::new(&folder) else { return };
+        // Anything may be in the workspace, and what lies elsewhere is the machine's own.
+        let (top, rest) = match (folder.is_within(self.base), self.base.is_within(&folder)) {
+            (true, _) => (folder, rest),
+            (_, true) => (self.base.clone(), format!("{ANY}{}", rest.rsplit(ANY).next().unwrap_or_default())),
+            _ => return,
+        };
+        if !self.patterns.insert(format!("{top}\n{rest}")) {
+            return;
+        }
+        let (mut waiting, mut n_found) = (vec![(top, String::new())], 0);
+        while let Some((folder, below)) = waiting.pop() {
+            for it in disk::read_dir(&folder).unwrap_or_default() {
+                self.n_entries += 1;
+                let (path, name) = (folder.join(&it.name), format!("{below}{}", it.name));
+                if self.n_entries > MAX_ENTRIES || n_found > MAX_FOUND {
+                    self.named.more = Some(ANYTHING);
+                    return;
+                }
+                match it.is_dir {
+                    true if PASSED_OVER.contains(&it.name.as_str()) => (),
+                    // A link to a folder is found where that is.
+                    true if disk::real_path(&path).is_ok_and(|it| it == path) => waiting.push((path, name + "/")),
+                    false if fits(&rest, &name) => {
+                        n_found += 1;
+                        if !self.named.files.contains(&path) {
+                            self.named.files.push(path);
+                        }
+                    }
+                    _ => (),
+                }
+            }
+        }
+    }
+}
+
+impl Folder {
+    fn join(&self, word: &str) -> Self {
+        match word.starts_with('/') || word.starts_with(ANY) && word.len() > 1 {
+            // What comes first is not known: it may be from the top.
+            true => Self { path: word.to_owned(), from_top: true },
+            false => Self { path: format!("{}/{word}", self.path), from_top: self.from_top },
+        }
+    }
+}
+
+/// The folder in front of the first part that nobody knows, and the rest, without `.` and `..` in it.
+fn split(pattern: &str) -> (String, String) {
+    let parts: Vec<&str> = pattern.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
+    let known = parts.iter().take_while(|it| !it.contains(ANY)).count();
+    let (mut folder, rest) = parts.split_at(known);
+    let mut rest = rest.to_vec();
+    let any = ANY.to_string();
+    if let Some(at) = rest.iter().rposition(|it| *it == "..") {
+        // Wherever that leads.
+        rest.drain(..=at);
+        rest.insert(0, any.as_str());
+        folder = &[];
+    }
+    (format!("/{}", folder.join("/")), rest.join("/"))
+}
+
+/// Whether `name` has the known parts of `pattern`, in their order.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split(ANY).peekable();
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    while let Some(part) = parts.next() {
+        // Anything may be nothing.
+        let part = part.trim_start_matches('/');
+        match (parts.peek(), rest.find(part)) {
+            (None, _) => return rest.ends_with(part),
+            (Some(_), Some(at)) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            (Some(_), None) => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+/// Whether a word says nothing at all of what it means.
+fn is_bare(word: &str) -> bool {
+    word.contains(ANY) && word.chars().all(|it| matches!(it, ANY | '/' | '.'))
+}
+
+fn program(command: &Command) -> usize {
+    let in_front = |it: &String| {
+        CARRIERS.contains(&it.as_str())
+            || it.starts_with(|it: char| it == '-' || it.is_ascii_digit())
+            || it.contains('=')
+    };
+    command.iter().position(|it| !it.iter().all(in_front)).unwrap_or_default()
+}
+
+fn is_read(command: &Command) -> bool {
+    let mut words = command.get(program(command)).into_iter().flatten().peekable();
+    words.peek().is_some() && words.all(|it| READERS.contains(&it.as_str()))
+}
+
+/// Whether it runs a file of which it says nothing: `"$x"`, `bash "$x"`, `… | xargs bash`.
+fn runs_anything(command: &Command) -> bool {
+    let at = program(command);
+    let says = |idx: usize, names: &[&str]| {
+        let name = |it: &String| names.contains(&it.rsplit('/').next().unwrap_or_default());
+        command.get(idx).is_some_and(|it| it.iter().any(name))
+    };
+    let bare = |it: &Vec<String>| it.iter().any(|it| is_bare(it));
+    let through_pipe = (0..at).any(|it| says(it, &["xargs"])) || says(at, &["find", "fd"]);
+    let runs = |idx: usize| {
+        let mut operands = command.iter().skip(idx + 1).filter(|it| !it.iter().all(|it| it.starts_with('-')));
+        operands.next().map_or(through_pipe, |it| bare(it) || it.iter().any(|it| it == "{}"))
+    };
+    let runner = |idx: usize| says(idx, RUNNERS) || idx == at && says(idx, &[".", "source", "eval", "exec"]);
+    command.get(at).is_some_and(bare) || (0..command.len()).any(|idx| runner(idx) && runs(idx))
+}

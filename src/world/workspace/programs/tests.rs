@@ -1,0 +1,141 @@
+//! Lines in, files out.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Named, files};
+use crate::{
+    base::path::AbsPath,
+    world::{disk, secrets::Env},
+};
+
+const FILES: &[&str] = &[
+    "x.sh",
+    "my script.sh",
+    "scripts/m.sh",
+    "scripts/sub/n.sh",
+    "hooks/a.sh",
+    "hooks/b.sh",
+    "hooks/data.json",
+    "lib/r.js",
+    "src/one.ts",
+    "src/deep/two.ts",
+];
+
+struct Ground {
+    root: AbsPath,
+    env: Env,
+    _keep: tempfile::TempDir,
+}
+
+impl Ground {
+    #[allow(clippy::disallowed_methods)]
+    fn new() -> Self {
+        let keep = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(keep.path()).unwrap()).unwrap().join("w");
+        for it in FILES {
+            let file = root.join(it);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, it).unwrap();
+        }
+        let env = Env::from_pairs([("HOME", "/h"), ("TOOLS", "scripts")]);
+        Self { root, env, _keep: keep }
+    }
+
+    fn found(&self, settings: &serde_json::Value) -> String {
+        let Named { files, more } = files(settings, &self.root, &self.env);
+        let mut there: Vec<String> = files
+            .iter()
+            .filter(|it| disk::metadata(it).is_ok_and(|it| !it.is_dir))
+            .map(|it| it.shown_from(&self.root))
+            .collect();
+        there.sort();
+        there.extend(more.map(|it| format!("({it})")));
+        there.join(", ")
+    }
+
+    fn hook(&self, line: &str) -> String {
+        self.found(&json!({"hooks": {"BeforeTool": [{"hooks": [{"command": line, "env": {"OF_HOOK": "hooks"}}]}]}}))
+    }
+}
+
+#[test]
+fn a_line_names_what_its_shell_would_run() {
+    let ground = Ground::new();
+    let check = |line: &str, want: &str| assert_eq!(ground.hook(line), want, "{line}");
+    check(r#""$CLAUDE_PROJECT_DIR"/x.sh"#, "x.sh");
+    check(r#""${GEMINI_PROJECT_DIR}/x.sh""#, "x.sh");
+    check("$CASTOR_PROJECT_DIR/'x.sh'", "x.sh");
+    check(r#"bash "${CLAUDE_PROJECT_DIR:-.}/hooks/a.sh""#, "hooks/a.sh");
+    check("'./my script.sh' --now", "my script.sh");
+    check(r"./my\ script.sh", "my script.sh");
+    check("./x'.s'h", "x.sh");
+    check("cd scripts && ./m.sh", "scripts/m.sh");
+    check("cd scripts; cd sub; sh n.sh", "scripts/sub/n.sh");
+    check(r#"cd "$CLAUDE_PROJECT_DIR/scripts" && exec ./m.sh"#, "scripts/m.sh");
+    check("(cd scripts/sub || exit 1; ./n.sh)", "scripts/sub/n.sh");
+    check("env -C scripts ./m.sh", "scripts/m.sh");
+    check("bash -c './x.sh'", "x.sh");
+    check(r#"sh -c "cd scripts && bash -c './m.sh'""#, "scripts/m.sh");
+    check("d=scripts; $d/m.sh", "scripts/m.sh");
+    check("$TOOLS/m.sh && $OF_HOOK/a.sh", "hooks/a.sh, scripts/m.sh");
+    check("echo $(./x.sh) `cat hooks/a.sh`", "hooks/a.sh, x.sh");
+    check("$(git rev-parse --show-toplevel)/x.sh", "x.sh");
+    check("$(command -v node) --import=./lib/r.js -r./x.sh", "lib/r.js, x.sh");
+    check("sh < x.sh | tee out", "x.sh");
+    check("# don't\n./x.sh", "x.sh");
+    check("cat <<EOF\nit's\nEOF\n'./my script.sh' 'and'", "my script.sh");
+    check("/usr/bin/true && ls ~/x.sh", "");
+}
+
+#[test]
+fn what_a_line_does_not_say_is_all_that_it_may_mean() {
+    let ground = Ground::new();
+    let check = |line: &str, want: &str| assert_eq!(ground.hook(line), want, "{line}");
+    let all = FILES.len();
+    check("bash hooks/*.sh", "hooks/a.sh, hooks/b.sh");
+    check("for it in hooks/[ab].sh; do bash \"$it\"; done", "hooks/a.sh, hooks/b.sh");
+    check("for it in hooks/*; do . \"$it\"; done", "hooks/a.sh, hooks/b.sh, hooks/data.json");
+    check("hooks/{a,b}.sh", "hooks/a.sh, hooks/b.sh");
+    check(r#""$(dirname "$0")"/x.sh"#, "x.sh");
+    check("x=$(ls | head -1); scripts/$x", "scripts/m.sh, scripts/sub/n.sh");
+    check("cd \"$(mktemp -d)/../scripts\" && ./m.sh", "scripts/m.sh");
+    check(r"$'\x78'.sh", "hooks/a.sh, hooks/b.sh, my script.sh, scripts/m.sh, scripts/sub/n.sh, x.sh");
+    for it in
+        ["read x; sh $x", "$(cat hooks/name)", "ls | xargs -n1 bash", "find . -exec sh {} \\;", "timeout 5 bash $1"]
+    {
+        assert_eq!(ground.hook(it).split(", ").count(), all, "{it}");
+    }
+    // They look at files, and run none.
+    check("prettier --write src/**/*.ts; npx eslint \"$1\"; jq .x \"$2\"", "");
+    check("cat src/*.ts", "src/deep/two.ts, src/one.ts");
+    let long = format!("sh -c '{}'", "a b ".repeat(3000));
+    check(&long, "(more words than are looked at)");
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn more_files_than_are_looked_at_are_told() {
+    let ground = Ground::new();
+    for it in 0..=200 {
+        fs::write(ground.root.join(format!("hooks/{it}.sh")), "").unwrap();
+    }
+    assert!(
+        ground
+            .hook("for it in hooks/*.sh; do sh $it; done")
+            .ends_with("(words that may mean more files than are looked at)")
+    );
+    assert_eq!(ground.hook("sh hooks/a*.sh"), "hooks/a.sh");
+}
+
+#[test]
+fn the_words_of_servers_are_lines_only_where_a_shell_reads_them() {
+    let ground = Ground::new();
+    let server =
+        |args: serde_json::Value| ground.found(&json!({"mcpServers": {"s": {"command": "run", "args": args}}}));
+    assert_eq!(server(json!(["-c", "'./x.sh'"])), "x.sh");
+    assert_eq!(server(json!(["cd scripts && './m.sh'"])), "scripts/m.sh");
+    assert_eq!(server(json!(["$CLAUDE_PROJECT_DIR/x.sh"])), "x.sh");
+    assert_eq!(server(json!(["my script.sh", "--only=src/*.ts", "hooks/*"])), "my script.sh");
+}
