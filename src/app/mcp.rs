@@ -46,6 +46,12 @@ pub fn heard(state: &mut State, server: u64, news: News) {
                 changed(state, server, Stage::Ready { connection, tools: tools.into() });
             }
         }
+        News::Down(why) => {
+            state.world.asks.lost(server);
+            if let Some(stage) = state.world.mcp.down(server, why) {
+                changed(state, server, stage);
+            }
+        }
         News::Lost(why) => {
             state.world.asks.lost(server);
             changed(state, server, Stage::Lost(why));

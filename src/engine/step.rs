@@ -174,7 +174,9 @@ pub enum Standing {
         until_ms: u64,
     },
     Ready,
-    /// It could not be reached, or is gone: why.
+    /// It is gone: why. Its tools stay on offer: the next call starts it again.
+    Down(String),
+    /// It could not be reached, or is gone for good: why.
     Lost(String),
     /// It is not to be started: why.
     Off(String),

@@ -107,7 +107,7 @@ fn new_does_not_wait_and_the_first_prompt_waits_for_the_budget_only() {
     let mut said = said(&updates);
     assert!(said.contains("\\\"mute\\\" is still starting"), "{said}");
     // How long a process takes to end is its own affair.
-    let lost = "\\\"crash\\\" is not available: it ended with exit code 3: cannot read the configuration";
+    let lost = "\\\"crash\\\" is not available: it crashed (exit code 3): cannot read the configuration";
     for _ in 1..N_TRIES {
         if said.contains(lost) {
             return;
@@ -196,19 +196,78 @@ fn other_servers_in_session_load_end_those_of_before() {
     wait_for("the first server's end", || !pids(&one).iter().any(|it| is_alive(*it)));
 }
 
+/// What `/mcp` says as soon as it says that.
+fn wait_for_row(client: &mut Client, session: &str, word: &str) -> String {
+    let start = Instant::now();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/mcp"}]});
+    loop {
+        let text = said(&client.call("session/prompt", params.clone()).unwrap().1);
+        if text.contains(word) {
+            return text;
+        }
+        assert!(start.elapsed() < WATCHDOG, "{text}");
+    }
+}
+
 #[test]
-fn a_server_that_dies_in_a_call_is_told_and_forgotten() {
-    let (sandbox, mut client) =
-        agent(&["call mcp_p_die {}", "text \"1\"", "call mcp_p_echo {\"text\":\"x\"}", "text \"2\""]);
+fn a_server_that_crashes_is_told_and_started_again_by_the_next_call() {
+    let echo = "call mcp_p_echo {\"text\":\"x\"}";
+    let (sandbox, mut client) = agent(&["call mcp_p_die {}", "text \"1\"", echo, "text \"2\"", "text \"3\""]);
     let log = sandbox.workspace().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
     let (_, first) = prompt(&mut client, &session);
-    assert!(said(&first).contains("its server is gone"), "{first:?}");
+    let died = "its server is gone: it crashed (exit code 7): out of cheese; whether the call took effect is unknown";
+    assert!(said(&first).contains(died), "{first:?}");
+    let row = wait_for_row(&mut client, &session, "crashed");
+    assert!(row.contains("`p`: crashed (exit code 7): out of cheese; the next call of its tools starts it"), "{row}");
+    let (_, second) = prompt(&mut client, &session);
+    let second = said(&second);
+    assert!(second.contains("\\\"p\\\" is down: it crashed (exit code 7)"), "{second}");
+    assert!(second.contains("echo: x"), "{second}");
+    assert_eq!(pids(&log).len(), 2);
+    let (_, third) = prompt(&mut client, &session);
+    assert!(!said(&third).contains("MCP server"), "{third:?}");
+    wait_for_row(&mut client, &session, "`p`: ready");
+}
+
+/// What a launcher leaves behind keeps its streams open: its own end is what counts.
+#[test]
+fn a_server_that_is_killed_while_nobody_calls_is_told() {
+    let (sandbox, mut client) = agent(&["text \"1\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    let servers = json!([server("one", "parent", &log), server("two", "parent", &log)]);
+    let session = client.new_session_with(&sandbox.workspace(), servers).unwrap();
+    wait_for_row(&mut client, &session, "`two`: ready");
+    let pids = pids(&log);
+    assert_eq!(pids.len(), 1, "equal servers are one process");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pids[0]), nix::sys::signal::Signal::SIGKILL).unwrap();
+    let row = wait_for_row(&mut client, &session, "crashed (SIGKILL)");
+    assert!(row.contains("`one`: crashed (SIGKILL)") && row.contains("`two`: crashed (SIGKILL)"), "{row}");
+    let (_, updates) = prompt(&mut client, &session);
+    let named = r#"The MCP servers \"one\" and \"two\", which share one process, are down: it crashed (SIGKILL)"#;
+    assert_eq!(said(&updates).matches(named).count(), 1, "{updates:?}");
+}
+
+#[test]
+fn a_server_that_does_not_come_back_is_told_and_forgotten() {
+    let echo = "call mcp_p_echo {\"text\":\"x\"}";
+    let (sandbox, mut client) = agent(&["call mcp_p_die {}", echo, "text \"1\"", echo, "text \"2\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "once", &log)])).unwrap();
+    let (_, first) = prompt(&mut client, &session);
+    let again = "started again, but it crashed (exit code 3): cannot read the configuration";
+    let why =
+        format!("MCP tool 'echo' failed: its server is gone: it crashed (exit code 7): out of cheese; it was {again}");
+    assert!(said(&first).contains(&why), "{first:?}");
     wait_for_tools(&mut client, &session, |it| !it.contains("mcp_p_echo"));
     let (_, second) = prompt(&mut client, &session);
     let second = said(&second);
-    assert!(second.contains("\\\"p\\\" is not available: it ended with exit code 7: out of cheese"), "{second}");
-    assert!(second.contains("not found"), "{second}");
+    assert!(second.contains("\\\"p\\\" is not available: it crashed (exit code 7)"), "{second}");
+    assert!(
+        second.contains("Tool \\\"mcp_p_echo\\\" is not available: MCP server \\\"p\\\" is gone: it crashed"),
+        "{second}"
+    );
+    assert_eq!(pids(&log).len(), 2);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 /// Not a test: does nothing unless it is asked to be a server.
 ///
 /// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize only after [`go`], `crash` ends at once, `noise`
-/// prints garbage between messages, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
+/// prints garbage between messages, `once` ends at its second start, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
 /// `asks` has a tool that asks the user, and one that tells what it may ask for, `crossed` answers two calls of `echo`
 /// at once, the later one first, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo`
 /// after a `grow`.
@@ -50,9 +50,13 @@ impl Server {
 
     fn run(mut self) {
         note(&format!("started {}", std::process::id()));
-        if self.is("crash") {
+        if self.is("crash") || self.is("once") && n_started() > 1 {
             eprintln!("cannot read the configuration");
             std::process::exit(3);
+        }
+        if self.is("parent") {
+            // Ended with its parent's group.
+            std::process::Command::new("sh").args(["-c", "sleep 600 &"]).status().unwrap();
         }
         if self.is("leaky") {
             eprintln!("my key is {}", std::env::var("MCP_KEY").unwrap_or_default());
@@ -261,6 +265,11 @@ fn wait_for_go() {
     if let Ok(log) = std::env::var("MCP_LOG") {
         _ = fs::read(gate(Path::new(&log)));
     }
+}
+
+fn n_started() -> usize {
+    let log = fs::read_to_string(std::env::var("MCP_LOG").unwrap_or_default()).unwrap_or_default();
+    log.lines().filter(|it| it.starts_with("started ")).count()
 }
 
 fn note(text: &str) {

@@ -39,7 +39,16 @@ struct Shared {
 /// How far a server has come.
 pub enum Stage {
     Starting,
-    Ready { connection: Connection, tools: Arc<[ServerTool]> },
+    Ready {
+        connection: Connection,
+        tools: Arc<[ServerTool]>,
+    },
+    /// It is gone: why. The next call of one of its tools starts it again.
+    Down {
+        connection: Connection,
+        tools: Arc<[ServerTool]>,
+        why: String,
+    },
     Lost(String),
 }
 
@@ -56,8 +65,8 @@ struct Party {
 struct Use {
     config: McpServerConfig,
     server: u64,
-    /// The user was told that it is lost.
-    told: bool,
+    /// What the user was told last of its end.
+    told: Option<String>,
 }
 
 /// A tool of a server, under the model's name for it. Calls go by these.
@@ -93,7 +102,8 @@ impl Servers {
         let mut uses = Vec::new();
         for config in std::mem::take(&mut wish.servers) {
             let launch = launch(&config, &wish);
-            let alive = |it: &Shared| it.launch == launch && !matches!(it.stage, Stage::Lost(_));
+            let is_up = |it: &Stage| matches!(it, Stage::Starting | Stage::Ready { .. });
+            let alive = |it: &Shared| it.launch == launch && is_up(&it.stage);
             let known = self.shared.iter().find(|(_, it)| alive(it)).map(|(id, _)| *id);
             let server = known.unwrap_or_else(|| {
                 self.n_started += 1;
@@ -102,7 +112,7 @@ impl Servers {
                 self.shared.insert(self.n_started, Shared { launch, stop, since_ms: now_ms, stage: Stage::Starting });
                 self.n_started
             });
-            uses.push(Use { config, server, told: false });
+            uses.push(Use { config, server, told: None });
         }
         let names = self.by_session.remove(session).map(|it| it.names).unwrap_or_default();
         let Wish { off, budget_ms, .. } = wish;
@@ -142,7 +152,17 @@ impl Servers {
     pub fn connection(&self, server: u64) -> Option<Connection> {
         match &self.shared.get(&server)?.stage {
             Stage::Ready { connection, .. } => Some(connection.clone()),
-            Stage::Starting | Stage::Lost(_) => None,
+            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) => None,
+        }
+    }
+
+    /// It is gone, and may come back: what it had to offer stays on offer.
+    pub fn down(&self, server: u64, why: String) -> Option<Stage> {
+        match &self.shared.get(&server)?.stage {
+            Stage::Ready { connection, tools } => {
+                Some(Stage::Down { connection: connection.clone(), tools: tools.clone(), why })
+            }
+            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) => None,
         }
     }
 
@@ -156,26 +176,24 @@ impl Servers {
 
     /// What a session has now; losses are in it once.
     pub fn kit(&mut self, session: &SessionId) -> (Kit, Arc<[McpTool]>) {
-        let (mut kit, mut offers) = (Kit::default(), Vec::new());
+        let (mut kit, mut offers, mut gone) = (Kit::default(), Vec::new(), Vec::new());
         let Some(party) = self.by_session.get_mut(session) else { return (kit, Arc::default()) };
         for it in &mut party.uses {
             let Some(shared) = self.shared.get(&it.server) else { continue };
-            let standing = match &shared.stage {
-                Stage::Starting => Standing::Starting { until_ms: shared.since_ms + party.budget_ms },
-                Stage::Ready { connection, tools } => {
-                    let wanted = tools.iter().filter(|tool| it.config.wants(&tool.name));
-                    offers.extend(wanted.map(|tool| (&*it, connection, tool)));
-                    Standing::Ready
-                }
-                Stage::Lost(why) => {
-                    if !std::mem::replace(&mut it.told, true) {
-                        kit.notices.push(format!("MCP server {:?} is not available: {why}.", it.config.name));
-                    }
-                    Standing::Lost(why.clone())
-                }
+            let (standing, offer) = match &shared.stage {
+                Stage::Starting => (Standing::Starting { until_ms: shared.since_ms + party.budget_ms }, None),
+                Stage::Ready { connection, tools } => (Standing::Ready, Some((connection, tools))),
+                Stage::Down { connection, tools, why } => (Standing::Down(why.clone()), Some((connection, tools))),
+                Stage::Lost(why) => (Standing::Lost(why.clone()), None),
             };
+            gone.extend(it.news(&standing).map(|how| (it.server, how, it.config.name.clone())));
+            if let Some((connection, tools)) = offer {
+                let wanted = tools.iter().filter(|tool| it.config.wants(&tool.name));
+                offers.extend(wanted.map(|tool| (&*it, connection, tool)));
+            }
             kit.servers.push(Server { name: it.config.name.clone(), standing });
         }
+        kit.notices = notices(gone);
         let off = party.off.iter().map(|(name, why)| (name.clone(), Standing::Off(why.clone())));
         kit.servers.extend(off.map(|(name, standing)| Server { name, standing }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
@@ -194,6 +212,37 @@ impl Servers {
         }
         (kit, tools.into())
     }
+}
+
+impl Use {
+    /// How it is gone, if that was not told yet.
+    fn news(&mut self, standing: &Standing) -> Option<String> {
+        let how = match standing {
+            Standing::Starting { .. } | Standing::Ready | Standing::Off(_) => return None,
+            Standing::Down(why) => format!("down: {why}. The next call of its tools starts it again."),
+            Standing::Lost(why) => format!("not available: {why}."),
+        };
+        let is_new = self.told.as_ref() != Some(&how);
+        self.told = Some(how.clone());
+        is_new.then_some(how)
+    }
+}
+
+/// A line for each process: servers of equal configuration are one, and end together.
+fn notices(gone: Vec<(u64, String, String)>) -> Vec<String> {
+    let mut res: Vec<(u64, String, Vec<String>)> = Vec::new();
+    for (server, how, name) in gone {
+        match res.iter_mut().find(|it| it.0 == server) {
+            Some((_, _, names)) => names.push(name),
+            None => res.push((server, how, vec![name])),
+        }
+    }
+    let quoted = |it: &[String]| it.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>().join(" and ");
+    let line = |names: &[String], how: &str| match names {
+        [name] => format!("MCP server {name:?} is {how}"),
+        names => format!("The MCP servers {}, which share one process, are {how}", quoted(names)),
+    };
+    res.iter().map(|(_, how, names)| line(names, how)).collect()
 }
 
 fn launch(config: &McpServerConfig, wish: &Wish) -> Launch {

@@ -188,6 +188,9 @@ fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
             1 => "ready, 1 tool".to_owned(),
             n => format!("ready, {n} tools"),
         },
+        Standing::Down(why) => {
+            format!("{}; the next call of its tools starts it again", why.strip_prefix("it ").unwrap_or(why))
+        }
         Standing::Lost(why) => format!("failed: {why}"),
         Standing::Off(why) => format!("off: {why}"),
     };

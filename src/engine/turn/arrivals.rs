@@ -48,7 +48,7 @@ impl Arrivals {
     pub fn take(&mut self, servers: &[Server], notices: Vec<String>) {
         let until = |it: &Server| match it.standing {
             Standing::Starting { until_ms } => Some((it.name.clone(), until_ms)),
-            Standing::Ready | Standing::Lost(_) | Standing::Off(_) => None,
+            Standing::Ready | Standing::Down(_) | Standing::Lost(_) | Standing::Off(_) => None,
         };
         self.starting = servers.iter().filter_map(until).collect();
         self.notices.extend(notices);

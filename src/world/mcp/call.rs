@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
-    Peer, RoleClient,
+    RoleClient,
     model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProgressNotificationParam, ServerResult},
     service::{PeerRequestOptions, RequestHandle, ServiceError},
 };
@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{output, server::plain};
+use super::{line::Line, output, server::plain};
 use crate::base::{
     fs::BoxFuture,
     text,
@@ -28,10 +28,10 @@ const MAX_PROGRESS: usize = 500;
 /// A server that does not read must not hold up who cancels.
 const CANCELLING: Duration = Duration::from_millis(500);
 
-/// A server that answers. Cheap to clone.
+/// A server that answers, or is started again when it is called. Cheap to clone.
 #[derive(Clone)]
 pub struct Connection {
-    peer: Peer<RoleClient>,
+    line: Line,
     progress: broadcast::Sender<ProgressNotificationParam>,
     /// How many questions of the server are open.
     asks: watch::Receiver<usize>,
@@ -51,24 +51,29 @@ pub struct Call<'a> {
 
 impl Connection {
     pub fn new(
-        peer: Peer<RoleClient>,
+        line: Line,
         progress: broadcast::Sender<ProgressNotificationParam>,
         asks: watch::Receiver<usize>,
     ) -> Self {
-        Self { peer, progress, asks }
+        Self { line, progress, asks }
     }
 
     pub async fn call(&self, call: Call<'_>) -> ToolOutput {
         // Before the request: a report that comes at once must not be missed.
         let mut reports = self.progress.subscribe();
         let mut asks = self.asks.clone();
+        let mut line = self.line.clone();
+        let peer = match line.peer(call.cancel).await {
+            Ok(it) => it,
+            Err(why) => return wrong(call.tool, &why),
+        };
         let args = call.args.as_object().cloned().unwrap_or_default();
         let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let mut handle = match sent {
             Ok(it) => it,
-            Err(it) => return failed(call.tool, &it),
+            Err(it) => return failed(call.tool, &mut line, &it).await,
         };
         let mut deadline = Instant::now() + call.timeout;
         let mut next_show = Instant::now();
@@ -78,7 +83,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 () = call.cancel.cancelled() => return cancel(handle, "The call was cancelled.").await,
-                answer = &mut handle.rx => return answered(call.tool, answer),
+                answer = &mut handle.rx => return answered(call.tool, &mut line, answer).await,
                 Ok(()) = asks.changed() => deadline = Instant::now() + call.timeout,
                 () = sleep_until(deadline), if !asks_somebody => {
                     let why = format!("MCP tool '{}' sent nothing for {} s.", call.tool, call.timeout.as_secs_f64());
@@ -104,22 +109,31 @@ async fn cancel(handle: RequestHandle<RoleClient>, why: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("mcp_tool_error", why))
 }
 
-fn answered(tool: &str, answer: Result<Result<ServerResult, ServiceError>, RecvError>) -> ToolOutput {
+async fn answered(
+    tool: &str,
+    line: &mut Line,
+    answer: Result<Result<ServerResult, ServiceError>, RecvError>,
+) -> ToolOutput {
     match answer {
         Ok(Ok(result)) => output::output(tool, &plain(&result)),
-        Ok(Err(error)) => failed(tool, &error),
-        Err(_) => failed(tool, &ServiceError::TransportClosed),
+        Ok(Err(error)) => failed(tool, line, &error).await,
+        Err(_) => failed(tool, line, &ServiceError::TransportClosed).await,
     }
 }
 
-fn failed(tool: &str, error: &ServiceError) -> ToolOutput {
-    let why = match error {
-        ServiceError::McpError(it) => text::first_line(&it.message, 1_000),
+async fn failed(tool: &str, line: &mut Line, error: &ServiceError) -> ToolOutput {
+    match error {
+        ServiceError::McpError(it) => wrong(tool, &it.message),
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            "its server is gone; whether the call took effect is unknown".to_owned()
+            let why = line.last_words().await.map(|it| format!(": {it}")).unwrap_or_default();
+            wrong(tool, &format!("its server is gone{why}; whether the call took effect is unknown"))
         }
-        other => text::first_line(&other.to_string(), 1_000),
-    };
+        other => wrong(tool, &other.to_string()),
+    }
+}
+
+fn wrong(tool: &str, why: &str) -> ToolOutput {
+    let why = text::first_line(why, 1_000);
     ToolOutput::failed(ToolError::new("mcp_tool_error", format!("MCP tool '{tool}' failed: {why}")))
 }
 

@@ -4,6 +4,7 @@ mod asking;
 mod call;
 mod catalog;
 pub mod elicitation;
+mod line;
 mod names;
 mod output;
 mod server;
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 
 pub use call::{Call, Connection};
 pub use catalog::ServerTool;
+pub use line::line;
 pub use names::Names;
 pub use server::serve;
 
@@ -54,8 +56,8 @@ pub struct Doors {
     pub shows: Shows,
 }
 
-/// What becomes of a server, in this order: `Ready` once or not at all, `Changed` any number of times, `Lost` at most
-/// once and last. A server that is stopped says nothing more. Questions come at any time, from others than the rest.
+/// What becomes of a server: `Ready` and `Down` in turn, `Changed` any number of times between them, `Lost` at most once
+/// and last. A server that is stopped says nothing more. Questions come at any time, from others than the rest.
 pub enum News {
     Ready {
         connection: Connection,
@@ -67,7 +69,9 @@ pub enum News {
     TakesBack(u64),
     /// What the user went to the page of that name for is done.
     Completed(String),
-    /// It could not be reached, or is gone: why, in one line for people.
+    /// It is gone: why, in one line for people. The next call starts it again, and `Ready` or `Lost` follows.
+    Down(String),
+    /// It could not be reached, or is gone for good: why, in one line for people.
     Lost(String),
 }
 

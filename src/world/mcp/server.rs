@@ -26,6 +26,7 @@ use super::{
     Connection, Doors, Launch, News, ServerTool, Tell,
     asking::Asking,
     catalog,
+    line::{MAX_RESTARTS, line},
     stdio::{self, Process},
     web,
 };
@@ -49,32 +50,39 @@ pub(super) struct Open {
     process: Option<Process>,
 }
 
-/// Runs a server until it is gone or `stop` says so. Then its input is closed and its processes end.
+/// Runs a server until it is gone for good or `stop` says so. Then its input is closed and its processes end.
 pub async fn serve(launch: Launch, doors: Doors, stop: CancellationToken, tell: Tell) {
-    let listener = Listener::new(Asking::new(doors.shows, tell.clone()));
-    let (changed, progress, asks) =
-        (listener.changed.clone(), listener.progress.clone(), listener.asking.open.subscribe());
     // A server that is still starting is dropped with the future, and its process with it.
-    let Some(opened) = stop.run_until_cancelled(start(&launch, &doors, listener)).await else { return };
-    let (Open { service, process }, tools) = match opened {
+    stop.run_until_cancelled(lives(&launch, &doors, &tell)).await;
+}
+
+/// One life after the other; why it is gone for good is told last.
+async fn lives(launch: &Launch, doors: &Doors, tell: &Tell) {
+    let listener = Listener::new(Asking::new(doors.shows, tell.clone()));
+    let (mut open, tools) = match start(launch, doors, listener.clone()).await {
         Ok(it) => it,
         Err(why) => return tell(News::Lost(why)).await,
     };
-    let peer = service.peer().clone();
-    tell(News::Ready { connection: Connection::new(peer.clone(), progress, asks), tools: tools.clone() }).await;
-    let follow = follow(&peer, &changed, launch.timeout, tools, &tell);
-    let lost = tokio::select! {
-        () = stop.cancelled() => false,
-        _ = service.waiting() => true,
-        () = follow => false,
-    };
-    if lost {
-        let why = match process {
-            Some(it) => it.last_words().await,
-            None => "the connection was closed".to_owned(),
+    let (mut plug, line) = line(open.service.peer().clone());
+    let connection = Connection::new(line, listener.progress.clone(), listener.asking.open.subscribe());
+    let mut ready = tools;
+    let lost = loop {
+        tell(News::Ready { connection: connection.clone(), tools: ready.clone() }).await;
+        let why = open.live(&listener.changed, launch.timeout, ready, tell).await;
+        plug.down(&why);
+        if !plug.may_restart() {
+            break format!("{why}, and it was started again {MAX_RESTARTS} times");
+        }
+        tell(News::Down(why.clone())).await;
+        plug.is_wanted().await;
+        (open, ready) = match start(launch, doors, listener.clone()).await {
+            Ok(it) => it,
+            Err(again) => break format!("{why}; it was started again, but {again}"),
         };
-        tell(News::Lost(why)).await;
-    }
+        plug.up(open.service.peer().clone());
+    };
+    plug.cut(&lost);
+    tell(News::Lost(lost)).await;
 }
 
 async fn start(launch: &Launch, doors: &Doors, listener: Listener) -> Result<(Open, Vec<ServerTool>), String> {
@@ -144,6 +152,21 @@ pub(super) fn plain(result: &ServerResult) -> Value {
 }
 
 impl Open {
+    /// Follows its tools until it is gone; returns why.
+    async fn live(self, changed: &Notify, limit: Duration, tools: Vec<ServerTool>, tell: &Tell) -> String {
+        let Self { service, mut process } = self;
+        let peer = service.peer().clone();
+        tokio::select! {
+            _ = service.waiting() => (),
+            () = ended(process.as_mut()) => (),
+            () = follow(&peer, changed, limit, tools, tell) => (),
+        }
+        match process {
+            Some(it) => it.last_words().await,
+            None => "the connection was closed".to_owned(),
+        }
+    }
+
     /// Shakes hands over a transport. The error says why in one line.
     pub(super) async fn shake<T>(
         transport: T,
@@ -172,6 +195,14 @@ impl Open {
             Some(it) if self.service.peer().is_transport_closed() => it.last_words().await,
             _ => why,
         }
+    }
+}
+
+/// Never, where somebody else runs the server.
+async fn ended(process: Option<&mut Process>) {
+    match process {
+        Some(it) => it.ended().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -35,6 +35,7 @@ const MIN_SECRET: usize = 6;
 /// The process of a server. Dropping it ends all its processes.
 pub(super) struct Process {
     life: Life,
+    exit: Option<Exit>,
     /// Ends with stderr; returns its last line.
     log: JoinHandle<String>,
 }
@@ -52,7 +53,7 @@ pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -
     let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined };
     let Piped { life, stdin, stdout, stderr } =
         spawn.start_piped(groups).map_err(|it| format!("{command} could not be started: {it}"))?;
-    let process = Process { life, log: tokio::spawn(log(stderr, secrets)) };
+    let process = Process { life, exit: None, log: tokio::spawn(log(stderr, secrets)) };
     Open::shake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
 }
 
@@ -68,13 +69,24 @@ impl Process {
         self.life.put_aside();
     }
 
+    /// Waits for its end, and for what it said before. A child of its may hold its stdout open: that says nothing more.
+    pub(super) async fn ended(&mut self) {
+        if self.exit.is_none() {
+            self.exit = Some(self.life.wait().await);
+        }
+        sleep(FAREWELL).await;
+    }
+
     /// Why it is gone, as far as it said so.
     pub(super) async fn last_words(mut self) -> String {
-        let exit = timeout(FAREWELL, self.life.wait()).await;
-        let how = match exit {
-            Ok(Exit { code: Some(code), .. }) => format!("it ended with exit code {code}"),
-            Ok(Exit { signal: Some(signal), .. }) => format!("it was ended by {signal}"),
-            Ok(_) | Err(_) => "it closed the connection".to_owned(),
+        if self.exit.is_none() {
+            self.exit = timeout(FAREWELL, self.life.wait()).await.ok();
+        }
+        let how = match self.exit {
+            Some(Exit { code: Some(0), .. }) => "it ended (exit code 0)".to_owned(),
+            Some(Exit { code: Some(code), .. }) => format!("it crashed (exit code {code})"),
+            Some(Exit { signal: Some(signal), .. }) => format!("it crashed ({signal})"),
+            Some(_) | None => "it closed the connection".to_owned(),
         };
         let last = timeout(FAREWELL, self.log).await.ok().and_then(Result::ok).unwrap_or_default();
         match text::first_line(&last, 300) {

@@ -139,7 +139,7 @@ impl Driver {
             false => self.dice.word(&["ready look", "ready look take", "ready look", "ready", "lost"]),
             // What is there stays for a while.
             true if !self.dice.one_in(6) => return None,
-            true => self.dice.word(&["changed look", "changed look take", "changed", "lost"]),
+            true => self.dice.word(&["changed look", "changed look take", "changed", "down", "lost"]),
         };
         Some(Move::Server { server, words: words.to_owned() })
     }

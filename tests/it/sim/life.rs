@@ -162,7 +162,7 @@ impl Life {
             }
             Move::Server { server, words } => {
                 if let Some(it) = self.world.servers.get_mut(server) {
-                    it.ready = !words.starts_with("lost");
+                    it.ready = !["lost", "down"].iter().any(|it| words.starts_with(it));
                 }
                 let event = self.world.news(*server, words).map(|news| Event::Mcp { server: *server, news });
                 self.take_some(event, words);
