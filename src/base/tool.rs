@@ -39,8 +39,8 @@ pub struct ToolSpec {
     pub title: Cow<'static, str>,
     pub description: Cow<'static, str>,
     pub kind: ToolKind,
-    /// JSON Schema of the arguments; `type` is `object`.
-    pub parameters: Value,
+    /// JSON Schema of the arguments; `type` is `object`. All sessions share it: it is the most of a tool.
+    pub parameters: Arc<Value>,
 }
 
 /// The model's wish. `args` is an object for every valid call, but comes from outside.

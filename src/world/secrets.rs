@@ -4,7 +4,7 @@
 pub mod credentials;
 pub mod google;
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// What a child may see by name alone. A trailing `*` stands for any rest.
 const FOR_CHILDREN: &[&str] = &[
@@ -97,21 +97,22 @@ const SECRET_VALUES: &[&str] = &[
     "hf_",
 ];
 
-/// An immutable snapshot of the process environment. Names and values that are not Unicode are left out.
+/// An immutable snapshot of the process environment, which all sessions share. Names and values that are not Unicode
+/// are left out.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env {
-    vars: BTreeMap<String, String>,
+    vars: Arc<BTreeMap<String, String>>,
 }
 
 impl Env {
     /// Reads the environment of this process; app does so once.
     pub fn from_process() -> Self {
         let pairs = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Self { vars: pairs.collect() }
+        Self { vars: Arc::new(pairs.collect()) }
     }
 
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self { vars: pairs.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect() }
+        Self { vars: Arc::new(pairs.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()) }
     }
 
     /// The value; a variable that is set to nothing counts as absent.
@@ -122,7 +123,7 @@ impl Env {
     /// Sets a variable that is not there: what the process was given stays.
     pub fn set_if_absent(&mut self, name: &str, value: &str) {
         if self.get(name).is_none() {
-            self.vars.insert(name.to_owned(), value.to_owned());
+            Arc::make_mut(&mut self.vars).insert(name.to_owned(), value.to_owned());
         }
     }
 

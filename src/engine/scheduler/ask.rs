@@ -1,5 +1,7 @@
 //! ask_user: the model's questions to the user. The question is the call: nothing is asked before it.
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -52,6 +54,12 @@ struct Offer {
 }
 
 pub fn spec() -> ToolSpec {
+    /// One for all sessions.
+    static SPEC: LazyLock<ToolSpec> = LazyLock::new(build);
+    SPEC.clone()
+}
+
+fn build() -> ToolSpec {
     let option = json!({
         "type": "object",
         "properties": { "label": { "type": "string" }, "description": { "type": "string" } },
@@ -81,7 +89,8 @@ pub fn spec() -> ToolSpec {
             "type": "object",
             "properties": { "questions": { "type": "array", "items": question } },
             "required": ["questions"]
-        }),
+        })
+        .into(),
     }
 }
 

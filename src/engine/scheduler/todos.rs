@@ -1,5 +1,7 @@
 //! write_todos: the model's list of what it is about to do, shown as the client's plan.
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -34,6 +36,12 @@ enum Status {
 }
 
 pub fn spec() -> ToolSpec {
+    /// One for all sessions.
+    static SPEC: LazyLock<ToolSpec> = LazyLock::new(build);
+    SPEC.clone()
+}
+
+fn build() -> ToolSpec {
     let entry = json!({
         "type": "object",
         "properties": {
@@ -53,7 +61,8 @@ pub fn spec() -> ToolSpec {
             "type": "object",
             "properties": { "todos": { "type": "array", "items": entry } },
             "required": ["todos"]
-        }),
+        })
+        .into(),
     }
 }
 

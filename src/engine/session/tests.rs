@@ -458,7 +458,7 @@ fn hooks(seed: u64) -> Hooks {
 fn spec(seed: u64) -> Spec {
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());
-        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}) }
+        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into() }
     };
     let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
     let interactive = !seed.is_multiple_of(4);

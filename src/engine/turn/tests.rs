@@ -132,7 +132,7 @@ pub(super) fn spec(name: &str) -> Spec {
     let rules = if name.contains("checker") { CHECKERS } else { RULES };
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());
-        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}) }
+        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into() }
     };
     let tools = vec![
         tool("read_file", ToolKind::Read),
@@ -266,7 +266,7 @@ fn kit(text: &str) -> Kit {
         match (word.split_at(1), word.split_once('@'), word.split_once(':')) {
             ((mark @ ("+" | "!"), name), ..) => {
                 let (description, kind, title) = ("".into(), ToolKind::Other, format!("{name} (s MCP)").into());
-                let (name, parameters) = (name.to_owned().into(), json!({}));
+                let (name, parameters) = (name.to_owned().into(), json!({}).into());
                 let spec = ToolSpec { name, title, description, kind, parameters };
                 let (server, annotations) = ("s".to_owned(), json!({"readOnlyHint": true}));
                 res.tools.push(Outside { spec, server, annotations, trusted: mark == "!" });

@@ -1,5 +1,7 @@
 //! What a server says it can do, read with forgiveness: one odd tool must not cost the others.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::base::text;
@@ -10,7 +12,7 @@ pub struct ServerTool {
     pub name: String,
     pub description: String,
     /// JSON Schema; `type` is `object`.
-    pub parameters: Value,
+    pub parameters: Arc<Value>,
     /// What the server says of it, `readOnlyHint` and such: an object of short values.
     pub annotations: Value,
 }
@@ -42,7 +44,7 @@ fn tool(it: &Value) -> Option<ServerTool> {
     Some(ServerTool {
         name: name.to_owned(),
         description: text::head(&text::visible(description), MAX_DESCRIPTION).to_owned(),
-        parameters: parameters(it.get("inputSchema")),
+        parameters: parameters(it.get("inputSchema")).into(),
         annotations: annotations(it.get("annotations")),
     })
 }
@@ -144,9 +146,9 @@ mod tests {
         ]}));
         let shown: Vec<&str> = tools.iter().map(|it| it.description.as_str()).collect();
         assert_eq!(shown, ["adds a\nline", "adds a\nline", "v", "ü 日本語 👍"]);
-        assert_eq!(tools[0].parameters, schema("a", "adds a\nline", "b"));
+        assert_eq!(*tools[0].parameters, schema("a", "adds a\nline", "b"));
         assert_eq!(
-            (&tools[1].parameters, &tools[2].parameters),
+            (&*tools[1].parameters, &*tools[2].parameters),
             (&json!({"type": "object"}), &json!({"type": "object"}))
         );
         let (tools, _) = page(&json!({"tools": [{"name": "t", "description": "x".repeat(9000)}]}));
@@ -169,7 +171,7 @@ mod tests {
             ),
         ] {
             let (tools, _) = page(&json!({"tools": [{"name": "t", "inputSchema": schema}]}));
-            assert_eq!(tools[0].parameters, want, "{schema}");
+            assert_eq!(*tools[0].parameters, want, "{schema}");
         }
     }
 }

@@ -135,7 +135,7 @@ mod tests {
             title: "".into(),
             description: "".into(),
             kind: ToolKind::Other,
-            parameters: json!({}),
+            parameters: json!({}).into(),
         };
         let names = Names::of(&[spec("a.b"), spec(&long), spec("plain")]);
         for it in ["a.b", &long, "plain"] {

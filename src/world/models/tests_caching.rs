@@ -78,7 +78,7 @@ fn request(model: &str, contents: &[Arc<Turn>]) -> ModelRequest {
         title: "".into(),
         description: "does".into(),
         kind: ToolKind::Other,
-        parameters: json!({ "type": "object", "properties": { "a": { "type": "integer" } } }),
+        parameters: json!({ "type": "object", "properties": { "a": { "type": "integer" } } }).into(),
     };
     ModelRequest {
         model: model.into(),

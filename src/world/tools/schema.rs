@@ -1,10 +1,12 @@
 //! JSON schemas of arguments, as far as tools need them.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
-pub fn object<const N: usize>(required: &[&str], properties: [(&str, Value); N]) -> Value {
+pub fn object<const N: usize>(required: &[&str], properties: [(&str, Value); N]) -> Arc<Value> {
     let properties: Map<String, Value> = properties.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
-    json!({"type": "object", "properties": properties, "required": required})
+    json!({"type": "object", "properties": properties, "required": required}).into()
 }
 
 pub fn text(description: &str) -> Value {

@@ -233,7 +233,7 @@ pub fn server_tool(name: &str) -> ServerTool {
     ServerTool {
         name: name.to_owned(),
         description: "looks".to_owned(),
-        parameters: json!({"type": "object"}),
+        parameters: json!({"type": "object"}).into(),
         annotations: json!({"readOnlyHint": true}),
     }
 }

@@ -1,5 +1,7 @@
 //! Where rules come from: tiers, settings, MCP servers, files that are wrong.
 
+use std::sync::Arc;
+
 use super::{super::Lists, *};
 use crate::{
     base::tool::ToolSpec,
@@ -244,7 +246,7 @@ fn what_is_always_denied_is_hidden() {
         title: "".into(),
         description: "".into(),
         kind: ToolKind::Other,
-        parameters: Value::Null,
+        parameters: Arc::default(),
     };
     for (text, want) in [
         ("toolName='t'\ndecision='deny'\npriority=5", true),

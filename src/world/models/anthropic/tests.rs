@@ -32,7 +32,7 @@ fn bodies() {
         title: "".into(),
         description: "reads".into(),
         kind: ToolKind::Read,
-        parameters: json!({ "type": "object", "properties": {}, "anyOf": [] }),
+        parameters: json!({ "type": "object", "properties": {}, "anyOf": [] }).into(),
     };
     let request = ModelRequest { tools: [tool].into(), ..request("claude-sonnet-4-5", "user text hi") };
     let kept = json!({ "type": "ephemeral" });

@@ -35,7 +35,7 @@ fn bodies() {
         title: "".into(),
         description: "does".into(),
         kind: ToolKind::Other,
-        parameters: json!({ "type": "object" }),
+        parameters: json!({ "type": "object" }).into(),
     };
     let params = Params {
         temperature: Some(0.5),

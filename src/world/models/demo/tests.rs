@@ -21,7 +21,7 @@ fn request(prompt: &str) -> ModelRequest {
         title: "".into(),
         description: "".into(),
         kind: ToolKind::Read,
-        parameters: Value::Null,
+        parameters: Arc::default(),
     });
     let mut turn = Turn::new(Role::User);
     turn.parts_mut().push(TurnPart::Content(Part::text(prompt)));

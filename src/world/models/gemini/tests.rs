@@ -205,7 +205,7 @@ fn what_goes_with_the_contents() {
         title: "List".into(),
         description: "lists".into(),
         kind: ToolKind::Read,
-        parameters: json!({ "type": "object" }),
+        parameters: json!({ "type": "object" }).into(),
     }]);
     request.params = Params {
         include_thoughts: true,

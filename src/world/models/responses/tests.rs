@@ -32,7 +32,7 @@ fn bodies() {
         title: "".into(),
         description: "reads".into(),
         kind: ToolKind::Read,
-        parameters: json!({ "type": "object", "properties": {} }),
+        parameters: json!({ "type": "object", "properties": {} }).into(),
     };
     let params = Params {
         max_output_tokens: Some(9),
