@@ -33,10 +33,10 @@ fn parameters_reach_the_request_in_each_dialect() {
     let thinks = json!({"thinkingConfig": {"thinkingBudget": 512}, "topP": 0.5});
     let config = |model: &str, it: &Value| json!({"model": model, "generateContentConfig": it});
     let aliases = json!({
-        "base": {"modelConfig": {"generateContentConfig": base}},
-        "careful": {"extends": "base", "modelConfig": config("gemini-2.5-pro", &thinks)},
-        "other": {"extends": "base", "modelConfig": {"model": "claude/claude-3-5-haiku"}},
-        "third": {"extends": "base", "modelConfig": {"model": "chat/m"}},
+        "mine": {"modelConfig": {"generateContentConfig": base}},
+        "careful": {"extends": "mine", "modelConfig": config("gemini-2.5-pro", &thinks)},
+        "other": {"extends": "mine", "modelConfig": {"model": "claude/claude-3-5-haiku"}},
+        "third": {"extends": "mine", "modelConfig": {"model": "chat/m"}},
         "circle": {"extends": "circle"},
         "odd": {"modelConfig": {"generateContentConfig": {"temperature": "hot"}}},
     });
@@ -94,7 +94,9 @@ fn parameters_reach_the_request_in_each_dialect() {
     prompt(&mut client, "go");
     assert!(gemini.asked()[1].head.contains("/gemini-3-pro-preview:"), "{}", gemini.asked()[1].head);
     // What was learned of an alias is no parameter of another model.
-    assert_eq!(body(&gemini, 1)["generationConfig"], json!({"thinkingConfig": {"includeThoughts": true}}));
+    let thinks = json!({"includeThoughts": true, "thinkingLevel": "high"});
+    let family = json!({"temperature": 1.0, "topP": 0.95, "topK": 64, "thinkingConfig": thinks});
+    assert_eq!(body(&gemini, 1)["generationConfig"], family);
 
     let params = json!({"sessionId": session, "configId": "model", "value": "circle"});
     let refused = client.result("session/set_config_option", params).unwrap_err();

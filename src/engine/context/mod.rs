@@ -116,13 +116,9 @@ fn parameters(draft: &mut ModelRequest, materials: Materials<'_>) {
     draft.params.thinking = routing::limits::thinking(&draft.model, tuning.thinking);
 }
 
-/// The same question in the same way would get the same answer. Only Gemini takes any temperature with any model.
+/// What the model is told of its last attempt. How it is asked then, its name says.
 fn again(draft: &mut ModelRequest, materials: Materials<'_>) {
-    let Some(Again { nudge }) = materials.again else { return };
-    if routing::limits::is_gemini(&draft.model) {
-        draft.params.temperature = Some(1.0);
-    }
-    if let Some(nudge) = nudge {
+    if let Some(nudge) = materials.again.and_then(|it| it.nudge) {
         draft.system = format!("{}\n\n{nudge}", draft.system).into();
     }
 }

@@ -4,24 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::{
+    families::{self, CHAT_BASE},
+    limits,
+};
 use crate::base::model::{ModelRequest, Params, Thinking};
 
 /// Longest chain of aliases that extend each other.
 const MAX_DEPTH: usize = 100;
-/// What models that have no alias extend, where there is such an alias.
-const CHAT_BASE: &str = "chat-base";
 /// Who asks, where nobody else is named.
 const CORE: &str = "core";
-
-/// The names that castor brings. Settings may say otherwise.
-pub const BUILT_IN: &[(&str, &str)] = &[
-    ("auto", "gemini-3-pro-preview"),
-    ("auto-gemini-3", "gemini-3-pro-preview"),
-    ("auto-gemini-2.5", "gemini-2.5-pro"),
-    ("pro", "gemini-3-pro-preview"),
-    ("flash", "gemini-3-flash-preview"),
-    ("flash-lite", "gemini-3.1-flash-lite"),
-];
 
 /// An alias or what an override sets: a model, and generation parameters in the words of Gemini's API.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,6 +44,8 @@ pub struct Override {
 pub struct Aliases {
     aliases: BTreeMap<String, Alias>,
     overrides: Vec<Override>,
+    /// The user's own `chat-base` is for models of every provider; castor's is for Gemini's.
+    for_all: bool,
 }
 
 /// A request before anybody knows which model it goes to.
@@ -75,13 +69,10 @@ impl<'a> Wanted<'a> {
 impl Aliases {
     /// Aliases that cannot be followed are left out; the second value says why.
     pub fn new(own: BTreeMap<String, Alias>, overrides: Vec<Override>) -> (Self, Vec<(String, String)>) {
-        let built_in = BUILT_IN.iter().map(|(name, model)| {
-            let config = ModelConfig { model: Some((*model).to_owned()), ..ModelConfig::default() };
-            ((*name).to_owned(), Alias { extends: None, config })
-        });
-        let mut aliases: BTreeMap<String, Alias> = built_in.collect();
+        let for_all = own.contains_key(CHAT_BASE);
+        let mut aliases: BTreeMap<String, Alias> = families::aliases().collect();
         aliases.extend(own);
-        let mut res = Self { aliases, overrides };
+        let mut res = Self { aliases, overrides, for_all };
         let names: Vec<String> = res.aliases.keys().cloned().collect();
         let broken = names.into_iter().filter_map(|it| res.chain(&it).err().map(|why| (it, why)));
         let broken: Vec<(String, String)> = broken.collect();
@@ -99,8 +90,11 @@ impl Aliases {
 
     /// Names and what they stand for; those that castor brings only if wanted.
     pub fn offer(&self, built_in: bool) -> Vec<(String, String)> {
-        let is_known = |name: &str| BUILT_IN.iter().any(|(it, _)| *it == name);
-        let names = self.aliases.keys().filter(|it| built_in || !is_known(it)).filter(|it| self.model(it).is_some());
+        let is_offered = |name: &str| match families::is_built_in(name) {
+            true => built_in && families::is_on_offer(name),
+            false => true,
+        };
+        let names = self.aliases.keys().filter(|it| is_offered(it) && self.model(it).is_some());
         names.map(|it| (it.clone(), format!("{it} ({})", self.model_of(it)))).collect()
     }
 
@@ -127,6 +121,20 @@ impl Aliases {
         Ok(res)
     }
 
+    /// The names whose parameters count, from the root. Of conversations those of the model's family, too, where an
+    /// alias is no more than another name for it.
+    fn asked_as<'n>(&'n self, wanted: Wanted<'n>) -> Vec<&'n str> {
+        let own = self.chain(wanted.name).unwrap_or_default();
+        let says_more = |it: &&str| self.aliases.get(*it).is_some_and(|it| !it.config.generation.is_empty());
+        if !wanted.is_chat || own.len() > 1 || own.iter().any(says_more) {
+            return own;
+        }
+        let model = self.model(wanted.name).unwrap_or(wanted.name);
+        let base = families::of(model).or(self.for_all.then_some(CHAT_BASE));
+        let base = base.and_then(|it| self.chain(it).ok()).unwrap_or_default();
+        base.into_iter().chain(own).collect()
+    }
+
     /// The model that is asked in the end. A name that is no alias is one.
     pub fn model_of(&self, name: &str) -> String {
         self.resolve(Wanted::by_agent(name)).0
@@ -134,12 +142,7 @@ impl Aliases {
 
     /// The model and the parameters.
     pub fn resolve(&self, wanted: Wanted<'_>) -> (String, Params) {
-        let chain = match self.knows(wanted.name) {
-            true => self.chain(wanted.name),
-            false if wanted.is_chat => self.chain(CHAT_BASE),
-            false => Ok(Vec::new()),
-        };
-        let chain = chain.unwrap_or_default();
+        let chain = self.asked_as(wanted);
         let mut merged = ModelConfig::default();
         for it in chain.iter().filter_map(|it| self.aliases.get(*it)) {
             merged.take(&it.config);
@@ -149,6 +152,10 @@ impl Aliases {
             // What models in general extend does not say which one it is.
             false => wanted.name.to_owned(),
         };
+        // The same question in the same way would get the same answer. Only Gemini takes any temperature with any model.
+        if wanted.is_retry && limits::is_gemini(&model) {
+            merged.generation.insert("temperature".to_owned(), 1.0.into());
+        }
         merged.model = Some(model);
         let mut fitting: Vec<(usize, usize, &Override)> = Vec::new();
         for it in &self.overrides {
@@ -283,6 +290,27 @@ mod tests {
     }
 
     #[test]
+    fn each_family_is_asked_in_its_way() {
+        let said = |own: Vec<(String, Alias)>, overrides: &[Override], name: &str| {
+            let (aliases, _) = Aliases::new(own.into_iter().collect(), overrides.to_vec());
+            let it = aliases.resolve(Wanted::by_agent(name)).1;
+            format!("{:?} {:?} {:?} {:?}", it.temperature, it.top_p, it.top_k, it.thinking)
+        };
+        let plain = |name| said(Vec::new(), &[], name);
+        let high = r#"Some(1.0) Some(0.95) Some(64) Some(Level("high"))"#;
+        assert_eq!(plain("gemini-2.5-flash"), "Some(1.0) Some(0.95) Some(64) Some(Budget(8192))");
+        assert_eq!([plain("gemini-3-pro-preview"), plain("pro"), plain("gemma-4-x")], [high; 3]);
+        assert_eq!(plain("gemini-exp"), "Some(1.0) Some(0.95) Some(64) None");
+        assert_eq!([plain("openai/gpt"), plain("gemini-2.0-flash")], ["None None None None"; 2]);
+        // Settings go before all of it, and the user's own base is for everybody.
+        let own = || vec![alias("chat-base", None, None, &json!({"temperature": 0.5}))];
+        assert_eq!(said(own(), &[], "gemini-2.5-pro"), "Some(0.5) None None Some(Budget(8192))");
+        assert_eq!(said(own(), &[], "openai/gpt"), "Some(0.5) None None None");
+        let colder = over(Some("chat-base-3"), None, None, 0.1);
+        assert_eq!(said(Vec::new(), &[colder], "pro"), high.replacen("1.0", "0.1", 1));
+    }
+
+    #[test]
     fn circles_and_missing_parents_are_left_out() {
         let none = json!({});
         let mut table = vec![
@@ -318,7 +346,8 @@ mod tests {
         assert_eq!(temperature(&[over(Some("leaf"), Some("core"), None, 0.5), leaf.clone()], agent), Some(0.5));
         assert_eq!(temperature(&[over(None, Some("core"), None, 0.6)], helper), Some(0.0));
         assert_eq!(temperature(&[over(None, Some("helper"), None, 0.6)], helper), Some(0.6));
-        assert_eq!(temperature(&[over(None, None, Some(true), 1.0)], retry), Some(1.0));
+        assert_eq!(temperature(&[], retry), Some(1.0), "another attempt is asked in another way");
+        assert_eq!(temperature(&[over(None, None, Some(true), 0.8)], retry), Some(0.8));
         assert_eq!(temperature(&[over(None, None, Some(true), 1.0)], agent), Some(0.0));
         assert_eq!(temperature(&[over(None, None, None, 0.9)], agent), Some(0.0));
     }

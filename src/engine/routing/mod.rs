@@ -3,6 +3,7 @@
 pub mod aliases;
 pub mod class;
 pub mod failure;
+pub mod families;
 pub mod health;
 pub mod helpers;
 pub mod limits;
