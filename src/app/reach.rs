@@ -110,7 +110,7 @@ fn chain(options: &Options, settings: &Settings, model: &str) -> Chain {
         true if options.needs_no_access() || providers::of(settings, model).is_some() => Vec::new(),
         true => known().collect(),
     };
-    Chain { models, for_all: !wish.models.is_empty(), silent: wish.silent }
+    Chain { models, for_all: !wish.models.is_empty(), policies: wish.policies.clone() }
 }
 
 fn places<'m>(

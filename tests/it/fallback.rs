@@ -48,9 +48,12 @@ impl Told {
 
 impl Agent {
     fn start(gemini: Vec<String>, claude: Vec<String>, action: &str, capabilities: &Value) -> Self {
+        Self::start_with(gemini, claude, &json!({"models": ["other/claude"], "action": action}), capabilities)
+    }
+
+    fn start_with(gemini: Vec<String>, claude: Vec<String>, fallback: &Value, capabilities: &Value) -> Self {
         let (gemini, claude) = (ModelServer::start(gemini), ModelServer::start(claude));
         let mut sandbox = Sandbox::new();
-        let fallback = json!({"models": ["other/claude"], "action": action});
         let provider = json!({"type": "anthropic", "baseUrl": claude.url});
         let settings = json!({"model": {"fallback": fallback}, "providers": {"other": provider}});
         sandbox.write("home/.castor/settings.json", &settings.to_string());
@@ -199,6 +202,35 @@ fn silently_but_announced_and_other_sessions_know() {
     let told = agent.prompt_in(&other, nobody);
     assert!(told.text("agent_thought_chunk").contains("known not to answer"), "{:?}", told.updates);
     assert_eq!(agent.n_asked(), (1, 2));
+}
+
+/// What is busy is left without a word, what is used up is asked about, and what nobody knows is left as the user says.
+#[test]
+fn each_kind_of_failure_by_its_policy() {
+    let busy = answers("503 Service Unavailable", r#"{"error": {"code": 503, "message": "Overloaded."}}"#);
+    let refused = answers("400 Bad Request", r#"{"error": {"code": 400, "message": "Not like this."}}"#);
+    let fallback = json!({"models": ["other/claude"], "policies": {
+        "*": {"actions": {"transient": "silent", "unknown": "silent"}},
+        "gemini-2.5-pro": {"actions": {"terminal": "prompt"}, "maxAttempts": 1,
+            "stateTransitions": {"terminal": "sticky_retry"}},
+        "odd": {"actions": {"quota": "silent"}},
+    }});
+    let gemini = vec![busy, spent(), refused, says("Gemini.")];
+    let mut agent = Agent::start_with(gemini, vec![stream(CLAUDE); 3], &fallback, &json!({}));
+    let told = agent.prompt(nobody);
+    assert!(told.text("agent_thought_chunk").contains("Overloaded."), "{:?}", told.updates);
+    assert_eq!((told.text("agent_message_chunk").as_str(), agent.n_asked()), ("Claude.", (1, 1)));
+    let told = agent.prompt(option("retry_once"));
+    assert!(json!(told.asked).to_string().contains("Daily limit."));
+    assert_eq!((told.text("agent_message_chunk").as_str(), agent.n_asked()), ("Claude.", (2, 2)));
+    let told = agent.prompt(nobody);
+    assert!(told.text("agent_thought_chunk").contains("Not like this."), "{:?}", told.updates);
+    assert_eq!((told.text("agent_message_chunk").as_str(), agent.n_asked()), ("Claude.", (3, 3)));
+    // A quota that is used up would count for an hour; by its policy it is one attempt in each turn.
+    assert_eq!(agent.prompt(nobody).text("agent_message_chunk"), "Gemini.");
+    let warned = std::fs::read_to_string(agent.sandbox.stderr()).unwrap();
+    let parts = ["model.fallback.policies.odd", "`actions.quota` is none of terminal, transient, not_found, unknown"];
+    assert!(parts.iter().all(|it| warned.contains(it)), "{warned}");
 }
 
 #[test]

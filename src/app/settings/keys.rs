@@ -215,6 +215,7 @@ pub const KEYS: &[Key] = {
         key("model.prices", Object, "{}", "What models cost, by name, in US dollars for a million tokens: input, output, cached, cacheWrite.").merge(Shallow).guard(Closed),
         key("model.fallback.models", Texts, "[]", "Models that may take over from one that does not answer, in order, of any provider.").guard(Closed),
         key("model.fallback.action", Word(&["ask", "silent"]), r#""ask""#, "Whether you are asked before another model takes over, or only told.").guard(Closed),
+        key("model.fallback.policies", Object, "{}", "What is done about a model that fails, by its name or * for all: actions (prompt, silent) and stateTransitions (terminal, sticky_retry) by terminal, transient, not_found and unknown; maxAttempts, isLastResort.").merge(Shallow).guard(Closed),
         key("model.maxSessionTurns", Int(-1), "-1", "After how many turns a session ends; -1: never."),
         key("tools.truncateToolOutputThreshold", Int(1), "40000", "Characters of a tool's output above which the middle is cut out for the model."),
         key("tools.shell.inactivityTimeout", Int(0), "300", "Seconds without output after which a command is ended; 0: never."),

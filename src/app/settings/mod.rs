@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     base::{log::Mode, sandbox::Level},
-    engine::routing::{aliases::Aliases, failure::Patience, prices::Prices},
+    engine::routing::{aliases::Aliases, failure::Patience, policies::Policies, prices::Prices},
     world::{
         secrets::Env,
         tools::ToolSettings,
@@ -15,6 +15,7 @@ use crate::{
 mod check;
 mod configs;
 mod explain;
+mod fallback;
 mod hooks;
 mod keys;
 mod lists;
@@ -148,8 +149,8 @@ pub struct Failing {
     pub patience: Patience,
     /// Who takes over, in order; empty: whoever castor knows for it.
     pub models: Vec<String>,
-    /// Whether the user is not asked about it.
-    pub silent: bool,
+    /// What may be done about it.
+    pub policies: Policies,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
 }
@@ -223,7 +224,7 @@ impl Settings {
                     retry_broken: get.flag("general.retryFetchErrors"),
                 },
                 models: get.texts("model.fallback.models").into_iter().map(|it| it.trim().to_owned()).collect(),
-                silent: get.text("model.fallback.action").as_deref() == Some("silent"),
+                policies: fallback::read(&get, &reach.aliases, &mut warnings),
                 watches_loops: !get.flag("model.disableLoopDetection"),
             },
             tools: ToolSettings {

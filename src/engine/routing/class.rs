@@ -55,6 +55,19 @@ pub const MAX_SERVER_DELAY_MS: u64 = 300_000;
 /// A limit by the minute is whole again after one.
 const MINUTE_MS: u64 = 60_000;
 
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Terminal, Self::Transient, Self::NotFound, Self::Unknown];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Terminal => "terminal",
+            Self::Transient => "transient",
+            Self::NotFound => "not_found",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 impl Class {
     /// For logs and events.
     pub fn as_str(self) -> &'static str {

@@ -10,6 +10,7 @@ use crate::{
     engine::routing::{
         class::{Class, Finding, Kind, MAX_SERVER_DELAY_MS, classify},
         health::CAPACITY_MS,
+        policies::{Action, Policy, Transition},
     },
 };
 
@@ -106,8 +107,8 @@ pub struct Case<'a> {
     pub shown: bool,
     /// Who could take over.
     pub next: Option<&'a str>,
-    /// Without a question.
-    pub silent: bool,
+    /// Of the model that failed.
+    pub policy: Policy,
     /// Whether there is somebody to ask.
     pub interactive: bool,
     pub patience: Patience,
@@ -143,6 +144,21 @@ pub fn outage(failure: &Failure, now_ms: u64) -> Option<Outage> {
     }
 }
 
+/// The same where a policy may say otherwise.
+pub fn left_for(failure: &Failure, now_ms: u64, policy: Policy) -> Option<Outage> {
+    let found = outage(failure, now_ms);
+    let Finding { class, delay_ms } = classify(failure);
+    match policy.transition(class.kind()) {
+        None => found,
+        Some(Transition::StickyRetry) => None,
+        // Nobody knows for how long: it is looked at again as one without capacity is.
+        Some(Transition::Terminal) => Some(found.unwrap_or_else(|| {
+            let until_ms = Some(now_ms.saturating_add(delay_ms.unwrap_or(CAPACITY_MS)));
+            Outage { cause: OutageCause::Capacity, until_ms }
+        })),
+    }
+}
+
 /// Whether a further attempt asks in another way: a new temperature, a word about what was wrong.
 pub fn changes_request(failure: &Failure) -> bool {
     matches!(classify(failure).class, Class::Stream | Class::Invalid)
@@ -156,12 +172,15 @@ fn is_broken(class: Class) -> bool {
 fn attempts(class: Class, case: &Case<'_>) -> (u32, u32) {
     let Case { tries, patience, .. } = *case;
     // Somebody else takes over, at once or after a question.
-    let another = case.next.is_some() && (case.silent || case.interactive);
+    let action = case.policy.action(class.kind());
+    let another = case.next.is_some() && (action == Some(Action::Silent) || (action.is_some() && case.interactive));
     let (n, most) = match class {
         Class::Connect | Class::Stream if !patience.retry_broken => (tries.broken, 1),
         Class::Connect | Class::Stream | Class::Invalid => (tries.broken, MAX_BROKEN),
         Class::Capacity if another => (tries.no_room, MAX_WITHOUT_ROOM),
-        Class::Throttled | Class::Server if another => (tries.all, MAX_WITH_ANOTHER),
+        Class::Throttled | Class::Server if another => {
+            (tries.all, case.policy.max_attempts.unwrap_or(MAX_WITH_ANOTHER))
+        }
         Class::Throttled | Class::Server | Class::Capacity => (tries.all, patience.max_attempts),
         Class::Spent
         | Class::Validation
@@ -185,8 +204,9 @@ fn attempts(class: Class, case: &Case<'_>) -> (u32, u32) {
 fn another(failure: &Failure, found: Finding, most: u32, case: Case<'_>) -> OnFailure {
     let Finding { class, delay_ms } = found;
     let what = what(failure, class, case.model);
-    let stands_in = class.kind() != Kind::Unknown;
-    if let Some(next) = case.next.filter(|_| stands_in && case.silent) {
+    let action = case.policy.action(class.kind());
+    let stands_in = action.is_some();
+    if let Some(next) = case.next.filter(|_| action == Some(Action::Silent)) {
         return OnFailure::FallBack { model: next.to_owned(), why: what };
     }
     let next = case.next.filter(|_| stands_in).map(str::to_owned);

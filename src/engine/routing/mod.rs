@@ -7,11 +7,16 @@ pub mod families;
 pub mod health;
 pub mod helpers;
 pub mod limits;
+pub mod policies;
 pub mod prices;
 
 use std::sync::Arc;
 
+use class::Kind;
 use health::{Health, Standing};
+use policies::{Action, Policies};
+
+use crate::base::fallback::OutageCause;
 
 /// Where a request goes, and why: the user will ask.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +32,8 @@ pub struct Chain {
     pub models: Vec<String>,
     /// Whether they stand in for any model, or only for those of the list.
     pub for_all: bool,
-    /// Whether the next one takes over without a question.
-    pub silent: bool,
+    /// What may be done about each of them, and about those that it stands in for.
+    pub policies: Policies,
 }
 
 impl Chain {
@@ -37,6 +42,12 @@ impl Chain {
         let at = self.models.iter().position(|it| it == model);
         let skipped = at.map_or(if self.for_all { 0 } else { self.models.len() }, |it| it + 1);
         self.models.iter().skip(skipped).map(String::as_str)
+    }
+
+    /// Who takes over from `model` now: the first that can be asked, else a last resort.
+    pub fn next(&self, model: &str, health: &Health, now_ms: u64) -> Option<&str> {
+        let last_resort = || self.after(model).find(|it| self.policies.of(it).last_resort);
+        health.first(self.after(model), now_ms).or_else(last_resort)
     }
 }
 
@@ -52,20 +63,36 @@ pub fn route(configured: &str, chain: &Chain, health: &Health, now_ms: u64) -> R
 /// asked, the configured one is always tried: nothing is switched behind anybody's back.
 fn fallback(configured: &str, chain: &Chain, health: &Health, now_ms: u64) -> Option<Route> {
     let cause = match health.standing(configured, now_ms) {
-        Standing::Out(cause) if chain.silent => cause.as_str(),
+        Standing::Out(cause) if chain.policies.of(configured).action(kind(cause)) == Some(Action::Silent) => {
+            cause.as_str()
+        }
         _ => return None,
     };
-    let model = health.first(chain.after(configured), now_ms)?;
+    let model = chain.next(configured, health, now_ms)?;
     Some(Route { model: model.into(), why: format!("fallback: {configured} is out ({cause})") })
+}
+
+fn kind(cause: OutageCause) -> Kind {
+    match cause {
+        OutageCause::Quota | OutageCause::Capacity => Kind::Terminal,
+        OutageCause::Missing => Kind::NotFound,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Chain, health::Health, route};
+    use super::{
+        Chain,
+        health::Health,
+        policies::{Action, Policies, Policy},
+        route,
+    };
     use crate::base::fallback::{Outage, OutageCause};
 
     fn chain(models: &[&str], silent: bool) -> Chain {
-        Chain { models: models.iter().map(|it| (*it).to_owned()).collect(), for_all: true, silent }
+        let otherwise = Policy::always(if silent { Action::Silent } else { Action::Ask });
+        let policies = Policies { otherwise, ..Policies::default() };
+        Chain { models: models.iter().map(|it| (*it).to_owned()).collect(), for_all: true, policies }
     }
 
     #[test]
@@ -96,5 +123,9 @@ mod tests {
         assert_eq!(to(&health, true, 0), "c fallback: a is out (quota)");
         health.mark_out("c", out(OutageCause::Missing));
         assert_eq!(to(&health, true, 0), "a configured");
+        let mut chain = chain(&["a", "b", "c"], true);
+        chain.policies.of.insert("b".to_owned(), Policy { last_resort: true, ..Policy::default() });
+        assert_eq!([chain.next("a", &health, 0), chain.next("b", &health, 0)], [Some("b"), None]);
+        assert_eq!(&*route("a", &chain, &health, 0).model, "b", "nobody else is left");
     }
 }

@@ -32,7 +32,11 @@ use crate::{
         hooks::Hooks,
         policy::{Rules, Tier},
         record::{Origin, Record},
-        routing::{Chain, failure::Patience},
+        routing::{
+            Chain,
+            failure::Patience,
+            policies::{Action, Policies, Policy},
+        },
         scheduler::Toolbox,
         step::{Act, Choice, Doubted, Effect, Input, Out},
         turn::{Bounds, Spec},
@@ -467,13 +471,15 @@ fn spec(seed: u64) -> Spec {
     let rules = if seed.is_multiple_of(3) { Rules::shipped().with(checkers) } else { Rules::shipped() };
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
+    let action = if seed.is_multiple_of(5) { Action::Silent } else { Action::Ask };
+    let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
     Spec {
         toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)),
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: true,
         bounds: Bounds { max_samples: 6, watches_loops: true, patience: Patience::default() },
-        chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, silent: seed.is_multiple_of(5) },
+        chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),
         prices: Default::default(),

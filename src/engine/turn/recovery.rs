@@ -17,7 +17,7 @@ use crate::{
         routing::{
             aliases::Aliases,
             class::classify,
-            failure::{Case, OnFailure, changes_request, in_words, on_failure, outage},
+            failure::{Case, OnFailure, changes_request, in_words, left_for, on_failure},
             health::Standing,
         },
         step::{About, Effect, Question},
@@ -91,8 +91,8 @@ impl Turn {
                 tries: self.tries,
                 once: self.once,
                 shown,
-                next: kept.health.first(spec.chain.after(&model), now_ms),
-                silent: spec.chain.silent,
+                next: spec.chain.next(&model, &kept.health, now_ms),
+                policy: spec.chain.policies.of(&model),
                 interactive: spec.toolbox.interactive,
                 patience: spec.bounds.patience,
                 now: step.now,
@@ -119,7 +119,7 @@ impl Turn {
             OnFailure::FallBack { model: to, why } => {
                 let message = format!("{why} Going on with {to} in this turn; the session's model stays {model}.");
                 discard(step, said, status, message);
-                leave(step, kept, &model, &failure);
+                leave(step, spec, kept, &model, &failure);
                 step.log(Fact::Fallback { from: model, to: Some(to.clone()), intent: None, answer: None, why });
                 self.go_on_with(step, spec, kept, &to, attempt);
             }
@@ -164,7 +164,7 @@ impl Turn {
         };
         step.log(fact);
         if to.is_some() {
-            leave(step, kept, &from, &failure);
+            leave(step, spec, kept, &from, &failure);
         }
         if withdrawn {
             ASIDE.end(step, &call, "The question was withdrawn.", true);
@@ -267,8 +267,8 @@ fn discard_all(step: &mut Step<'_>, said: Vec<MessageId>, status: Status) {
 
 /// Another model takes over: this one is left alone for as long as its failure says. The mark is about the model that
 /// failed, and choosing another one does not wipe it.
-fn leave(step: &mut Step<'_>, kept: &mut Kept, model: &str, failure: &Failure) {
-    match outage(failure, step.now.unix_ms) {
+fn leave(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, model: &str, failure: &Failure) {
+    match left_for(failure, step.now.unix_ms, spec.chain.policies.of(model)) {
         Some(outage) => mark_out(step, kept, model, outage),
         None => kept.health.mark_sticky(model),
     }

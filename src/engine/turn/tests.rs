@@ -31,7 +31,11 @@ use crate::{
         context::{Instructions, Surroundings},
         policy::{Rules, Tier},
         record::Origin,
-        routing::{Chain, failure::Patience},
+        routing::{
+            Chain,
+            failure::Patience,
+            policies::{Action, Policies, Policy},
+        },
         scheduler::Toolbox,
         session::Session,
         step::{About, Act, Choice, Effect, Input, Kit, Out, Outside, Server, Standing},
@@ -144,7 +148,9 @@ pub(super) fn spec(name: &str) -> Spec {
     let rules = Rules::shipped().with(Rules::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless"));
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
-    let chain = Chain { models, for_all: true, silent: name.contains("silent") };
+    let action = if name.contains("silent") { Action::Silent } else { Action::Ask };
+    let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
+    let chain = Chain { models, for_all: true, policies };
     Spec {
         toolbox,
         instructions: Instructions::new(&around),

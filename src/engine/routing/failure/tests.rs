@@ -1,10 +1,16 @@
 //! Decisions on failures as a table: `case => decision`.
 
-use super::{Case, OnFailure, Patience, Tries, on_failure, outage};
-use crate::base::{
-    fallback::{Outage, OutageCause},
-    model::{Details, Failure, FailureKind},
-    now::Now,
+use super::{Case, OnFailure, Patience, Tries, left_for, on_failure, outage};
+use crate::{
+    base::{
+        fallback::{Outage, OutageCause},
+        model::{Details, Failure, FailureKind},
+        now::Now,
+    },
+    engine::routing::{
+        class::Kind,
+        policies::{Action, Policy, Transition},
+    },
 };
 
 const NOW: Now = Now { unix_ms: 1_000_000, seed: 7 };
@@ -23,7 +29,7 @@ fn case(failure: &Failure, attempt: u32) -> Case<'static> {
         once: false,
         shown: false,
         next: None,
-        silent: false,
+        policy: Policy::always(Action::Ask),
         interactive: true,
         patience: Patience::default(),
         now: NOW,
@@ -177,7 +183,8 @@ fn another_model() {
             ("headless", Some("n"), false, false),
             ("silent", Some("n"), true, true),
         ] {
-            let case = |n| Case { next, silent, interactive, ..case(failure, n) };
+            let policy = Policy::always(if silent { Action::Silent } else { Action::Ask });
+            let case = |n| Case { next, policy, interactive, ..case(failure, n) };
             let n = (1..20).find(|n| wait(failure, case(*n)).is_none()).unwrap();
             let once = Case { once: true, ..case(1) };
             let once = if wait(failure, once).is_none() { "" } else { " (more than once)" };
@@ -246,4 +253,30 @@ fn words() {
     for (got, expected) in table {
         assert_eq!(got, expected);
     }
+}
+
+/// Each kind has its own answer, and its own mark.
+#[test]
+fn policies_by_kind() {
+    let (spent, busy) =
+        (status(429, "You exceeded your current quota: limit: 0", None), status(503, "overloaded", None));
+    let refused = status(400, "bad", None);
+    let mut policy = Policy { max_attempts: Some(1), ..Policy::always(Action::Ask) };
+    policy.actions[Kind::Transient as usize] = Some(Action::Silent);
+    let said = |failure: &Failure, policy: Policy| {
+        on_failure(failure, Case { next: Some("n"), policy, ..case(failure, 1) }).as_str()
+    };
+    assert_eq!([said(&spent, policy), said(&busy, policy), said(&refused, policy)], ["ask", "fall back", "give up"]);
+    policy.actions = [Some(Action::Silent), Some(Action::Ask), None, Some(Action::Silent)];
+    assert_eq!([said(&spent, policy), said(&busy, policy), said(&refused, policy)], ["fall back", "ask", "fall back"]);
+    let headless = Case { next: Some("n"), policy, interactive: false, ..case(&busy, 10) };
+    assert_eq!(on_failure(&busy, headless).as_str(), "give up");
+
+    let terminal = Policy { transitions: [Some(Transition::Terminal); 4], ..policy };
+    let sticky = Policy { transitions: [Some(Transition::StickyRetry); 4], ..policy };
+    let until = |it: Option<Outage>| it.map(|it| (it.cause, it.until_ms));
+    assert_eq!(until(left_for(&spent, 5, policy)), Some((OutageCause::Quota, None)));
+    assert_eq!([left_for(&spent, 5, sticky), left_for(&busy, 5, policy)], [None, None]);
+    assert_eq!(until(left_for(&busy, 5, terminal)), Some((OutageCause::Capacity, Some(30_005))));
+    assert_eq!(until(left_for(&spent, 5, terminal)), Some((OutageCause::Quota, None)));
 }

@@ -1,0 +1,107 @@
+//! What may be done about a model that failed, by the kind of its failure: as the user says for it, or for all.
+
+use std::collections::BTreeMap;
+
+use super::class::Kind;
+
+/// Whether the user has a say before another model takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Ask,
+    /// They are told.
+    Silent,
+}
+
+/// What is known of the model then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// It is out, for as long as its failure says.
+    Terminal,
+    /// It gets one attempt in each later turn.
+    StickyRetry,
+}
+
+/// For one model. What is `None` is as for all models, or as castor sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// By kind, in the order of [`Kind::ALL`].
+    pub actions: [Option<Action>; 4],
+    pub transitions: [Option<Transition>; 4],
+    /// Where another model may take over.
+    pub max_attempts: Option<u32>,
+    /// It is asked even if it is known to be out, where nobody else is left.
+    pub last_resort: bool,
+}
+
+impl Policy {
+    /// For all that another model could do better.
+    pub const fn always(action: Action) -> Self {
+        let it = Some(action);
+        // In the order of the kinds; of what is unknown nobody can say whether another model helps.
+        Self { actions: [it, it, it, None], transitions: [None; 4], max_attempts: None, last_resort: false }
+    }
+
+    /// `None`: no other model takes over.
+    pub fn action(&self, kind: Kind) -> Option<Action> {
+        self.actions.get(kind as usize).copied().flatten()
+    }
+
+    pub fn transition(&self, kind: Kind) -> Option<Transition> {
+        self.transitions.get(kind as usize).copied().flatten()
+    }
+
+    /// With `weaker` in the gaps.
+    pub fn or(self, weaker: Self) -> Self {
+        let [a, b] = [self.actions, weaker.actions];
+        let [c, d] = [self.transitions, weaker.transitions];
+        Self {
+            actions: std::array::from_fn(|it| a.get(it).copied().flatten().or(b.get(it).copied().flatten())),
+            transitions: std::array::from_fn(|it| c.get(it).copied().flatten().or(d.get(it).copied().flatten())),
+            max_attempts: self.max_attempts.or(weaker.max_attempts),
+            last_resort: self.last_resort || weaker.last_resort,
+        }
+    }
+}
+
+/// By model, and for all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policies {
+    pub of: BTreeMap<String, Policy>,
+    pub otherwise: Policy,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self { of: BTreeMap::new(), otherwise: Policy::always(Action::Ask) }
+    }
+}
+
+impl Policies {
+    pub fn of(&self, model: &str) -> Policy {
+        let own = self.of.get(model.trim_start_matches("models/")).copied().unwrap_or_default();
+        own.or(self.otherwise)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, Policies, Policy, Transition};
+    use crate::engine::routing::class::Kind;
+
+    #[test]
+    fn what_a_model_does_not_say_holds_for_all() {
+        let mut own = Policy { max_attempts: Some(2), last_resort: true, ..Policy::default() };
+        own.actions[Kind::Transient as usize] = Some(Action::Silent);
+        own.actions[Kind::Unknown as usize] = Some(Action::Ask);
+        own.transitions[Kind::Terminal as usize] = Some(Transition::StickyRetry);
+        let policies = Policies { of: [("m".to_owned(), own)].into(), ..Policies::default() };
+        let ask = Some(Action::Ask);
+        let actions = |model: &str| Kind::ALL.map(|it| policies.of(model).action(it));
+        assert_eq!(actions("models/m"), [ask, Some(Action::Silent), ask, ask]);
+        assert_eq!(actions("n"), [ask, ask, ask, None]);
+        let (m, n) = (policies.of("m"), policies.of("n"));
+        assert_eq!(m.transition(Kind::Terminal), Some(Transition::StickyRetry));
+        assert_eq!([m.last_resort, n.last_resort], [true, false]);
+        assert_eq!([m.max_attempts, n.max_attempts], [Some(2), None]);
+    }
+}
