@@ -35,7 +35,6 @@ pub struct Response {
     visible: bool,
     /// Ids of its messages, thoughts left aside.
     messages: Vec<MessageId>,
-    shown: bool,
     thought: bool,
     n_calls: u32,
     finish: Option<Finish>,
@@ -64,7 +63,6 @@ impl Response {
             unseen: String::new(),
             visible: false,
             messages: Vec::new(),
-            shown: false,
             thought: false,
             n_calls: 0,
             finish: None,
@@ -80,7 +78,7 @@ impl Response {
 
     /// Whether the user has seen anything of it.
     pub fn has_shown(&self) -> bool {
-        self.shown || self.n_calls > 0
+        self.thought || !self.messages.is_empty() || self.n_calls > 0
     }
 
     /// The messages that the user saw of it.
@@ -157,7 +155,6 @@ impl Response {
             self.said += text;
         }
         self.thought |= thought;
-        self.shown = true;
         if !thought && !self.visible {
             self.unseen.push_str(part.as_text().unwrap_or("(media)"));
             self.visible = is_surely_visible(&self.unseen) || self.unseen.len() > MAX_UNSEEN;
