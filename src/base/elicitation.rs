@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::question::{Field, FieldKind, Form};
+use crate::base::{
+    question::{Field, FieldKind, Form},
+    text::is_deceptive,
+};
 
 /// What is wanted of the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,44 +39,88 @@ pub enum Reply {
 
 /// What a text asks for that would pass through castor, the client and the one who asks in the clear.
 const SECRETS: &[&str] = &[
-    "password",
-    "passwords",
-    "passphrase",
-    "passcode",
-    "api key",
-    "api keys",
-    "secret key",
-    "private key",
+    "2fa code",
     "access key",
     "access token",
-    "one time code",
-    "verification code",
-    "seed phrase",
+    "api key",
+    "api keys",
+    "api token",
+    "auth code",
+    "auth token",
+    "authentication code",
+    "authenticator app",
+    "backup code",
+    "backup codes",
+    "bearer token",
     "card number",
+    "client secret",
+    "code sent to",
+    "code we sent",
     "credit card",
+    "cvc",
+    "cvv",
+    "digit code",
+    "login code",
+    "mfa code",
+    "mnemonic phrase",
+    "one time code",
+    "one time passcode",
+    "onetime code",
+    "otp",
+    "passcode",
+    "passphrase",
+    "password",
+    "passwords",
+    "pin code",
+    "pin number",
+    "pincode",
+    "private key",
+    "recovery code",
+    "recovery codes",
+    "recovery phrase",
+    "refresh token",
+    "secret key",
+    "secret phrase",
+    "security code",
+    "seed phrase",
+    "seed words",
+    "session cookie",
+    "session token",
+    "sms code",
+    "totp",
+    "two factor code",
+    "verification code",
 ];
+
+/// Words that mean a secret where somebody is told to hand one over: tokens are also talked about.
+const HANDED_OVER: &[&str] =
+    &["2fa", "credentials", "mfa", "mnemonic", "passwd", "pin", "pwd", "secret", "secrets", "token", "tokens"];
+/// Those that tell somebody so, at most this many words before.
+const ASKING: &[&str] = &["enter", "input", "paste", "provide", "submit", "your"];
+const BEFORE: usize = 3;
 
 /// The same for the name of a field: there a single word says what is to be typed.
 const SECRET_NAMES: &[&str] = &[
+    "2fa",
+    "apikey",
+    "credential",
+    "credentials",
+    "encryption key",
+    "iban",
+    "license key",
+    "mfa",
+    "mnemonic",
     "passwd",
     "pwd",
     "secret",
     "secrets",
-    "token",
-    "credential",
-    "credentials",
-    "apikey",
     "signing key",
-    "encryption key",
     "ssh key",
-    "license key",
-    "recovery key",
-    "otp",
-    "totp",
-    "cvv",
-    "cvc",
-    "iban",
+    "token",
 ];
+/// Names that say so only by themselves, or at their end: `issue_key` and `pin_to_top` are something else.
+const WHOLE_NAMES: &[&str] = &[" key ", " seed ", " ssn "];
+const LAST_WORDS: &[&str] = &[" pin "];
 
 impl Form {
     /// The first field into which a secret would be typed, by what is said of it. Who chooses types nothing.
@@ -89,31 +136,56 @@ impl Form {
 fn is_secret(it: &Field) -> bool {
     let names = [Some(&it.name), it.title.as_ref()];
     let mut names = names.into_iter().flatten().map(|it| words(it));
-    // Keys of issues and for sorting are named as such.
-    let is_name = |it: String| it == " key " || has_one(&it, SECRET_NAMES) || has_one(&it, SECRETS);
+    let is_name = |it: String| {
+        WHOLE_NAMES.contains(&it.as_str())
+            || LAST_WORDS.iter().any(|end| it.ends_with(end))
+            || has_one(&it, SECRET_NAMES)
+            || has_one(&it, SECRETS)
+    };
     names.any(is_name) || it.description.as_deref().is_some_and(asks_for_secret)
 }
 
 /// Whether somebody is asked for a secret with these words.
 pub fn asks_for_secret(text: &str) -> bool {
-    has_one(&words(text), SECRETS)
+    let text = words(text);
+    let all: Vec<&str> = text.split_whitespace().collect();
+    let is_asked = |at: usize| {
+        let before = all.get(at.saturating_sub(BEFORE)..at).unwrap_or_default();
+        before.iter().any(|it| ASKING.contains(it))
+    };
+    has_one(&text, SECRETS)
+        || (0..all.len()).any(|at| all.get(at).is_some_and(|it| HANDED_OVER.contains(it)) && is_asked(at))
 }
 
 fn has_one(words: &str, of: &[&str]) -> bool {
     of.iter().any(|it| words.contains(&format!(" {it} ")))
 }
 
-/// Whether that is an address to send a user to.
+/// An address to send a user to, as the one who follows it reads it: a host in other letters is in ASCII there, and says
+/// so.
 ///
 /// # Errors
-/// Why it is not.
-pub fn check_page(url: &str) -> Result<(), &'static str> {
-    let Ok(url) = url::Url::parse(url) else { return Err("is no address") };
-    let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    match (url.scheme(), url.username(), url.password()) {
-        ("http", ..) if !is_local => Err("is not encrypted: use https"),
-        ("http" | "https", "", None) => Ok(()),
-        ("http" | "https", ..) => Err("has a user or a password in it"),
+/// Why it is none.
+pub fn page(text: &str) -> Result<String, &'static str> {
+    // A parser drops some of these, and takes a backslash for a slash: people read another address than is opened.
+    if text.chars().any(|it| is_deceptive(it) || it.is_whitespace() || it == '\\') {
+        return Err("has characters in it that hide what it is");
+    }
+    let Ok(url) = url::Url::parse(text) else { return Err("is no address") };
+    let is_local = match url.host() {
+        Some(url::Host::Domain(it)) => it == "localhost",
+        Some(url::Host::Ipv4(it)) => it.is_loopback(),
+        Some(url::Host::Ipv6(it)) => it.is_loopback(),
+        None => false,
+    };
+    let rest = text.split_once(':').map_or("", |it| it.1).trim_start_matches('/');
+    let has_user = rest.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@'));
+    match url.scheme() {
+        "http" if !is_local => Err("is not encrypted: use https"),
+        "http" | "https" if has_user || !url.username().is_empty() || url.password().is_some() => {
+            Err("has a user or a password in it")
+        }
+        "http" | "https" => Ok(url.into()),
         _ => Err("is no https address"),
     }
 }
@@ -139,7 +211,7 @@ fn words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldKind, Form, asks_for_secret};
+    use super::{FieldKind, Form, asks_for_secret, page};
     use crate::base::question::Field;
 
     #[test]
@@ -147,9 +219,67 @@ mod tests {
         for it in ["apiKey", "API_KEY", "api-key", "What is your password?", "accessToken", "card number:"] {
             assert!(asks_for_secret(it), "{it}");
         }
-        for it in ["issue_key", "How is the token refreshed?", "secretary", "keyboard", "compass word", ""] {
+        for it in [
+            "Enter the PIN",
+            "your 4-digit pin",
+            "The 2FA code",
+            "One-time code:",
+            "otpCode",
+            "Paste your GitHub token here",
+            "passphrase of the key",
+            "Seed phrase",
+            "CVV",
+            "The code we sent to your phone",
+            "6-digit code",
+        ] {
+            assert!(asks_for_secret(it), "{it}");
+        }
+        for it in [
+            "issue_key",
+            "How is the token refreshed?",
+            "Which type of token does the parser return?",
+            "Pin the version?",
+            "Which postal code?",
+            "Name of the secret to rotate",
+            "secretary",
+            "keyboard",
+            "compass word",
+            "",
+        ] {
             assert!(!asks_for_secret(it), "{it}");
         }
+    }
+
+    #[test]
+    fn an_address_is_what_it_looks_like() {
+        let check = |text: &str, want: Result<&str, &str>| {
+            assert_eq!(page(text).as_deref().map_err(|it| *it), want, "{text:?}");
+        };
+        let hides = Err("has characters in it that hide what it is");
+        let user = Err("has a user or a password in it");
+        check("https://a.example/login?x=1#y", Ok("https://a.example/login?x=1#y"));
+        check("HTTPS://A.example", Ok("https://a.example/"));
+        check("https://\u{430}pple.com/x", Ok("https://xn--pple-43d.com/x"));
+        check("https://a.example/\u{e9}", Ok("https://a.example/%C3%A9"));
+        check("https://a.example\u{ff0f}@evil.example/", user);
+        for it in
+            ["https://a\u{202e}b.example", "https://a.example/\u{200b}", "https://a.ex\tample", "https://a.example\\@b"]
+        {
+            check(it, hides);
+        }
+        for it in ["https://u@a.example", "https://u:p@a.example", "https://@a.example", "https:/u@a.example"] {
+            check(it, user);
+        }
+        for it in ["http://localhost:1/x", "http://127.0.0.1:8/", "http://[::1]/"] {
+            check(it, Ok(it));
+        }
+        for it in ["http://a.example", "http://localhost.a.example", "http://10.0.0.1"] {
+            check(it, Err("is not encrypted: use https"));
+        }
+        for it in ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "vscode://x"] {
+            check(it, Err("is no https address"));
+        }
+        check("a.example", Err("is no address"));
     }
 
     #[test]
@@ -164,6 +294,11 @@ mod tests {
         check("Log in", "password", "", &text, true);
         check("Log in", "dbPwd", "", &text, true);
         check("Log in", "key", "", &text, true);
+        check("Log in", "pin", "", &text, true);
+        check("Log in", "cardPin", "", &text, true);
+        check("Log in", "pin_to", "", &text, false);
+        check("Log in", "code", "from your authenticator app", &text, true);
+        check("Which one?", "code", "of the country", &text, false);
         check("Log in", "value", "Your API key", &text, true);
         check("Your password, please", "value", "", &text, true);
         check("Log in", "user", "Who you are", &text, false);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
-        elicitation::check_page,
+        elicitation::page,
         ids::{CallId, SessionId},
         log::Answer,
         question::{Choice, Field, FieldKind, Form, TextFormat},
@@ -51,7 +51,7 @@ pub fn form(scope: Scope<'_>, form: &Form) -> Value {
 
 /// Params of a page to visit, for clients with `elicitation.url`. `None`: the address is no place to send a user to.
 pub fn link(scope: Scope<'_>, message: &str, url: &str, elicitation: &str) -> Option<Value> {
-    check_page(url).ok()?;
+    let url = page(url).ok()?;
     let params = json!({ "mode": "url", "message": message, "url": url, "elicitationId": elicitation });
     Some(with_scope(scope, params))
 }

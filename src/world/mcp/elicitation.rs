@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::base::{
     ansi,
-    elicitation::{Wanted, check_page},
+    elicitation::{Wanted, page},
     question::{Choice, Field, FieldKind, Form, TextFormat},
     text::is_deceptive,
 };
@@ -39,7 +39,7 @@ pub fn read(params: &Value) -> Result<Wanted, String> {
             if url.len() > MAX_URL || id.len() > MAX_NAME {
                 return Err(format!("`url` has {MAX_URL} bytes at most, `elicitationId` {MAX_NAME}"));
             }
-            check_page(&url).map_err(|why| format!("`url` {why}"))?;
+            let url = page(&url).map_err(|why| format!("`url` {why}"))?;
             Ok(Wanted::Page { message, url, id })
         }
         Some(_) => Err("`mode` is `form` or `url`".to_owned()),
@@ -270,7 +270,7 @@ mod tests {
         let why = "field `ab`: a name has 1 to 200 bytes, and no control characters";
         check(json!({"message": "m", "requestedSchema": odd}), why);
         let page = read(&json!({"mode": "url", "message": "m", "url": "https://a.b", "elicitationId": "e"}));
-        let expected = Wanted::Page { message: "m".to_owned(), url: "https://a.b".to_owned(), id: "e".to_owned() };
+        let expected = Wanted::Page { message: "m".to_owned(), url: "https://a.b/".to_owned(), id: "e".to_owned() };
         assert_eq!(page, Ok(expected));
     }
 
