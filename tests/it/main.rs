@@ -43,4 +43,5 @@ mod stderr;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod unread;
+mod verbs;
 mod vertex;

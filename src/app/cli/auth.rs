@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    app::access::check_key,
+    app::{access::check_key, cli::clean::Plain},
     base::path::AbsPath,
     world::{
         secrets::{Env, credentials},
@@ -68,7 +68,12 @@ pub struct Streams<'a> {
 impl Streams<'static> {
     pub fn of_process() -> Self {
         let is_terminal = io::stdin().is_terminal();
-        Self { stdin: Box::new(io::stdin()), is_terminal, out: Box::new(io::stdout()), err: Box::new(io::stderr()) }
+        Self {
+            stdin: Box::new(io::stdin()),
+            is_terminal,
+            out: Box::new(Plain::new(io::stdout())),
+            err: Box::new(Plain::new(io::stderr())),
+        }
     }
 }
 

@@ -11,7 +11,10 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::{
-    app::{cli::args::EXIT_INPUT, hooks},
+    app::{
+        cli::{args::EXIT_INPUT, clean::shown_line},
+        hooks,
+    },
     base::{path::AbsPath, text},
     engine::hooks::Switches,
     world::{
@@ -61,7 +64,7 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
         let standing = found.standing(it.key(), &Switches::new()).err().unwrap_or("on");
         let whose = if it.of_project { "workspace" } else { "user" };
         let matcher = it.matcher.as_deref().filter(|it| !it.is_empty()).unwrap_or("*");
-        let name = text::first_line(it.key(), 200);
+        let (matcher, name) = (shown_line(matcher), shown_line(&text::first_line(it.key(), 200)));
         writeln!(out, "{:<20} {matcher:<20} {whose:<10} {standing:<4} {name}", it.event.as_str())?;
     }
     if found.is_empty() {
@@ -100,7 +103,7 @@ fn migrate(file: Option<&PathBuf>, here: &AbsPath, out: &mut dyn Write, err: &mu
     let (settings, notes) = found.end();
     writeln!(out, "{}", serde_json::to_string_pretty(&settings).unwrap_or_default())?;
     for it in notes {
-        writeln!(err, "- {it}")?;
+        writeln!(err, "- {}", shown_line(&it))?;
     }
     Ok(0)
 }

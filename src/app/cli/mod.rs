@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod auth;
+pub mod clean;
 pub mod config;
 pub mod doctor;
 pub mod folder;
@@ -16,13 +17,17 @@ pub mod sessions;
 mod testing;
 pub mod trust;
 
-use std::process::ExitCode;
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
 
 use crate::{
     app::{
         access,
         cli::{
             args::{AcpArgs, AcpVerb, AgentArgs, EXIT_INPUT, Verb},
+            clean::Plain,
             run::{Reach, RunContext},
             sessions::{Desk, SessionsVerb},
         },
@@ -32,6 +37,15 @@ use crate::{
     base::{log::Mode, path::AbsPath},
     world::{secrets::Env, store::Store, workspace},
 };
+
+/// What verbs print goes through here; see [`Plain`].
+fn out() -> Plain<io::Stdout> {
+    Plain::new(io::stdout())
+}
+
+fn err() -> Plain<io::Stderr> {
+    Plain::new(io::stderr())
+}
 
 /// The whole program.
 pub fn main() -> ExitCode {
@@ -47,42 +61,42 @@ pub fn main() -> ExitCode {
         Verb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
         Verb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
         Verb::Config(args) => with_cwd(|cwd| {
-            let code = config::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            let code = config::run(&args, &Env::from_process(), &cwd, &mut out());
             // A closed stdout is no reason to complain.
             ExitCode::from(code.unwrap_or(0))
         }),
         Verb::Models(args) => with_cwd(|cwd| {
-            let streams = &mut models::Streams { out: &mut std::io::stdout(), err: &mut std::io::stderr() };
+            let streams = &mut models::Streams { out: &mut out(), err: &mut err() };
             ExitCode::from(models::run(&args, &Env::from_process(), &cwd, streams))
         }),
         Verb::Doctor(args) => with_cwd(|cwd| {
-            let code = doctor::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            let code = doctor::run(&args, &Env::from_process(), &cwd, &mut out());
             ExitCode::from(code.unwrap_or(EXIT_INPUT))
         }),
         Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd)),
         Verb::Permissions(args) => {
-            let code = permissions::run(&args, &Env::from_process(), &mut std::io::stdout());
+            let code = permissions::run(&args, &Env::from_process(), &mut out());
             ExitCode::from(code.unwrap_or(EXIT_INPUT))
         }
         Verb::Hooks(args) => with_cwd(|cwd| {
-            let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
+            let (out, err) = (&mut out(), &mut err());
             // A closed stdout is no reason to complain.
             ExitCode::from(hooks::run(&args, &Env::from_process(), &cwd, out, err).unwrap_or(0))
         }),
         Verb::Schema(args) => {
-            let code = schema::run(&args, &mut std::io::stdout(), &mut std::io::stderr());
+            let code = schema::run(&args, &mut out(), &mut err());
             // A closed stdout is no reason to complain.
             ExitCode::from(code.unwrap_or(0))
         }
         Verb::Trust(args) => with_cwd(|cwd| {
-            let code = trust::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            let code = trust::run(&args, &Env::from_process(), &cwd, &mut out());
             ExitCode::from(code.unwrap_or_else(|it| {
-                eprintln!("castor: {it}");
+                _ = writeln!(err(), "castor: {it}");
                 1
             }))
         }),
         Verb::Policy(args) => with_cwd(|cwd| {
-            let code = policy::run(&args, &Env::from_process(), &cwd, &mut std::io::stdout());
+            let code = policy::run(&args, &Env::from_process(), &cwd, &mut out());
             ExitCode::from(code.unwrap_or(EXIT_INPUT))
         }),
     }
@@ -102,14 +116,19 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath) -> ExitCode {
         eprintln!("castor: {}", workspace::NO_HOME);
         return ExitCode::from(EXIT_INPUT);
     };
-    let (store, mut stdout) = (Store::new(home), std::io::stdout());
+    // An export is the user's document: it is for a file or another program as it is.
+    let mut stdout: Box<dyn Write> = match (verb, io::stdout().is_terminal()) {
+        (SessionsVerb::Export { .. }, false) => Box::new(io::stdout()),
+        _ => Box::new(out()),
+    };
+    let store = Store::new(home);
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    match sessions::run(verb, &mut Desk { store: &store, cwd, out: &mut stdout, ask }) {
+    match sessions::run(verb, &mut Desk { store: &store, cwd, out: &mut *stdout, ask }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(it) => {
             if !it.why.is_empty() {
-                eprintln!("castor: {}", it.why);
+                _ = writeln!(err(), "castor: {}", it.why);
             }
             ExitCode::from(it.code)
         }

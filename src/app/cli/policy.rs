@@ -16,6 +16,7 @@ use crate::{
     app::{
         cli::{
             args::{ApprovalMode, EXIT_INPUT},
+            clean::shown_line,
             folder::folder,
         },
         policies,
@@ -124,12 +125,19 @@ fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
             Some(true) => "  when somebody can be asked",
             Some(false) => "  when nobody can be asked",
         };
-        let name = rule.name(&rule.tools.join(", "));
+        let name = shown_line(&rule.name(&rule.tools.join(", ")));
         writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))?;
     }
     for it in rules.checkers() {
         let priority = it.effective();
-        writeln!(out, "{}.{:03}  check  {}: {}", priority / 1000, priority % 1000, it.shown(), it.tools())?;
+        writeln!(
+            out,
+            "{}.{:03}  check  {}: {}",
+            priority / 1000,
+            priority % 1000,
+            shown_line(&it.shown()),
+            shown_line(&it.tools())
+        )?;
     }
     Ok(0)
 }

@@ -3,7 +3,6 @@
 pub mod ask;
 pub mod calls;
 pub mod child;
-pub mod clean;
 pub mod client;
 pub mod failure;
 pub mod form;

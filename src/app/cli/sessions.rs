@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
     app::{
-        cli::{args::EXIT_INPUT, folder::folder, run::clean},
+        cli::{args::EXIT_INPUT, clean, folder::folder},
         sessions::DEFAULT_MODEL,
     },
     base::{ids::SessionId, path::AbsPath},
@@ -172,7 +172,7 @@ pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
 
 /// Reads the answer to a question on the terminal.
 pub fn ask_terminal(question: &str) -> bool {
-    eprint!("{question} [y/N] ");
+    eprint!("{} [y/N] ", clean::shown(question));
     let mut line = String::new();
     // No answer is no.
     _ = io::stdin().lock().read_line(&mut line);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 
 use crate::{
-    app::cli::args::EXIT_INPUT,
+    app::cli::{args::EXIT_INPUT, clean::shown_line},
     base::{
         path::AbsPath,
         trust::{Trust, TrustChoice},
@@ -103,7 +103,7 @@ fn why(ground: &Ground, out: &mut dyn Write) -> io::Result<u8> {
         Trust::Unknown => writeln!(out, "{folder} is not trusted: nobody said anything about it")?,
     }
     for (name, counts) in ground.project.standing() {
-        writeln!(out, "  {name}: {}", if counts { "is used" } else { "is not used" })?;
+        writeln!(out, "  {}: {}", shown_line(name), if counts { "is used" } else { "is not used" })?;
     }
     for it in &ground.warnings {
         writeln!(out, "  {it}")?;

@@ -62,12 +62,14 @@ pub struct Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.origin)?;
+        // Names with line ends in them make no lines of their own.
+        let line = |it: &str| it.replace('\n', " ");
+        f.write_str(&line(&self.origin))?;
         if let Some((line, column)) = self.at {
             write!(f, ":{line}:{column}")?;
         }
         match &self.key {
-            Some(key) => write!(f, ": {key}: {}", self.message),
+            Some(key) => write!(f, ": {}: {}", line(key), self.message),
             None => write!(f, ": {}", self.message),
         }
     }

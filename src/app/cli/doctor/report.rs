@@ -243,7 +243,8 @@ fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
     _ = writeln!(out, "\n{title}:");
     let start = out.len();
     for it in lines {
-        _ = writeln!(out, "  {it}");
+        // What goes on for more lines belongs to its own one.
+        _ = writeln!(out, "  {}", it.replace('\n', "\n    "));
     }
     if out.len() == start {
         out.push_str("  none\n");

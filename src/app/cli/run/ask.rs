@@ -7,10 +7,10 @@ use similar::TextDiff;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    clean::{clean, clean_line, is_reordering},
     form::{Filled, Filling, yes_or_no},
     host::{About, Answer, Question},
 };
+use crate::app::cli::clean::{clean, clean_line, is_odd};
 
 /// Lines of a diff or of other content that a question shows.
 const MAX_LINES: usize = 200;
@@ -298,7 +298,7 @@ fn push_block(res: &mut String, mark: &str, text: &str) {
     let text = clean(text);
     let count = text.lines().count();
     for line in text.lines().take(MAX_LINES) {
-        let line: String = line.chars().filter(|it| !is_reordering(*it)).collect();
+        let line: String = line.chars().filter(|it| !is_odd(*it)).collect();
         res.push_str(&format!("  {mark}{line}\n"));
     }
     if count > MAX_LINES {

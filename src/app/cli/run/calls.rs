@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::clean::clean_line;
+use crate::app::cli::clean::clean_line;
 
 const MAX_TITLE: usize = 200;
 const MAX_REASON: usize = 200;

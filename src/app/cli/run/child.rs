@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::clean::clean_line;
+use crate::app::cli::clean::clean_line;
 
 /// How long an agent may take to leave once its stdin is closed.
 const GRACE: Duration = Duration::from_secs(1);

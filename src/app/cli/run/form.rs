@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::clean::clean_line;
+use crate::app::cli::clean::clean_line;
 use crate::base::question::{Field, FieldKind, Form};
 
 const MAX_LABEL: usize = 500;

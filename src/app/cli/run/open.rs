@@ -126,7 +126,7 @@ async fn set_up(driver: &mut Driver, wish: &Wish, session: &Value) -> Result<Opt
     if let (Some(_), None, Some(mode)) = (&wish.resume, wish.mode, session.pointer("/modes/currentModeId"))
         && let Some(mode) = mode.as_str().filter(|it| *it != "default")
     {
-        let mode = super::clean::clean_line(mode, 100);
+        let mode = crate::app::cli::clean::clean_line(mode, 100);
         driver.screen.note(&format!("the session goes on in the mode {mode}; --approval-mode chooses another"));
     }
     if let Some(mode) = wish.mode {
@@ -167,7 +167,7 @@ fn texts(list: Option<&Value>, key: &str) -> Vec<String> {
 fn listed(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
-        _ => super::clean::clean_line(&names.join(", "), 300),
+        _ => crate::app::cli::clean::clean_line(&names.join(", "), 300),
     }
 }
 

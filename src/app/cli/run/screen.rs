@@ -8,11 +8,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     calls::{Calls, Mark},
-    clean::{Cleaner, clean, clean_line},
     failure::Failure,
     held::Held,
 };
-use crate::app::cli::args::OutputFormat;
+use crate::app::cli::{
+    args::OutputFormat,
+    clean::{Cleaner, clean, clean_line},
+};
 
 /// Batches that may wait for a slow terminal or pipe; when it is full, nothing more is read from the agent.
 const QUEUE: usize = 16;

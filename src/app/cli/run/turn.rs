@@ -208,7 +208,7 @@ impl Driver {
         self.tail.push(line);
         self.noise += 1;
         if self.noise <= MAX_NOISE_NOTES {
-            let line = super::clean::clean_line(line, 120);
+            let line = crate::app::cli::clean::clean_line(line, 120);
             self.screen.note(&format!("the agent wrote to stdout what is no message; ignored: {line}"));
         }
     }

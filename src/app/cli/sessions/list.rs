@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Desk, Trouble};
-use crate::{app::cli::run::clean, base::path::AbsPath, base::text, wire::acp::session::iso_time};
+use crate::{app::cli::clean, base::path::AbsPath, base::text, wire::acp::session::iso_time};
 
 /// Characters of a title in the table.
 const MAX_TITLE: usize = 60;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    app::cli::run::clean::clean,
+    app::cli::clean::clean,
     base::{content::Part, content::joined_text, text},
     wire::{
         acp::session::iso_time,

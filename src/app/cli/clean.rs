@@ -1,4 +1,12 @@
-//! Model text made safe for a terminal: escape sequences and other controls are taken out.
+//! Text of others made safe for a terminal. Escape sequences and other controls are taken out of what models say; names
+//! from files and servers show what is odd in them.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+
+use crate::base::text::is_deceptive;
 
 /// Takes terminal controls out of text that comes in pieces: a sequence may be split between two of them.
 #[derive(Debug, Default)]
@@ -62,7 +70,7 @@ pub fn clean(text: &str) -> String {
 /// trick of the eye could get something approved.
 pub fn clean_line(text: &str, max: usize) -> String {
     let plain: String = clean(text).chars().map(|it| if it.is_whitespace() { ' ' } else { it }).collect();
-    let mut res: String = plain.trim().chars().filter(|it| !is_reordering(*it)).take(max + 1).collect();
+    let mut res: String = plain.trim().chars().filter(|it| !is_odd(*it)).take(max + 1).collect();
     if res.chars().count() > max {
         res.pop();
         res.push('…');
@@ -74,14 +82,95 @@ fn is_plain(it: char) -> bool {
     matches!(it, '\n' | '\t') || !it.is_control()
 }
 
-/// Bidirectional controls and the zero-width space and joiner marks.
-pub fn is_reordering(it: char) -> bool {
-    matches!(it, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+/// Controls other than line ends and tabs, marks that turn text round, and what nobody sees; but what joins emoji.
+pub fn is_odd(it: char) -> bool {
+    is_deceptive(it) && !matches!(it, '\n' | '\t' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+}
+
+/// What a verb prints. Odd characters are written as JSON has them (`\u001b`): people see that they are there, and in
+/// JSON they stay what they are. The one place for all verbs: names in what they print come from repositories, logs and
+/// servers.
+pub struct Plain<W: Write> {
+    to: W,
+    /// A character that came in part.
+    left: Vec<u8>,
+}
+
+impl<W: Write> Plain<W> {
+    pub fn new(to: W) -> Self {
+        Self { to, left: Vec::new() }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(bytes);
+        match text.contains(is_odd) {
+            true => self.to.write_all(shown(&text).as_bytes()),
+            false => self.to.write_all(text.as_bytes()),
+        }
+    }
+}
+
+impl<W: Write> Write for Plain<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut all = std::mem::take(&mut self.left);
+        all.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&all) {
+            Err(it) if it.error_len().is_none() => it.valid_up_to(),
+            _ => all.len(),
+        };
+        self.left = all.split_off(whole);
+        self.put(&all)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let left = std::mem::take(&mut self.left);
+        self.put(&left)?;
+        self.to.flush()
+    }
+}
+
+/// Odd characters written out.
+pub fn shown(text: &str) -> String {
+    written_out(text, is_odd)
+}
+
+/// The same for a name within a line: it makes no line of its own.
+pub fn shown_line(text: &str) -> String {
+    written_out(text, |it| is_odd(it) || matches!(it, '\n' | '\t'))
+}
+
+fn written_out(text: &str, odd: impl Fn(char) -> bool) -> String {
+    let mut res = String::with_capacity(text.len());
+    for it in text.chars() {
+        match odd(it) {
+            true => it.encode_utf16(&mut [0; 2]).iter().for_each(|it| _ = write!(res, "\\u{it:04x}")),
+            false => res.push(it),
+        }
+    }
+    res
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cleaner, clean, clean_line};
+    use std::io::Write;
+
+    use super::{Cleaner, Plain, clean, clean_line, shown_line};
+
+    #[test]
+    fn what_is_odd_is_written_out_wherever_it_is_cut() {
+        let text = "a\u{1b}[31m \u{202e}é\t\r\n漢\u{e0041}👩\u{200d}🚀";
+        let want = "a\\u001b[31m \\u202eé\t\\u000d\n漢\\udb40\\udc41👩\u{200d}🚀";
+        for size in 1..=text.len() {
+            let mut out = Plain::new(Vec::new());
+            text.as_bytes().chunks(size).for_each(|it| out.write_all(it).unwrap());
+            out.write_all(&[0xe6]).unwrap();
+            out.flush().unwrap();
+            assert_eq!(String::from_utf8(out.to).unwrap(), format!("{want}\u{fffd}"), "{size}");
+        }
+        assert_eq!(serde_json::from_str::<String>("\"\\u202e\"").unwrap(), "\u{202e}");
+        assert_eq!(shown_line("a\nb"), "a\\u000ab");
+    }
 
     #[test]
     fn takes_out_sequences() {

@@ -1,0 +1,58 @@
+//! What verbs print of files that others wrote: nothing in it reaches a terminal as anything but text.
+
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::client::Sandbox;
+
+/// Clears the screen, turns text round, makes a line of its own, and is not seen.
+const ODD: &str = "x\u{1b}[2J\u{202e}y\nHook: on\u{200b}";
+
+/// Streams of a verb in the workspace.
+fn said(sandbox: &mut Sandbox, line: &[&str]) -> String {
+    sandbox.args = line.iter().map(Into::into).collect();
+    let cwd = sandbox.workspace();
+    let output = sandbox.command().current_dir(cwd).stdin(Stdio::null()).output().unwrap();
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
+#[test]
+fn names_of_others_are_only_text() {
+    let mut sandbox = Sandbox::new();
+    let hook = json!({"name": ODD, "type": "command", "command": "true"});
+    let groups = json!([{"matcher": ODD, "hooks": [hook]}]);
+    let servers = json!({"s\u{202e}": {"command": ODD}});
+    let settings = json!({"hooks": {"BeforeTool": groups}, "mcpServers": servers, ODD: 1});
+    sandbox.write("ws/.castor/settings.json", &settings.to_string());
+    sandbox.write(format!("ws/.castor/skills/{ODD}/SKILL.md"), "x");
+    sandbox.write(
+        "ws/.castor/policies/p.toml",
+        "[[rule]]\ndecision = 'deny'\npriority = 1\ntoolName = \"x\\u001b[2J\\u202ey\\nHook: on\\u200b\"",
+    );
+    let odd = json!({"matcher": ODD, "hooks": [{"type": ODD}, {"type": "command", "command": ODD}]});
+    let odd = json!({"hooks": {"PreToolUse": [odd], "SessionStart": [{"matcher": ODD, "hooks": [hook]}]}});
+    sandbox.write("ws/.claude/settings.json", &odd.to_string());
+    let mut shown = 0;
+    for line in [
+        &["hooks", "list"][..],
+        &["hooks", "migrate"],
+        &["trust", "why"],
+        &["policy", "list"],
+        &["policy", "check", ODD],
+        &["config", "explain", "hooks"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["sessions", "list"],
+        &["models"],
+        &["permissions"],
+        &["auth", "status"],
+    ] {
+        let text = said(&mut sandbox, line);
+        let bad = text.chars().find(|it| it.is_control() && *it != '\n' || matches!(it, '\u{202e}' | '\u{200b}'));
+        assert_eq!(bad, None, "{line:?}: {text:?}");
+        assert!(!text.lines().any(|it| it.starts_with("Hook: on")), "{line:?}: {text}");
+        shown += text.matches("\\u202e").count();
+    }
+    assert!(shown > 8, "{shown}");
+}
