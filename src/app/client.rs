@@ -367,7 +367,7 @@ mod tests {
         base::{
             ids::{EffectId, SessionId},
             path::AbsPath,
-            terminal::{CommandLine, Exit, Happening, Running, Terminal},
+            terminal::{CommandLine, Exit, Findings, Happening, Running, Terminal},
         },
         wire::jsonrpc::message::RpcError,
     };
@@ -436,7 +436,7 @@ mod tests {
         };
         let command = async { [running.next().await, running.next().await, running.next().await] };
         let (happened, ()) = in_time(async { tokio::join!(command, editor) }).await;
-        let exit = Exit { code: Some(4), signal: None, left: Vec::new(), aside: Vec::new() };
+        let exit = Exit { code: Some(4), signal: None, left: Vec::new(), findings: Findings::default() };
         assert_eq!(happened, [Happening::Heard, Happening::Output("ab".to_owned()), Happening::Exited(exit)]);
     }
 

@@ -74,8 +74,44 @@ pub struct Exit {
     pub signal: Option<String>,
     /// Its children that still run, by process id, where they are ours.
     pub left: Vec<u32>,
-    /// What it made and got another name, since programs obey files of that name.
+    pub findings: Findings,
+}
+
+/// What became of names that other programs obey while somebody confined ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// New ones: they got another name.
     pub aside: Vec<AbsPath>,
+    /// Others than before: somebody outside put them there, and from then on they could be written.
+    pub replaced: Vec<AbsPath>,
+    /// Heads of repositories that were gone, or none any more: they are what they were.
+    pub restored: Vec<AbsPath>,
+}
+
+impl Findings {
+    /// For model and user; `None`: there is nothing to say. `whose`: who ran.
+    pub fn in_words(&self, whose: &str) -> Option<String> {
+        let named = |them: &[AbsPath]| them.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let mut res = Vec::new();
+        if !self.aside.is_empty() {
+            res.push(format!(
+                "The sandbox put aside what appeared while {whose} ran and other programs would obey: {}. It is kept \
+                 beside it, with `.castor-aside` in its name; only the user may put it back.",
+                named(&self.aside)
+            ));
+        }
+        if !self.replaced.is_empty() {
+            res.push(format!(
+                "Somebody outside the sandbox replaced what other programs obey while {whose} ran, and from then on it \
+                 was not held: {}. It stays as it is now; the user should look at it before using it.",
+                named(&self.replaced)
+            ));
+        }
+        if !self.restored.is_empty() {
+            res.push(format!("The sandbox restored what git needs to know its repository: {}.", named(&self.restored)));
+        }
+        (!res.is_empty()).then(|| res.join("\n"))
+    }
 }
 
 /// A terminal on the client's screen that shows what a call prints.

@@ -210,25 +210,67 @@ fn stand_ins_are_not_made_where_a_link_leads() {
     assert_eq!(names, ["there"]);
 }
 
-#[test]
-fn what_takes_the_place_of_a_removed_stand_in_is_put_aside() {
+/// Runs a command that waits until somebody outside has done `outside`, then `script`; what the client was told.
+fn meddled(script: &str, outside: impl FnOnce(PathBuf) + Send + 'static) -> (Bed, String) {
     let mut bed = Bed::new(true, &["bash wait.sh"]);
-    let wait =
-        "touch out/ready; until [ -e out/go ]; do sleep 0.01; done; mkdir .vscode && echo evil > .vscode/tasks.json";
-    bed.sandbox.write("ws/wait.sh", wait);
-    let (stand_in, ready, go) = (bed.path(".vscode"), bed.path("out/ready"), bed.path("out/go"));
+    let wait = format!("touch out/ready; until [ -e out/go ]; do sleep 0.01; done; {script}");
+    bed.sandbox.write("ws/wait.sh", &wait);
+    let (root, ready, go) = (bed.path(""), bed.path("out/ready"), bed.path("out/go"));
     let outside = thread::spawn(move || {
         let start = Instant::now();
         while !ready.exists() {
             assert!(start.elapsed() < WATCHDOG, "no command");
             thread::yield_now();
         }
-        fs::remove_dir(&stand_in).unwrap();
+        outside(root);
         fs::write(go, "").unwrap();
     });
     let told = bed.run();
     outside.join().unwrap();
+    (bed, told)
+}
+
+#[test]
+fn what_takes_the_place_of_a_removed_stand_in_is_put_aside() {
+    let script = "mkdir .vscode && echo evil > .vscode/tasks.json";
+    let (bed, told) = meddled(script, |root| fs::remove_dir(root.join(".vscode")).unwrap());
     assert!(told.contains("put aside") && !bed.path(".vscode").exists(), "{told}");
+}
+
+/// As `git config` does it. The mount goes with the file that it was on.
+#[test]
+fn what_the_user_replaces_is_no_longer_held_and_that_is_told() {
+    let replace = |root: PathBuf| {
+        fs::write(root.join(".git/config.lock"), "[user]").unwrap();
+        fs::rename(root.join(".git/config.lock"), root.join(".git/config")).unwrap();
+    };
+    let (bed, told) = meddled("echo '[core]' >> .git/config; echo evil >> .git/hooks/pre-commit; true", replace);
+    let name = bed.path(".git/config").display().to_string();
+    assert!(told.contains("Somebody outside") && told.contains(&name) && !told.contains("put aside"), "{told}");
+    assert!(fs::read_to_string(bed.path(".git/config")).unwrap().starts_with("[user]"));
+    // Who writes into the file that is there lifts nothing.
+    let append = |root: PathBuf| fs::write(root.join(".git/config"), "[user]").unwrap();
+    let (bed, told) = meddled("echo '[core]' >> .git/config; true", append);
+    assert!(!told.contains("Somebody outside"), "{told}");
+    assert_eq!(fs::read_to_string(bed.path(".git/config")).unwrap(), "[user]");
+}
+
+#[test]
+fn a_repository_keeps_its_head() {
+    for script in
+        ["rm .git/HEAD", "echo x > .git/HEAD", "rm .git/HEAD; ln -s nowhere .git/HEAD", "rm .git/HEAD; mkdir .git/HEAD"]
+    {
+        let mut bed = Bed::new(true, &["bash spoil.sh"]);
+        bed.sandbox.write("ws/spoil.sh", script);
+        let told = bed.run();
+        assert!(told.contains("restored"), "{script}: {told}");
+        let head = bed.path(".git/HEAD");
+        assert!(!head.is_symlink() && fs::read_to_string(head).unwrap() == "ref: refs/heads/main", "{script}");
+    }
+    let mut bed = Bed::new(true, &["bash switch.sh"]);
+    bed.sandbox.write("ws/switch.sh", "echo ref: refs/heads/side > .git/HEAD");
+    assert!(!bed.run().contains("restored"));
+    assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/side\n");
 }
 
 #[test]

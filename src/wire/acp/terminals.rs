@@ -10,7 +10,7 @@ use crate::{
     base::{
         ids::{CallId, SessionId},
         path::AbsPath,
-        terminal::{CommandLine, Exit},
+        terminal::{CommandLine, Exit, Findings},
     },
     wire::acp::{
         meta::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
@@ -69,7 +69,7 @@ pub fn read_exit(result: &Value) -> Option<Exit> {
 
 fn exit(status: TerminalExitStatus) -> Exit {
     let code = status.exit_code.and_then(|it| i32::try_from(it).ok());
-    Exit { code, signal: status.signal, left: Vec::new(), aside: Vec::new() }
+    Exit { code, signal: status.signal, left: Vec::new(), findings: Findings::default() }
 }
 
 /// A terminal inside a tool call.
@@ -105,7 +105,7 @@ mod tests {
     use crate::base::{
         ids::SessionId,
         path::AbsPath,
-        terminal::{CommandLine, Exit},
+        terminal::{CommandLine, Exit, Findings},
     };
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
             code,
             signal: signal.map(str::to_owned),
             left: Vec::new(),
-            aside: Vec::new(),
+            findings: Findings::default(),
         };
         assert_eq!(read_exit(&json!({ "exitCode": 3 })), Some(exit(Some(3), None)));
         assert_eq!(read_exit(&json!({ "signal": "SIGTERM" })), Some(exit(None, Some("SIGTERM"))));

@@ -64,9 +64,9 @@ fn caches(it: &Confinement) -> Vec<(String, String)> {
 }
 
 impl Process {
-    /// What it made at its start is put aside; what appears in the hours of its life may be the user's.
+    /// What it made at its start is put aside; what appears between its calls may be the user's.
     pub(super) fn has_started(&mut self) {
-        self.life.put_aside();
+        self.life.look_back();
     }
 
     /// Waits for its end, and for what it said before. A child of its may hold its stdout open: that says nothing more.

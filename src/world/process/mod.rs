@@ -29,7 +29,7 @@ use tokio::{
 
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-pub use crate::base::terminal::{Exit, Happening};
+pub use crate::base::terminal::{Exit, Findings, Happening};
 pub use decode::Decoder;
 pub use groups::Groups;
 pub use pipes::{Life, Piped};
@@ -207,7 +207,7 @@ impl Child {
         }
     }
 
-    /// What is new at its end is not put aside.
+    /// What is other at its end than it was is nobody's concern.
     pub fn forget_before(&mut self) {
         self.before = Arc::default();
     }
@@ -246,8 +246,8 @@ impl Child {
         let left = self.groups.exited(self.pid).await;
         self.state = State::Over;
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        let aside = self.before.put_aside().into_iter().filter_map(AbsPath::new).collect();
-        Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left, aside })
+        let findings = self.before.findings();
+        Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left, findings })
     }
 }
 

@@ -4,8 +4,7 @@ use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Groups, Spawn, sandbox::Before, signal_name};
-use crate::base::path::AbsPath;
+use super::{Exit, Findings, Groups, Spawn, sandbox::Before, signal_name};
 
 /// A process that we started, and its streams.
 pub struct Piped {
@@ -53,16 +52,15 @@ impl Life {
         // Children that it left behind are ended with this value.
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        let aside = self.put_aside();
-        Exit { code: status.and_then(|it| it.code()), signal, left, aside }
+        let findings = self.look_back();
+        Exit { code: status.and_then(|it| it.code()), signal, left, findings }
     }
 
-    /// Gives another name to what is new and somebody would obey, once: what comes later may be anybody's.
-    pub fn put_aside(&mut self) -> Vec<AbsPath> {
-        let res: Vec<AbsPath> =
-            std::mem::take(&mut self.before).put_aside().into_iter().filter_map(AbsPath::new).collect();
-        for it in &res {
-            tracing::warn!("the sandbox put aside {it}: it appeared while a hook or a server ran");
+    /// Puts aside what is new and somebody would obey, once: what comes later may be anybody's.
+    pub fn look_back(&mut self) -> Findings {
+        let res = std::mem::take(&mut self.before).findings();
+        if let Some(it) = res.in_words("a hook or a server") {
+            tracing::warn!("{it}");
         }
         res
     }

@@ -7,9 +7,11 @@
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
-    fs, io,
+    fs,
+    io::{self, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Component, Path, PathBuf},
+    time::SystemTime,
 };
 
 use nix::{
@@ -18,7 +20,7 @@ use nix::{
 };
 
 use super::held::{is_placeholder, open_folder};
-use crate::base::guarded;
+use crate::base::{guarded, path::AbsPath, terminal::Findings};
 
 /// What is put behind the name.
 const ASIDE: &str = ".castor-aside";
@@ -31,16 +33,40 @@ pub struct Before {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
     /// Stand-ins: device and number of each.
     standing: Vec<(PathBuf, (u64, u64))>,
+    /// What mounts hold: they go with the file when somebody outside puts another one in its place.
+    mounted: Vec<(PathBuf, Identity)>,
+    heads: Vec<Head>,
 }
+
+/// Device, number, and when it was made: numbers are given again.
+type Identity = (u64, u64, Option<SystemTime>);
 
 impl Before {
     /// Looks at what is there, stand-ins included.
     pub(super) fn look(roots: &[PathBuf], standing: Vec<(PathBuf, (u64, u64))>) -> Self {
-        Self { roots: roots.iter().map(|it| (it.clone(), obeyed(it))).collect(), standing }
+        Self { roots: roots.iter().map(|it| (it.clone(), obeyed(it))).collect(), standing, ..Self::default() }
+    }
+
+    /// The same, with what mounts hold, and heads of repositories, which they cannot: git replaces them.
+    pub(super) fn with(mut self, mounted: &[&[PathBuf]], heads: Vec<Head>) -> Self {
+        let is_standing = |path: &PathBuf| self.standing.iter().any(|it| it.0 == *path);
+        let held = mounted.iter().copied().flatten().filter(|it| !is_standing(it));
+        self.mounted = held.filter_map(|it| Some((it.clone(), identity(it)?))).collect();
+        self.heads = heads;
+        self
+    }
+
+    /// What is other than it was; mends what can be mended.
+    pub fn findings(&self) -> Findings {
+        let paths = |them: Vec<PathBuf>| them.into_iter().filter_map(AbsPath::new).collect();
+        let is_other = |(path, before): &&(PathBuf, Identity)| identity(path).is_some_and(|it| it != *before);
+        let replaced = self.mounted.iter().filter(is_other).map(|it| it.0.clone()).collect();
+        let restored = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect();
+        Findings { aside: paths(self.put_aside()), replaced: paths(replaced), restored: paths(restored) }
     }
 
     /// Renames what is new; its old names.
-    pub fn put_aside(&self) -> Vec<PathBuf> {
+    fn put_aside(&self) -> Vec<PathBuf> {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
             for name in obeyed(root).difference(before) {
@@ -64,6 +90,60 @@ impl Before {
         }
         res
     }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let it = fs::symlink_metadata(path).ok()?;
+    Some((it.dev(), it.ino(), it.created().ok()))
+}
+
+/// By which git knows a repository: without it, it looks for one elsewhere.
+#[derive(Debug)]
+pub(super) struct Head {
+    git: PathBuf,
+    text: Vec<u8>,
+}
+
+const HEAD: &str = "HEAD";
+/// Longer ones are none.
+const MAX_HEAD: u64 = 4096;
+
+impl Head {
+    /// `None`: there is none that git would take.
+    pub(super) fn of(git: &Path) -> Option<Self> {
+        let text = read_head(&open_folder(git).ok()?)?;
+        Some(Self { git: git.to_owned(), text })
+    }
+
+    /// Writes it anew where it is gone, or is something else.
+    fn restore(&self) -> bool {
+        let Ok(folder) = open_folder(&self.git) else { return false };
+        if read_head(&folder).is_some() {
+            return false;
+        }
+        // What is there in its place is kept, whatever it is.
+        _ = free_name(&folder, OsStr::new(HEAD));
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+        let written = openat(&folder, HEAD, flags, Mode::from_bits_truncate(0o666))
+            .map_err(io::Error::from)
+            .and_then(|it| fs::File::from(it).write_all(&self.text));
+        let said = |it: &io::Error| tracing::warn!("{} is gone and cannot be restored: {it}", self.git.display());
+        written.inspect_err(said).is_ok()
+    }
+}
+
+fn read_head(git: &OwnedFd) -> Option<Vec<u8>> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = fs::File::from(openat(git, HEAD, flags, Mode::empty()).ok()?);
+    if !file.metadata().is_ok_and(|it| it.is_file() && it.len() <= MAX_HEAD) {
+        return None;
+    }
+    let mut text = Vec::new();
+    file.take(MAX_HEAD).read_to_end(&mut text).ok()?;
+    let words = String::from_utf8_lossy(&text);
+    let is_commit = |it: &str| matches!(it.len(), 40 | 64) && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let is_name = words.strip_prefix("ref:").is_some_and(|it| it.trim_start().starts_with("refs/"));
+    (is_name || is_commit(words.trim_end())).then_some(text)
 }
 
 fn put(folder: &Path, name: &Path) -> bool {

@@ -61,12 +61,14 @@ fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> i
     if namespaces {
         fix_ways(&mut plan);
     }
-    held.remember(&plan.writable, &plan.tmp);
+    // Without mounts there is nothing that could be lifted.
+    let mounted: [&[PathBuf]; 2] = if namespaces { [&plan.protected, &plan.deep] } else { [&[], &[]] };
+    held.remember(&plan.writable, &mounted, &plan.tmp);
     Ok(plan)
 }
 
 /// What may be written, as it is now. A command may have put a link in the place of a folder that lies within another.
-fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
+pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
     let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
     let mut res = Vec::new();
     for folder in roots.iter().chain(&it.writable).filter(|it| it.as_path().symlink_metadata().is_ok()) {
@@ -122,6 +124,7 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
         return protect(git, StandIn::Folder, plan, held);
     }
     plan.fixed.push(git.to_owned());
+    held.head(git);
     // Without them it is no repository, and git looks for one elsewhere.
     let parts = ["objects", "refs"].map(|it| git.join(it));
     plan.fixed.extend(parts.into_iter().filter(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir())));

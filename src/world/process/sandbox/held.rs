@@ -16,7 +16,7 @@ use nix::{
     sys::stat::{Mode, mkdirat},
 };
 
-use super::Before;
+use super::{Before, aside::Head};
 use crate::base::sandbox::{ITSELF, StandIn};
 
 /// Somebody else may remove it between making and holding it, but not for ever.
@@ -30,6 +30,7 @@ pub struct Held {
     /// castor is killed.
     life: Option<PipeWriter>,
     before: Arc<Before>,
+    heads: Vec<Head>,
     tmp: Option<PathBuf>,
 }
 
@@ -54,12 +55,18 @@ impl Held {
         Err(io::Error::other(format!("{} cannot be held", path.display())))
     }
 
-    /// Looks at what lies in the folders that may be written.
-    pub(super) fn remember(&mut self, folders: &[PathBuf], tmp: &Path) {
+    /// The head of a repository.
+    pub(super) fn head(&mut self, git: &Path) {
+        self.heads.extend(Head::of(git));
+    }
+
+    /// Looks at what lies in the folders that may be written, and at what mounts hold there.
+    pub(super) fn remember(&mut self, folders: &[PathBuf], mounted: &[&[PathBuf]], tmp: &Path) {
         let number = |(path, there, _): &(PathBuf, File, StandIn)| {
             there.metadata().ok().map(|it| (path.clone(), (it.dev(), it.ino())))
         };
-        self.before = Arc::new(Before::look(folders, self.standing.iter().filter_map(number).collect()));
+        let standing = self.standing.iter().filter_map(number).collect();
+        self.before = Arc::new(Before::look(folders, standing).with(mounted, std::mem::take(&mut self.heads)));
         self.tmp = Some(tmp.to_owned());
     }
 

@@ -147,6 +147,13 @@ fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io:
     }
 }
 
+/// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each
+/// that may be written.
+pub fn look(it: &Confinement) -> Before {
+    let roots = guards::writable(it).unwrap_or_default();
+    Before::look(&roots, Vec::new())
+}
+
 /// The environment of a confined process.
 pub(super) fn scrubbed<'e>(
     it: &'e Confinement,

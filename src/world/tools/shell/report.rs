@@ -43,9 +43,8 @@ pub struct Facts {
 impl Facts {
     pub fn report(mut self) -> ToolOutput {
         if let Ending::Exited(exit) = &self.ending
-            && !exit.aside.is_empty()
+            && let Some(said) = exit.findings.in_words("this command")
         {
-            let said = put_aside(&exit.aside);
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
         let denied = self.denied();
@@ -148,15 +147,6 @@ fn lost(why: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("shell_execute_error", message))
 }
 
-fn put_aside(paths: &[AbsPath]) -> String {
-    let names: Vec<String> = paths.iter().map(ToString::to_string).collect();
-    format!(
-        "The sandbox put aside what appeared while this command ran and other programs would obey: {}. It is kept beside \
-         it, with `.castor-aside` in its name; only the user may put it back.",
-        names.join(", ")
-    )
-}
-
 fn exit_data(exit: &Exit) -> Value {
     match exit.left.is_empty() {
         true => json!({ "exitCode": exit.code, "signal": exit.signal }),
@@ -187,7 +177,11 @@ mod tests {
 
     use super::{Facts, minutes};
     use crate::{
-        base::{content::joined_text, path::AbsPath, terminal::Exit},
+        base::{
+            content::joined_text,
+            path::AbsPath,
+            terminal::{Exit, Findings},
+        },
         world::tools::shell::watch::Ending,
     };
 
@@ -211,17 +205,26 @@ mod tests {
     fn words_for_each_ending() {
         let text = |it: &str| format!("<untrusted_context>\n{it}\n</untrusted_context>");
         let exit = |code, signal: Option<&str>, left| {
-            Ending::Exited(Exit { code, signal: signal.map(str::to_owned), left, aside: vec![] })
+            Ending::Exited(Exit { code, signal: signal.map(str::to_owned), left, findings: Findings::default() })
         };
         check(exit(Some(0), None, vec![]), "hi\n", &format!("Output: {}", text("hi")));
         let data = check(exit(Some(3), None, vec![]), "\n", "Output: (empty)\nExit Code: 3");
         assert_eq!(data, json!({ "exitCode": 3, "signal": null }));
         check(exit(None, Some("SIGKILL"), vec![]), "", "Output: (empty)\nSignal: SIGKILL");
-        let aside = Ending::Exited(Exit { aside: vec![AbsPath::new("/w/.bashrc").unwrap()], ..Exit::default() });
+        let paths = |it: &str| vec![AbsPath::new(it).unwrap()];
+        let found = |findings| Ending::Exited(Exit { findings, ..Exit::default() });
+        let aside = found(Findings { aside: paths("/w/.bashrc"), ..Findings::default() });
         let said = "The sandbox put aside what appeared while this command ran and other programs would obey: \
                     /w/.bashrc. It is kept beside it, with `.castor-aside` in its name; only the user may put it \
                     back.\nOutput: (empty)";
         check(aside, "", said);
+        let said = "Somebody outside the sandbox replaced what other programs obey while this command ran, and from \
+                    then on it was not held: /w/.mcp.json. It stays as it is now; the user should look at it before \
+                    using it.\nThe sandbox restored what git needs to know its repository: /w/.git/HEAD.\nOutput: \
+                    (empty)";
+        let findings =
+            Findings { replaced: paths("/w/.mcp.json"), restored: paths("/w/.git/HEAD"), ..Findings::default() };
+        check(found(findings), "", said);
         let left = "Output: (empty)\nBackground PIDs: 8, 9\nProcess Group PGID: 7\nBackground Output: /s/b.log";
         check(exit(Some(0), None, vec![8, 9]), "", left);
         let why = "Command was cancelled by user before it could complete.";
