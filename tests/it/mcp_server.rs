@@ -156,7 +156,12 @@ impl Server {
             return Some(text(std::env::var("MCP_TEXT").unwrap_or_default()));
         }
         Some(match params["name"].as_str().unwrap_or_default() {
-            "echo" => text(format!("echo: {}", args["text"].as_str().unwrap_or_default())),
+            "echo" => {
+                if let Some(it) = args["makes"].as_str() {
+                    fs::write(it, "made").unwrap();
+                }
+                text(format!("echo: {}", args["text"].as_str().unwrap_or_default()))
+            }
             "big" => text("0123456789abcdef\n".repeat(args["lines"].as_u64().unwrap_or(1) as usize)),
             "image" => json!({"content": [{"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]}),
             "fail" => json!({"isError": true, "content": [{"type": "text", "text": "the database is closed"}]}),

@@ -10,15 +10,21 @@ use rmcp::{
 use serde_json::Value;
 use tokio::{
     sync::{broadcast, oneshot::error::RecvError, watch},
+    task::spawn_blocking,
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{line::Line, output, server::plain};
-use crate::base::{
-    fs::BoxFuture,
-    text,
-    tool::{ToolError, ToolOutput},
+use crate::{
+    base::{
+        content::Part,
+        fs::BoxFuture,
+        sandbox::Confinement,
+        text,
+        tool::{Display, ToolError, ToolOutput},
+    },
+    world::process::sandbox,
 };
 
 /// Progress is shown no more often than this.
@@ -35,6 +41,8 @@ pub struct Connection {
     progress: broadcast::Sender<ProgressNotificationParam>,
     /// How many questions of the server are open.
     asks: watch::Receiver<usize>,
+    /// What holds the server's process.
+    confined: Option<Arc<Confinement>>,
 }
 
 /// What to call, and how.
@@ -54,11 +62,29 @@ impl Connection {
         line: Line,
         progress: broadcast::Sender<ProgressNotificationParam>,
         asks: watch::Receiver<usize>,
+        confined: Option<Arc<Confinement>>,
     ) -> Self {
-        Self { line, progress, asks }
+        Self { line, progress, asks, confined }
     }
 
+    /// What appears meanwhile that somebody would obey is put aside: it may be the server's.
     pub async fn call(&self, call: Call<'_>) -> ToolOutput {
+        let Some(confined) = self.confined.clone() else { return self.answer(call).await };
+        let before = spawn_blocking(move || sandbox::look(&confined)).await;
+        let mut res = self.answer(call).await;
+        if let Ok(before) = before
+            && let Ok(Some(said)) = spawn_blocking(move || before.findings().in_words("this call")).await
+        {
+            match &mut res.display {
+                Some(Display::Text { text }) => text.push_str(&format!("\n{said}")),
+                other => *other = Some(Display::Text { text: said.clone() }),
+            }
+            res.content.push(Part::text(said));
+        }
+        res
+    }
+
+    async fn answer(&self, call: Call<'_>) -> ToolOutput {
         // Before the request: a report that comes at once must not be missed.
         let mut reports = self.progress.subscribe();
         let mut asks = self.asks.clone();

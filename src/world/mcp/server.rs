@@ -64,7 +64,8 @@ async fn lives(launch: &Launch, doors: &Doors, tell: &Tell) {
         Err(why) => return tell(News::Lost(why)).await,
     };
     let (mut plug, line) = line(open.service.peer().clone());
-    let connection = Connection::new(line, listener.progress.clone(), listener.asking.open.subscribe());
+    let confined = launch.confined.clone();
+    let connection = Connection::new(line, listener.progress.clone(), listener.asking.open.subscribe(), confined);
     let mut ready = tools;
     let lost = loop {
         tell(News::Ready { connection: connection.clone(), tools: ready.clone() }).await;

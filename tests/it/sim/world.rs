@@ -299,5 +299,5 @@ static CONNECTION: LazyLock<Connection> = LazyLock::new(|| {
     let _in_runtime = runtime.enter();
     let (pipe, _) = tokio::io::duplex(64);
     let service = serve_directly::<rmcp::RoleClient, _, _, _, _>((), tokio::io::split(pipe), None);
-    Connection::new(line(service.peer().clone()).1, broadcast::channel(1).0, watch::channel(0).1)
+    Connection::new(line(service.peer().clone()).1, broadcast::channel(1).0, watch::channel(0).1, None)
 });
