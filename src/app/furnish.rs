@@ -20,14 +20,12 @@ use crate::{
     engine::{
         context::{Instructions, Surroundings},
         scheduler::Toolbox,
+        step::Standing,
         turn::{Bounds, MAX_SAMPLES, Spec},
     },
     wire::acp::{initialize::Client, session::Place},
     world::workspace::{ground::Ground, memory::Wanted},
 };
-
-/// Why servers of the settings do not start.
-const UNTRUSTED: &str = "the folder is not trusted";
 
 /// The spec of the engine and the desk of the leaves.
 pub fn furnish(
@@ -78,7 +76,7 @@ pub fn furnish(
         mcp: Arc::default(),
         children: Children {
             env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
-            hooks: hook_desk(state, id, is_harmless(ground), cwd, confined.as_ref()),
+            hooks: hook_desk(state, id, site),
             confined,
             closed: Closed::default(),
         },
@@ -101,17 +99,17 @@ fn bounds(settings: &Settings) -> Bounds {
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
 pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
     let McpSettings { servers, off, start_budget_ms, .. } = &site.settings.mcp;
-    let (of_settings, mut off) = match site.ground.trust.is_trusted() {
-        true => (servers.clone(), off.clone()),
-        false => {
-            (Vec::new(), servers.iter().map(|it| (it.name.clone(), UNTRUSTED.to_owned())).chain(off.clone()).collect())
-        }
+    let off = off.iter().map(|(name, why)| (name.clone(), Standing::Off(why.clone())));
+    let (of_settings, mut off): (_, Vec<_>) = match site.ground.trust.is_trusted() {
+        true => (servers.clone(), off.collect()),
+        // Also the user's own: what they start may be found in the folder, as `npx` does.
+        false => (Vec::new(), servers.iter().map(|it| (it.name.clone(), Standing::Untrusted)).chain(off).collect()),
     };
     let mut servers = merged(place.mcp_servers.clone(), of_settings);
     // The user's word holds for what the client brings, too.
     servers.retain(|it| match site.settings.mcp.why_not(&it.name) {
         Some(why) if off.iter().all(|(name, _)| *name != it.name) => {
-            off.push((it.name.clone(), why.to_owned()));
+            off.push((it.name.clone(), Standing::Off(why.to_owned())));
             false
         }
         why => why.is_none(),
@@ -140,22 +138,18 @@ fn session_rules(ground: &Ground) -> policies::Found {
     found
 }
 
-/// The user's own hooks have the user's rights, unless the folder could turn them against the user: then they neither
-/// start in it, where a name might lead to a file of it, nor write.
-fn hook_desk(
-    state: &State,
-    id: &SessionId,
-    harmless: bool,
-    cwd: &AbsPath,
-    confined: Option<&Arc<Confinement>>,
-) -> HookDesk {
+/// The user's own hooks have the user's rights where the folder is trusted. Elsewhere it could turn them against the
+/// user, also if nothing in it looks like it: there they neither start in it, where a name might lead to a file of it,
+/// nor write.
+fn hook_desk(state: &State, id: &SessionId, site: &Site) -> HookDesk {
+    let Site { cwd, roots, ground, settings } = site;
     let home = || state.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| state.world.store.home().clone());
-    HookDesk {
-        groups: state.world.groups.clone(),
-        cwd: if harmless { cwd.clone() } else { home() },
-        confined: if harmless { None } else { confined.cloned() },
-        transcript: state.world.store.log_file(id).map(|it| it.to_string()).unwrap_or_default(),
-    }
+    let (cwd, confined) = match ground.trust.is_trusted() {
+        true => (cwd.clone(), None),
+        false => (home(), confinement::of(state, id, false, roots, settings).map(Arc::new)),
+    };
+    let transcript = state.world.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
+    HookDesk { groups: state.world.groups.clone(), cwd, confined, transcript }
 }
 
 /// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.

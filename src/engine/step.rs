@@ -180,6 +180,8 @@ pub enum Standing {
     Lost(String),
     /// It is not to be started: why.
     Off(String),
+    /// It is not to be started in a folder that is not trusted.
+    Untrusted,
 }
 
 /// Something the engine wants done. The answer comes back as an [`Input`] with the same id.

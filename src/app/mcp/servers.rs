@@ -56,7 +56,7 @@ pub enum Stage {
 struct Party {
     uses: Vec<Use>,
     /// Those that are not to be started, and why.
-    off: Vec<(String, String)>,
+    off: Vec<(String, Standing)>,
     names: Names,
     budget_ms: u64,
 }
@@ -83,7 +83,7 @@ pub struct McpTool {
 pub struct Wish {
     pub servers: Vec<McpServerConfig>,
     /// What is configured and must not start: names, and why.
-    pub off: Vec<(String, String)>,
+    pub off: Vec<(String, Standing)>,
     pub cwd: AbsPath,
     pub env: Arc<Vec<(String, String)>>,
     /// What holds those that are to be confined, where there is a sandbox.
@@ -194,7 +194,7 @@ impl Servers {
             kit.servers.push(Server { name: it.config.name.clone(), standing });
         }
         kit.notices = notices(gone);
-        let off = party.off.iter().map(|(name, why)| (name.clone(), Standing::Off(why.clone())));
+        let off = party.off.iter().cloned();
         kit.servers.extend(off.map(|(name, standing)| Server { name, standing }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
@@ -218,7 +218,7 @@ impl Use {
     /// How it is gone, if that was not told yet.
     fn news(&mut self, standing: &Standing) -> Option<String> {
         let how = match standing {
-            Standing::Starting { .. } | Standing::Ready | Standing::Off(_) => return None,
+            Standing::Starting { .. } | Standing::Ready | Standing::Off(_) | Standing::Untrusted => return None,
             Standing::Down(why) => format!("down: {why}. The next call of its tools starts it again."),
             Standing::Lost(why) => format!("not available: {why}."),
         };

@@ -482,6 +482,7 @@ fn missing(server: &Server, tool: &str) -> Option<String> {
         Standing::Starting { .. } => "is still starting".to_owned(),
         Standing::Lost(why) => format!("is gone: {why}"),
         Standing::Off(why) => format!("is off: {why}"),
+        Standing::Untrusted => "is off: the folder is not trusted".to_owned(),
     };
     Some(format!("MCP server {:?} {why}", server.name))
 }

@@ -193,6 +193,7 @@ fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
         }
         Standing::Lost(why) => format!("failed: {why}"),
         Standing::Off(why) => format!("off: {why}"),
+        Standing::Untrusted => "off: the folder is not trusted".to_owned(),
     };
     let mut res = format!("- `{}`: {standing}\n", text::first_line(&server.name, 100));
     for it in toolbox.of_server(&server.name).take(told) {

@@ -13,7 +13,9 @@ pub struct Arrivals {
     /// Names, and until when a turn waits for them.
     starting: Vec<(String, u64)>,
     notices: Vec<String>,
-    /// Servers whose slowness was told.
+    /// Servers that do not start, as the folder is not trusted.
+    untrusted: Vec<String>,
+    /// Servers whose slowness was told, or that they are off.
     told: BTreeSet<String>,
     /// What the user is to be asked about the folder.
     doubt: Option<Arc<Form>>,
@@ -48,9 +50,11 @@ impl Arrivals {
     pub fn take(&mut self, servers: &[Server], notices: Vec<String>) {
         let until = |it: &Server| match it.standing {
             Standing::Starting { until_ms } => Some((it.name.clone(), until_ms)),
-            Standing::Ready | Standing::Down(_) | Standing::Lost(_) | Standing::Off(_) => None,
+            _ => None,
         };
         self.starting = servers.iter().filter_map(until).collect();
+        let untrusted = servers.iter().filter(|it| it.standing == Standing::Untrusted);
+        self.untrusted = untrusted.map(|it| it.name.clone()).collect();
         self.notices.extend(notices);
     }
 
@@ -90,6 +94,12 @@ impl Arrivals {
                 let what = "is still starting; its tools join when it is ready";
                 lines.push(format!("MCP server {name:?} {what}."));
             }
+        }
+        let untold: Vec<String> =
+            self.untrusted.iter().filter(|it| self.told.insert((*it).clone())).map(|it| format!("{it:?}")).collect();
+        if !untold.is_empty() {
+            let why = "off, as this folder is not trusted; `castor trust` in it turns them on";
+            lines.push(format!("MCP servers of the settings are {why}: {}.", untold.join(", ")));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
