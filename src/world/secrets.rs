@@ -102,17 +102,20 @@ const SECRET_VALUES: &[&str] = &[
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env {
     vars: Arc<BTreeMap<String, String>>,
+    /// By name, the files that some come from.
+    files: BTreeMap<String, String>,
 }
 
 impl Env {
     /// Reads the environment of this process; app does so once.
     pub fn from_process() -> Self {
         let pairs = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Self { vars: Arc::new(pairs.collect()) }
+        Self { vars: Arc::new(pairs.collect()), files: BTreeMap::new() }
     }
 
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self { vars: Arc::new(pairs.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()) }
+        let vars = pairs.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        Self { vars: Arc::new(vars), files: BTreeMap::new() }
     }
 
     /// The value; a variable that is set to nothing counts as absent.
@@ -121,10 +124,16 @@ impl Env {
     }
 
     /// Sets a variable that is not there: what the process was given stays.
-    pub fn set_if_absent(&mut self, name: &str, value: &str) {
+    pub fn set_if_absent(&mut self, name: &str, value: &str, file: &str) {
         if self.get(name).is_none() {
             Arc::make_mut(&mut self.vars).insert(name.to_owned(), value.to_owned());
+            self.files.insert(name.to_owned(), file.to_owned());
         }
+    }
+
+    /// The file that a variable comes from; `None`: the process was given it.
+    pub fn file_of(&self, name: &str) -> Option<&str> {
+        self.files.get(name).map(String::as_str)
     }
 
     /// The first of `names` that is set, with its value.

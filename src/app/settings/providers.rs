@@ -29,6 +29,8 @@ pub struct Provider {
     pub headers: Vec<(String, String)>,
     /// What the list of models shows of it.
     pub models: Vec<Listed>,
+    /// Settings add or change it.
+    pub is_written: bool,
 }
 
 /// Name, API, address, variable of the key.
@@ -68,6 +70,7 @@ fn known(&(name, speech, base_url, key_env): &(&str, Speech, &str, Option<&str>)
         key_env: key_env.map(str::to_owned),
         headers: Vec::new(),
         models: Vec::new(),
+        is_written: false,
     }
 }
 
@@ -95,6 +98,7 @@ fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, &'st
         base_url: base_url.ok_or("names no `baseUrl`; ignored")?,
         headers: pairs(it, "headers"),
         models: it.get("models").and_then(Value::as_array).into_iter().flatten().filter_map(listed).collect(),
+        is_written: true,
     })
 }
 

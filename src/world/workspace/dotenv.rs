@@ -30,7 +30,7 @@ pub fn extend(env: &Env, project: &Project) -> (Env, Vec<Warning>) {
         let mut refused = Vec::new();
         for (name, value) in parse(&String::from_utf8_lossy(bytes)) {
             match ALLOWED.contains(&name.as_str()) {
-                true => res.set_if_absent(&name, &value),
+                true => res.set_if_absent(&name, &value, &origin),
                 false if !refused.contains(&name) => refused.push(name),
                 false => (),
             }

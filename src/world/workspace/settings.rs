@@ -63,6 +63,13 @@ pub struct Layers {
     pub warnings: Vec<Warning>,
 }
 
+impl Layers {
+    /// The files that count for nothing, and why.
+    pub fn unread(&self) -> impl Iterator<Item = &Warning> {
+        self.warnings.iter().filter(|it| self.layers.iter().all(|layer| layer.file.to_string() != it.origin))
+    }
+}
+
 /// Reads every settings file that counts for `workspace`. Those of a workspace that is not trusted are not opened.
 pub fn read(env: &Env, workspace: &AbsPath, trusted: bool, reader: Reader<'_>) -> Layers {
     let files = match trusted {

@@ -13,6 +13,7 @@ use crate::{
     },
     base::path::AbsPath,
     world::{
+        http::shown_host,
         secrets::{Env, credentials},
         workspace,
     },
@@ -28,9 +29,9 @@ struct Row {
     configured: bool,
     /// The one that sessions in this folder use.
     active: bool,
-    /// `environment`, `stored` or `none`.
+    /// `environment`, `file`, `stored`, `settings` (it wants no key) or `none`.
     source: &'static str,
-    /// The variable or the place.
+    /// The variable, with its file where it has one; the place; the provider's host.
     place: Option<String>,
     /// The end of the key.
     ends: Option<String>,
@@ -46,6 +47,10 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>
     };
     // A closed stdout is no reason to complain.
     _ = streams.out.write_all(text.as_bytes());
+    // What stands in them may be what is missing.
+    for it in ground.layers().unread() {
+        _ = writeln!(streams.err, "castor: {it}");
+    }
     Ok(if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH })
 }
 
@@ -77,19 +82,35 @@ fn rows(env: &Env, settings: &Settings) -> Result<Vec<Row>, AccessError> {
     Ok(res)
 }
 
-/// A provider that wants a key.
+/// A provider that wants a key, and one that wants none where somebody named it: the settings, or the model.
 fn provider(it: &Provider, env: &Env, settings: &Settings) -> Option<Row> {
-    let variable = it.key_env.as_deref()?;
-    let key = env.get(variable).map(|it| SecretString::from(it.trim()));
     let chosen = settings.model_name.as_deref().and_then(|it| providers::of(settings, it));
+    let is_chosen = chosen.is_some_and(|chosen| chosen.name == it.name);
+    let Some(variable) = it.key_env.as_deref() else {
+        let host = it.base_url.parse().map_or_else(|_| "no URL".to_owned(), |it| shown_host(&it));
+        let named = is_chosen || it.is_written;
+        let (id, source, place) = (it.name.clone(), "settings", Some(host));
+        return named.then_some(Row { id, configured: true, active: is_chosen, source, place, ends: None });
+    };
+    let key = env.get(variable).map(|it| SecretString::from(it.trim()));
+    let (source, place) = if key.is_some() { variable_of(variable, env) } else { ("none", None) };
+    let ends = key.as_ref().and_then(last_four).map(str::to_owned);
     Some(Row {
         id: it.name.clone(),
         configured: key.is_some(),
-        active: key.is_some() && chosen.is_some_and(|chosen| chosen.name == it.name),
-        source: if key.is_some() { "environment" } else { "none" },
-        place: key.is_some().then(|| variable.to_owned()),
-        ends: key.as_ref().and_then(last_four).map(str::to_owned),
+        active: key.is_some() && is_chosen,
+        source,
+        place,
+        ends,
     })
+}
+
+/// Where a variable that is set comes from.
+fn variable_of(name: &str, env: &Env) -> (&'static str, Option<String>) {
+    match env.file_of(name) {
+        Some(file) => ("file", Some(format!("{name} in {file}"))),
+        None => ("environment", Some(name.to_owned())),
+    }
 }
 
 fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: &Env) -> Row {
@@ -97,9 +118,9 @@ fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: 
     let home = workspace::castor_home(env);
     let (source, place) = match (configured, kind, it.key_from) {
         (false, ..) => ("none", None),
-        (_, AccessKind::Gateway, _) => ("environment", Some(access::BASE_URL.to_owned())),
-        (_, AccessKind::Vertex, None) => ("environment", Some("GOOGLE_CLOUD_PROJECT".to_owned())),
-        (_, _, Some(Origin::Variable(name))) => ("environment", Some(name.to_owned())),
+        (_, AccessKind::Gateway, _) => variable_of(access::BASE_URL, env),
+        (_, AccessKind::Vertex, None) => variable_of("GOOGLE_CLOUD_PROJECT", env),
+        (_, _, Some(Origin::Variable(name))) => variable_of(name, env),
         _ => ("stored", home.map(|it| credentials::place(&it))),
     };
     let ends = it.key.as_ref().filter(|_| configured).and_then(last_four).map(str::to_owned);
@@ -111,6 +132,7 @@ fn as_text(rows: &[Row], missing: &str) -> String {
         let mut res = format!("{:<16}", it.id);
         match (&it.place, it.source) {
             (Some(name), "environment") => res += &format!("{name} in the environment"),
+            (Some(host), "settings") => res += &format!("{host}, without a key"),
             (Some(place), _) => res += place,
             (None, _) => res += "not configured",
         }

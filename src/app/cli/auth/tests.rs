@@ -112,3 +112,26 @@ fn a_key_that_others_can_read_is_refused() {
     assert!(home.auth("login --key-stdin", "canary-canary-1234").starts_with("0 "));
     assert!(home.auth("status", "").starts_with("0 "));
 }
+
+/// A key of a `.env` file is named by that file; a provider without a key is there when somebody named it.
+#[test]
+fn files_and_providers_of_the_settings() {
+    let home = Home::new(&[]);
+    let write = |name: &str, text: &str| disk::write_private(&home.path.join(name), text.as_bytes()).unwrap();
+    write(".castor/.env", "ANTHROPIC_API_KEY=canary-canary-5678\n");
+    write(
+        ".castor/settings.json",
+        r#"{"providers": {"near": {"baseUrl": "http://u:canary@near.test:9/v1?k=canary"}, "far": {"baseUrl": "http://far.test", "apiKeyEnv": "FAR"}}, "model": {"name": "near/m"}}"#,
+    );
+    let said = home.auth("status", "");
+    let rows: Vec<&str> = said.lines().skip(4).collect();
+    assert!(said.starts_with("0 gemini-api-key  not configured"), "{said}");
+    let anthropic = "anthropic       ANTHROPIC_API_KEY in $HOME/.castor/.env, the key ends in 5678";
+    let near = "near            near.test:9, without a key (in use)";
+    assert_eq!(rows, [anthropic, "openrouter      not configured", near, "far             not configured"]);
+    let json = home.auth("status --json", "");
+    assert!(json.contains(r#""source":"file","place":"ANTHROPIC_API_KEY in $HOME/.castor/.env""#), "{json}");
+    write(".castor/settings.json", "{\"model\": ");
+    let said = home.auth("status", "");
+    assert!(said.starts_with("41 ") && said.contains("castor: $HOME/.castor/settings.json:1:"), "{said}");
+}
