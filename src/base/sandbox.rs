@@ -68,6 +68,14 @@ impl Level {
     /// As settings and flags spell them.
     pub const NAMES: &[&str] = &["off", "workspace-write", "read-only"];
 
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::WorkspaceWrite => "workspace-write",
+            Self::ReadOnly => "read-only",
+        }
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "off" => Some(Self::Off),

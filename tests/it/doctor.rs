@@ -4,7 +4,10 @@ use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Sandbox};
+use crate::{
+    client::{Client, Sandbox},
+    model_server::{ModelServer, gives},
+};
 
 /// Exit code and output.
 fn doctor(sandbox: &mut Sandbox, flags: &[&str]) -> (Option<i32>, String) {
@@ -19,6 +22,11 @@ fn as_json(sandbox: &mut Sandbox) -> (Option<i32>, Value) {
     (code, serde_json::from_str(&text).unwrap_or_else(|it| panic!("{it}: {text}")))
 }
 
+/// A server that lists its models.
+fn listing() -> String {
+    ModelServer::answering(|_| Some(gives(&json!({"data": [{"id": "m"}], "models": [{"name": "models/m"}]})))).url
+}
+
 /// A home where a key is set, and a session failed.
 fn used() -> Sandbox {
     let mut sandbox = Sandbox::new();
@@ -31,6 +39,7 @@ fn used() -> Sandbox {
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     fs::set_permissions(sandbox.home().join(".castor"), fs::Permissions::from_mode(0o700)).unwrap();
     sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), listing()));
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let id = client.new_session(&sandbox.workspace()).unwrap();
@@ -71,8 +80,15 @@ fn all_is_well() {
     );
     assert!(!it.to_string().contains("canary"), "{it:#}");
 
-    let (code, text) = doctor(&mut sandbox, &[]);
-    assert!(code == Some(0) && text.ends_with("\nAll is well.\n") && !text.contains("canary"), "{text}");
+    assert!(it["model"]["reach"]["ms"].is_u64() && it["sandbox"]["has"].is_string(), "{it:#}");
+
+    let (code, text) = doctor(&mut sandbox, &["--all"]);
+    assert!(code == Some(0) && text.ends_with("\nAll is well.\n") && text.contains("Zed: "), "{text}");
+    let (code, short) = doctor(&mut sandbox, &[]);
+    assert!(code == Some(0) && short.ends_with("\nAll is well.\n") && !(text + &short).contains("canary"), "{short}");
+    let rows: Vec<&str> = short.lines().map(|it| it.split_whitespace().next().unwrap_or_default()).collect();
+    assert_eq!(rows, ["castor", "handshake", "model", "sandbox", "folder", "warning", "`castor", "All"], "{short}");
+    assert!(short.contains("gemini-2.5-pro (GOOGLE_GEMINI_BASE_URL) answers"), "{short}");
     let sessions = fs::read_dir(sandbox.home().join(".castor/sessions")).unwrap();
     let logs = sessions.filter(|it| it.as_ref().unwrap().path().extension().is_some_and(|it| it == "jsonl"));
     assert_eq!(logs.count(), 1, "its own session is gone");
@@ -85,6 +101,7 @@ fn what_is_missing_is_said_in_the_last_line() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.lines().last().unwrap().starts_with("To do: No API key: run `castor auth login`"), "{text}");
     sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), listing()));
     let home = sandbox.home().join(".castor");
     fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
     let (code, it) = as_json(&mut sandbox);
@@ -96,7 +113,9 @@ fn what_is_missing_is_said_in_the_last_line() {
 #[test]
 fn the_key_of_the_configured_model() {
     let mut sandbox = Sandbox::new();
-    sandbox.write("home/.castor/settings.json", r#"{"model": {"name": "openai/gpt"}}"#);
+    let provider = json!({"baseUrl": listing(), "apiKeyEnv": "OPENAI_API_KEY"});
+    let settings = json!({"model": {"name": "openai/gpt"}, "providers": {"openai": provider}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
     let (code, it) = as_json(&mut sandbox);
     assert_eq!(code, Some(1), "{it:#}");
     assert!(it["todo"][0].as_str().unwrap().contains("No API key for openai: set OPENAI_API_KEY"), "{it:#}");
@@ -116,4 +135,26 @@ fn a_broken_home_fails_the_handshake() {
     let steps = it["handshake"].as_array().unwrap();
     assert!(steps.last().unwrap()["name"] == "session/new" && steps.last().unwrap()["problem"].is_string(), "{it:#}");
     assert!(it["todo"][0].as_str().unwrap().starts_with("session/new: "), "{it:#}");
+}
+
+/// Files that do not count as they are written, a model that nobody serves, a key of a file.
+#[test]
+fn what_is_broken_is_said() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.gemini/settings.json", "{\"model\": ");
+    sandbox.write("home/.castor/policies/mine.toml", "[[rule]]\ntoolName = 'x'\ndecision = 'maybe'\npriority = 1\n");
+    sandbox.write("home/.castor/.env", "GEMINI_API_KEY=canary-key-1234\n");
+    // Nobody listens there.
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), "http://127.0.0.1:1".into()));
+    let (code, it) = as_json(&mut sandbox);
+    let todo: Vec<&str> = it["todo"].as_array().unwrap().iter().filter_map(|it| it.as_str()).collect();
+    assert!(code == Some(1) && todo.len() == 3, "{it:#}");
+    assert!(todo[0].contains(".gemini/settings.json:1:") && todo[0].contains("not valid JSON"), "{it:#}");
+    assert!(todo[1].contains("policies/mine.toml") && todo[1].contains("maybe"), "{it:#}");
+    assert!(todo[2].starts_with("the model cannot be reached: ") && todo[2].contains("127.0.0.1:1"), "{it:#}");
+    let place = it["keys"]["methods"][0]["place"].as_str().unwrap();
+    assert!(place.starts_with("GEMINI_API_KEY in ") && place.ends_with(".castor/.env"), "{it:#}");
+    let (_, text) = doctor(&mut sandbox, &[]);
+    assert_eq!(text.matches("\nTo do: ").count(), 3, "{text}");
+    assert!(!text.contains("canary") && !it.to_string().contains("canary"), "{text}");
 }

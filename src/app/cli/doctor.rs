@@ -1,8 +1,10 @@
-//! `castor doctor`: what this castor is, what it finds, and whether it works; one line says what to do.
+//! `castor doctor`: what this castor is, what it finds, and whether it works; the last lines say what to do.
 
 mod editors;
 mod probe;
+mod reach;
 mod report;
+mod told;
 
 use std::io::{self, Write};
 
@@ -23,6 +25,9 @@ pub struct DoctorArgs {
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
+    /// Everything that was found, and what to put into the settings of editors
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// Prints what was found; 0 when all is well.
@@ -32,7 +37,8 @@ pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     let report = report::gather(env, cwd, &program, steps);
     match args.json {
         true => writeln!(out, "{}", report.to_json())?,
-        false => out.write_all(report.to_text().as_bytes())?,
+        false if args.all => out.write_all(report.to_text().as_bytes())?,
+        false => out.write_all(report.in_short().as_bytes())?,
     }
     Ok(if report.todo.is_empty() { 0 } else { BROKEN })
 }

@@ -1,102 +1,119 @@
 //! What the doctor found: facts first, then what is wrong and what to do about it. Never a key.
 
-use std::{fmt::Write, path::Path, sync::Arc};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{MAX_ERRORS, MAX_SESSIONS, editors, probe::Step};
+use super::{
+    MAX_ERRORS, MAX_SESSIONS, editors,
+    probe::Step,
+    reach::{self, Reach},
+};
 use crate::{
     app::{
-        access::{self, AccessKind, Given},
         cli::auth,
-        options::Options,
-        providers, sessions,
-        settings::{KEYS, Settings, Sources, check, explain},
+        policies,
+        settings::{KEYS, Settings, Sources, explain},
     },
-    base::{event::EventKind, ids::SessionId, log::Fact, mcp::McpLink, path::AbsPath, text, trust::Trust},
+    base::{
+        event::EventKind, ids::SessionId, log::Fact, mcp::McpLink, path::AbsPath, sandbox::Level, text, trust::Trust,
+    },
     wire::acp::session::iso_time,
     world::{
         disk,
         http::shown_host,
+        process::sandbox,
         secrets::Env,
         store::Store,
-        workspace::{self, ground::Ground},
+        workspace::{
+            self,
+            ground::{self, Ground},
+        },
     },
 };
 
 pub struct Report {
-    program: String,
-    steps: Vec<Step>,
-    settings: Vec<String>,
-    values: Vec<String>,
-    warnings: Vec<String>,
-    keys: Value,
-    home: Option<(AbsPath, Option<u32>)>,
-    servers: Vec<(String, String)>,
-    cwd: AbsPath,
-    trust: String,
-    past: Past,
+    pub(super) program: String,
+    pub(super) steps: Vec<Step>,
+    pub(super) settings: Vec<String>,
+    pub(super) values: Vec<String>,
+    pub(super) warnings: Vec<String>,
+    pub(super) keys: Value,
+    pub(super) model: Model,
+    pub(super) home: Option<(AbsPath, Option<u32>)>,
+    pub(super) servers: Vec<(String, String)>,
+    pub(super) sandbox: Sandbox,
+    pub(super) cwd: AbsPath,
+    pub(super) trust: String,
+    pub(super) past: Past,
     /// What is broken, each with what to do.
     pub todo: Vec<String>,
 }
 
+/// The model of sessions in this folder.
+pub(super) struct Model {
+    pub name: Option<String>,
+    /// What keeps anybody from asking it.
+    missing: Option<String>,
+    pub reach: Reach,
+}
+
+/// What commands in this folder are held by.
+pub(super) struct Sandbox {
+    /// `None`: by what the system has.
+    wished: Option<Level>,
+    pub has: &'static str,
+    pub lacks: Option<&'static str>,
+    works: bool,
+}
+
 /// What the logs of sessions say.
 #[derive(Default)]
-struct Past {
-    errors: Vec<Failed>,
+pub(super) struct Past {
+    pub errors: Vec<Failed>,
     /// Where the newest session's last request went, and why.
-    request: Option<String>,
+    pub request: Option<String>,
 }
 
 /// The last error of a session.
-struct Failed {
-    session: String,
-    at_ms: u64,
-    message: String,
+pub(super) struct Failed {
+    pub session: String,
+    pub at_ms: u64,
+    pub message: String,
 }
 
 pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Report {
-    let (ground, merged) = sessions::look(&Options::default(), env, cwd);
+    let ground = ground::look(env, cwd);
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
-    let warnings: Vec<_> = ground.warnings.iter().cloned().chain(check(sources)).collect();
+    let (merged, of_settings) = Settings::merge(sources);
+    let rules = policies::rules(&ground).warnings;
+    let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
     let home = workspace::castor_home(env);
     let past = home.as_ref().map(|it| past(&Store::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
     let keys = auth::sources(env, cwd).unwrap_or_else(|it| json!({ "error": it }));
+    let missing = reach::missing(&ground.env, &merged);
+    let reach = if missing.is_none() { reach::ask(env, &ground.env, &merged) } else { Reach::Unasked };
+    let ((has, lacks), works) = (sandbox::state(), sandbox::is_available());
     let mut report = Report {
         program: program.display().to_string(),
         steps,
         settings: layers.layers.iter().map(|it| format!("{} ({})", it.file, it.scope.as_str())).collect(),
         values: values(sources),
-        warnings: warnings.iter().map(ToString::to_string).collect(),
+        warnings: warnings.collect(),
         keys,
+        model: Model { name: merged.model_name.clone(), missing, reach },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
+        sandbox: Sandbox { wished: merged.children.sandbox.level, has, lacks, works },
         cwd: cwd.clone(),
         trust: trust_words(&ground),
         past,
         todo: Vec::new(),
     };
-    report.todo = report.problems(missing(&ground.env, &merged));
+    report.todo = report.problems(layers.unread().map(ToString::to_string).chain(rules));
     report
-}
-
-/// What keeps sessions from reaching their model.
-fn missing(env: &Env, settings: &Settings) -> Option<String> {
-    if let Some(model) = &settings.model_name
-        && let Some(why) = providers::unknown(settings, model)
-    {
-        return Some(why);
-    }
-    match settings.model_name.as_deref().and_then(|it| providers::of(settings, it)) {
-        Some(it) => providers::generator(it, env, Arc::default()).err(),
-        None => match access::model_access(env, settings, &Given::default()) {
-            Ok(it) if it.kind == AccessKind::None => Some(access::missing(env, settings, &Given::default())),
-            Ok(_) => None,
-            Err(why) => Some(why.to_string()),
-        },
-    }
 }
 
 /// Every setting that somebody set, with its value and who won. Servers have a section of their own, without their
@@ -160,17 +177,39 @@ fn last_request(store: &Store) -> Option<String> {
     })
 }
 
+impl Sandbox {
+    /// What was asked for by name, and cannot be had: commands fail.
+    fn problem(&self) -> Option<String> {
+        let wished = self.wished.filter(|it| *it != Level::Off && !self.works)?;
+        let why = self.lacks.unwrap_or_default();
+        Some(format!("security.sandbox.level is {}, and commands fail: {why}.", wished.as_str()))
+    }
+
+    pub fn in_words(&self) -> String {
+        let level = match (self.wished, self.works) {
+            (Some(it), _) => it.as_str(),
+            (None, true) => Level::WorkspaceWrite.as_str(),
+            (None, false) => Level::Off.as_str(),
+        };
+        let lacks = self.lacks.map(|it| format!(" ({it})")).unwrap_or_default();
+        format!("{level}; this system has {}{lacks}", self.has)
+    }
+}
+
 impl Report {
-    fn problems(&self, missing: Option<String>) -> Vec<String> {
+    /// `files`: those that are not taken as they are written, and why.
+    fn problems(&self, files: impl Iterator<Item = String>) -> Vec<String> {
         let mut res: Vec<String> =
             self.steps.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.problem.as_ref()?))).collect();
-        match (&self.home, missing) {
+        res.extend(files.map(|it| text::sentence(&it)));
+        res.extend(self.sandbox.problem());
+        match (&self.home, &self.model.missing) {
             (None, _) => res.push("There is no home: set CASTOR_HOME or HOME to an absolute path.".to_owned()),
             (Some((home, Some(mode))), _) if mode & 0o022 != 0 => {
                 res.push(format!("Others can write to castor's home; run: chmod 700 '{home}'"));
             }
-            (_, Some(why)) => res.push(text::sentence(&why)),
-            _ => (),
+            (_, Some(why)) => res.push(text::sentence(why)),
+            _ => res.extend(self.model.reach.problem().map(text::sentence)),
         }
         res
     }
@@ -192,6 +231,8 @@ impl Report {
             "handshake": self.steps.iter().map(step).collect::<Vec<_>>(),
             "settings": { "files": self.settings, "values": self.values, "warnings": self.warnings },
             "keys": self.keys,
+            "model": { "name": self.model.name, "reach": self.model.reach.to_json() },
+            "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks },
             "home": home,
             "mcpServers": servers.collect::<Vec<_>>(),
             "folder": { "path": self.cwd, "trust": self.trust },
@@ -200,62 +241,4 @@ impl Report {
             "editors": snippets.collect::<Vec<_>>(),
         })
     }
-
-    pub fn to_text(&self) -> String {
-        let mut out =
-            format!("castor {} on {} {}\n", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
-        _ = writeln!(out, "  {}", self.program);
-        let steps = self.steps.iter().map(|it| match &it.problem {
-            None => format!("{:<16}{} ms", it.name, it.took.as_millis()),
-            Some(why) => format!("{:<16}FAILED: {why}", it.name),
-        });
-        section(&mut out, "Handshake with itself, on the demo model", steps);
-        section(&mut out, "Settings files", self.settings.iter().cloned());
-        section(&mut out, "Settings", self.values.iter().cloned());
-        section(&mut out, "Warnings", self.warnings.iter().cloned());
-        section(&mut out, "Keys", key_lines(&self.keys));
-        let home = self.home.iter().map(|(path, mode)| match mode {
-            Some(mode) => format!("{path} (mode {mode:o})"),
-            None => format!("{path} (made with the first session)"),
-        });
-        section(&mut out, "Home", home);
-        section(
-            &mut out,
-            "MCP servers of the settings",
-            self.servers.iter().map(|(name, link)| format!("{name}: {link}")),
-        );
-        section(&mut out, "This folder", [self.cwd.to_string(), self.trust.clone()].into_iter());
-        let errors = self.past.errors.iter().map(|it| format!("{} {}: {}", iso_time(it.at_ms), it.session, it.message));
-        section(&mut out, "Last errors of sessions", errors);
-        section(&mut out, "Last request of the newest session", self.past.request.iter().cloned());
-        for (name, place, text) in editors::snippets(&self.program) {
-            section(&mut out, &format!("{name}: {place}"), text.lines().map(str::to_owned));
-        }
-        match self.todo.first() {
-            None => out.push_str("\nAll is well.\n"),
-            Some(first) => _ = writeln!(out, "\nTo do: {first}"),
-        }
-        out
-    }
-}
-
-fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
-    _ = writeln!(out, "\n{title}:");
-    let start = out.len();
-    for it in lines {
-        // What goes on for more lines belongs to its own one.
-        _ = writeln!(out, "  {}", it.replace('\n', "\n    "));
-    }
-    if out.len() == start {
-        out.push_str("  none\n");
-    }
-}
-
-fn key_lines(keys: &Value) -> impl Iterator<Item = String> {
-    let methods = keys.get("methods").and_then(Value::as_array).into_iter().flatten();
-    let field = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or("nowhere").to_owned();
-    let error = keys.get("error").and_then(Value::as_str).map(str::to_owned);
-    methods
-        .map(move |it| format!("{:<16}{}: {}", field(it, "id"), field(it, "source"), field(it, "place")))
-        .chain(error)
 }

@@ -95,6 +95,21 @@ pub fn is_available() -> bool {
     return cfg!(target_os = "macos") && *AVAILABLE.get_or_init(|| Path::new("/usr/bin/sandbox-exec").exists());
 }
 
+/// What this system has to confine with, and what it lacks, in words.
+pub fn state() -> (&'static str, Option<&'static str>) {
+    #[cfg(target_os = "linux")]
+    return match (is_available(), helper::has_namespaces()) {
+        (false, _) => ("nothing", Some("the kernel has no Landlock, or it is switched off")),
+        (true, true) => ("namespaces, Landlock and seccomp", None),
+        (true, false) => ("Landlock and seccomp", Some("this user may make no namespaces, which would hold more")),
+    };
+    #[cfg(not(target_os = "linux"))]
+    return match is_available() {
+        true => ("sandbox-exec", None),
+        false => ("nothing", Some("castor knows no sandbox of this system")),
+    };
+}
+
 static AVAILABLE: OnceLock<bool> = OnceLock::new();
 
 /// Prepares the start of a program.
