@@ -21,7 +21,7 @@ use crate::{
         context::{Instructions, Surroundings},
         scheduler::Toolbox,
         step::Standing,
-        turn::{Bounds, MAX_SAMPLES, Spec},
+        turn::{Bounds, Spec},
     },
     wire::acp::{initialize::Client, session::Place},
     world::workspace::{ground::Ground, memory::Wanted},
@@ -90,7 +90,7 @@ pub fn furnish(
 
 fn bounds(settings: &Settings) -> Bounds {
     Bounds {
-        max_samples: u32::try_from(settings.max_session_turns).unwrap_or(MAX_SAMPLES),
+        limits: settings.limits,
         watches_loops: settings.failing.watches_loops,
         patience: settings.failing.patience,
     }

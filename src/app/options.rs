@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::base::log::Mode;
+use crate::{app::settings::Flag, base::log::Mode};
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -12,6 +12,8 @@ pub struct Options {
     pub approval_mode: Option<Mode>,
     /// `--sandbox`; `None`: as the settings say.
     pub sandbox: Option<String>,
+    /// `--max-turns` and the like.
+    pub limits: Vec<Flag>,
     /// A scripted model instead of a real one.
     pub script: Option<Script>,
     /// Where answers of the model are recorded, in the script's format.

@@ -151,6 +151,7 @@ fn choose(state: &mut State, ticket: Ticket, wish: &Wish) -> Result<(), ErrorObj
         }
         options::Choice::Model(model) => step::Choice::Model(model),
         options::Choice::Tuning(tuning) => step::Choice::Tuning(tuning),
+        options::Choice::Limits(limits) => step::Choice::Limits(Some(limits)),
     };
     asks(state, ticket, Asker::Setter(wish.session.clone()));
     state.step(&wish.session, Input::Choose(choice));

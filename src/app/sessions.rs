@@ -191,9 +191,11 @@ fn admit_again(state: &mut State, record: Record, spec: Arc<Spec>, desk: Arc<Des
 fn shown(state: &State, id: &SessionId, session: &Session) -> (Manner, View) {
     let client = state.client.clone().unwrap_or_default();
     let record = session.record();
-    let chosen = Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning };
+    let (mode, model, tuning) = (record.mode, record.model.clone(), record.tuning);
+    let chosen = Chosen { mode, model, tuning, limits: record.limits() };
     let models = session.models().to_vec();
-    let offer = Offer { models, thinking: !state.options.needs_no_access(), booleans: client.booleans };
+    let (thinking, limits) = (!state.options.needs_no_access(), session.configured_limits());
+    let offer = Offer { models, thinking, booleans: client.booleans, limits };
     let manner = Manner { offer, notices: client.notices };
     let view = View::new(id.clone(), manner.clone(), chosen);
     (manner, view)
@@ -305,7 +307,8 @@ fn merged_settings(options: &Options, ground: &Ground) -> (Settings, Vec<Warning
     let model = options.model.as_deref().map(Flag::model);
     let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
     let sandbox = options.sandbox.as_deref().map(Flag::sandbox);
-    let flags: Vec<Flag> = model.into_iter().chain(mode).chain(sandbox).collect();
+    let flags = model.into_iter().chain(mode).chain(sandbox).chain(options.limits.iter().cloned());
+    let flags: Vec<Flag> = flags.collect();
     Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags })
 }
 

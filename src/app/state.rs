@@ -284,7 +284,7 @@ impl Live {
     /// What is chosen now, for the client.
     pub fn chosen(&self) -> Chosen {
         let record = self.session.record();
-        Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning }
+        Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning, limits: record.limits() }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::base::{
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
     ids::{CallId, SessionId},
+    limits::Limits,
     memory::MemoryFile,
     model::Failure,
     path::AbsPath,
@@ -103,6 +104,14 @@ pub enum Fact {
     },
     Tuning {
         tuning: Tuning,
+    },
+    /// How far turns and session may go from now on, whatever the settings say; `None`: as those say.
+    Limits {
+        limits: Option<Limits>,
+    },
+    /// So long the session worked since the last such entry, without the time in which the user was waited for.
+    Worked {
+        ms: u64,
     },
     /// What the model saw of the conversation is gone for it; it stays shown and logged.
     Cleared,

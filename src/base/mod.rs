@@ -11,6 +11,7 @@ pub mod guarded;
 pub mod history;
 pub mod hook;
 pub mod ids;
+pub mod limits;
 pub mod log;
 pub mod mcp;
 pub mod memory;

@@ -13,6 +13,7 @@ use crate::base::{
     fallback::Outage,
     hook::{HookReport, HookRun},
     ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
+    limits::Limits,
     log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest, Purpose},
@@ -126,6 +127,8 @@ pub enum Choice {
     Mode(Mode),
     Model(String),
     Tuning(Tuning),
+    /// `None`: as configured.
+    Limits(Option<Limits>),
 }
 
 /// The tools that a session has from outside, how their servers are, and what is to be said about them.

@@ -125,8 +125,8 @@ fn bad_input() {
 
 #[test]
 fn turn_limit() {
-    let settings = r#"{"model": {"maxSessionTurns": 1}}"#;
-    check(Case { settings, ..Case::answers(&[r#"call list_directory {"dir_path":"."}"#]) }, 53, "turn limit");
+    let settings = r#"{"limits": {"turn": {"requests": 1}}}"#;
+    check(Case { settings, ..Case::answers(&[r#"call list_directory {"dir_path":"."}"#]) }, 53, "a limit was reached");
 }
 
 /// A full disk while a file is written: no other call would fare better.

@@ -5,11 +5,15 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use crate::{
-    app::cli::{
-        auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, hooks::HooksArgs, models::ModelsArgs,
-        permissions::PermissionsArgs, policy::PolicyArgs, schema::SchemaArgs, sessions::SessionsArgs, trust::TrustArgs,
+    app::{
+        cli::{
+            auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, hooks::HooksArgs, models::ModelsArgs,
+            permissions::PermissionsArgs, policy::PolicyArgs, schema::SchemaArgs, sessions::SessionsArgs,
+            trust::TrustArgs,
+        },
+        settings::{self, Flag},
     },
-    base::sandbox::Level,
+    base::{limits::What, sandbox::Level},
 };
 
 /// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
@@ -25,7 +29,7 @@ Examples:
   castor sessions export latest -o it.html   that session as a page";
 const RUN_EXIT_CODES: &str = "\
 Exit codes:
-  0 done   1 failed   41 not signed in   42 bad input   52 bad configuration   53 turn limit
+  0 done   1 failed   41 not signed in   42 bad input   52 bad configuration   53 a limit
   54 a tool failed fatally   55 the folder is not trusted   130 cancelled";
 
 #[derive(Debug, Parser)]
@@ -91,7 +95,30 @@ pub struct AgentArgs {
     #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(Level::NAMES), hide_possible_values = true)]
     pub sandbox: Option<String>,
     #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
     pub script: ScriptArgs,
+}
+
+/// For each prompt, or with `/session` behind the number for the whole session.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitArgs {
+    /// Model calls at most
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Requests, it))]
+    pub max_turns: Vec<String>,
+    /// Tokens at most, in and out
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Tokens, it))]
+    pub max_tokens: Vec<String>,
+    /// US dollars at most
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Cost, it))]
+    pub max_cost: Vec<String>,
+    /// Seconds of work at most
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Time, it))]
+    pub timeout: Vec<String>,
+}
+
+fn limit(what: What, text: &str) -> Result<String, String> {
+    settings::limit_flag(what, text).map(|_| text.to_owned())
 }
 
 /// Scripted models and recordings, in Gemini CLI's format.
@@ -212,10 +239,32 @@ impl AgentArgs {
         push("--model", self.model.as_deref().map(OsString::from));
         push("--approval-mode", self.approval_mode.map(|it| it.flag().into()));
         push("--sandbox", self.sandbox.as_deref().map(OsString::from));
+        for (what, text) in self.limits.all() {
+            push(what.flag(), Some(text.into()));
+        }
         push("--fake-responses", script.fake_responses.clone().map(OsString::from));
         push("--fake-responses-non-strict", script.fake_responses_non_strict.clone().map(OsString::from));
         push("--record-responses", script.record_responses.clone().map(OsString::from));
         res
+    }
+}
+
+impl LimitArgs {
+    fn all(&self) -> impl Iterator<Item = (What, &String)> {
+        What::ALL.into_iter().flat_map(|what| {
+            let given = match what {
+                What::Requests => &self.max_turns,
+                What::Tokens => &self.max_tokens,
+                What::Time => &self.timeout,
+                What::Cost => &self.max_cost,
+            };
+            given.iter().map(move |it| (what, it))
+        })
+    }
+
+    /// As settings.
+    pub fn flags(&self) -> Vec<Flag> {
+        self.all().filter_map(|(what, text)| settings::limit_flag(what, text).ok()).collect()
     }
 }
 
@@ -284,7 +333,7 @@ mod tests {
     #[test]
     fn flags_survive_the_way_to_the_child() {
         let args =
-            run("x -m=-odd --approval-mode yolo --sandbox read-only --fake-responses-non-strict f").unwrap().agent_args;
+            run("x -m=-odd --approval-mode yolo --sandbox read-only --max-cost 1 --max-cost 5/session --fake-responses-non-strict f").unwrap().agent_args;
         let argv = ["castor".into(), "acp".into()].into_iter().chain(args.to_flags());
         match Cli::try_parse_from(argv).unwrap().verb {
             Verb::Acp(parsed) => assert_eq!(parsed.agent_args, args),

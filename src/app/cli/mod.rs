@@ -153,6 +153,7 @@ fn options(args: AgentArgs) -> Options {
         model: args.model,
         approval_mode: args.approval_mode.and_then(|it| Mode::parse(it.mode_id())),
         sandbox: args.sandbox,
+        limits: args.limits.flags(),
         script: strict.or(loose),
         record: args.script.record_responses,
     }

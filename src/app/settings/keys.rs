@@ -32,6 +32,8 @@ pub enum Kind {
     Int(i64),
     /// A number from 0 to 1.
     Fraction,
+    /// A number above 0.
+    Amount,
     /// Not empty.
     Text,
     Texts,
@@ -133,7 +135,7 @@ impl Kind {
         match self {
             Self::Bool => text.trim().parse::<bool>().ok().map(Value::from),
             Self::Int(_) => text.trim().parse::<i64>().ok().map(Value::from),
-            Self::Fraction => text.trim().parse::<f64>().ok().map(Value::from),
+            Self::Fraction | Self::Amount => text.trim().parse::<f64>().ok().map(Value::from),
             _ => None,
         }
     }
@@ -143,6 +145,7 @@ impl Kind {
             Self::Bool => value.is_boolean(),
             Self::Int(min) => value.as_i64().is_some_and(|it| it >= min),
             Self::Fraction => value.as_f64().is_some_and(|it| (0.0..=1.0).contains(&it)),
+            Self::Amount => value.as_f64().is_some_and(|it| it > 0.0),
             Self::Text => value.as_str().is_some_and(|it| !it.trim().is_empty()),
             Self::Age => value.as_str().and_then(age_ms).is_some(),
             Self::Texts => value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
@@ -166,6 +169,7 @@ impl Kind {
             Self::Int(i64::MIN) => "a whole number".into(),
             Self::Int(min) => format!("a whole number, at least {min}").into(),
             Self::Fraction => "a number from 0 to 1".into(),
+            Self::Amount => "a number above 0".into(),
             Self::Text => "a text that is not empty".into(),
             Self::Texts => "a list of texts".into(),
             Self::Age => "a time span such as 12h, 30d, 4w or 6m".into(),
@@ -196,7 +200,7 @@ pub fn age_ms(text: &str) -> Option<u64> {
 #[rustfmt::skip]
 pub const KEYS: &[Key] = {
     use Guard::{Closed, Only};
-    use Kind::{Age, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts, Word};
+    use Kind::{Age, Amount, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts, Word};
     use Merge::{Concat, ConcatMembers, Intersect, Shallow, Union};
     use Usage::Accepted;
     const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
@@ -216,7 +220,15 @@ pub const KEYS: &[Key] = {
         key("model.fallback.models", Texts, "[]", "Models that may take over from one that does not answer, in order, of any provider.").guard(Closed),
         key("model.fallback.action", Word(&["ask", "silent"]), r#""ask""#, "Whether you are asked before another model takes over, or only told.").guard(Closed),
         key("model.fallback.policies", Object, "{}", "What is done about a model that fails, by its name or * for all: actions (prompt, silent) and stateTransitions (terminal, sticky_retry) by terminal, transient, not_found and unknown; maxAttempts, isLastResort.").merge(Shallow).guard(Closed),
-        key("model.maxSessionTurns", Int(-1), "-1", "After how many turns a session ends; -1: never."),
+        key("model.maxSessionTurns", Int(-1), "-1", "Gemini CLI's name for limits.session.requests; the lower one counts. -1: no limit.").guard(Closed),
+        key("limits.turn.requests", Int(1), "", "Model calls of one prompt, at most; never more than 100.").guard(Closed),
+        key("limits.turn.tokens", Int(1), "", "Tokens of one prompt, in and out, at most.").guard(Closed),
+        key("limits.turn.seconds", Int(1), "", "Seconds of work for one prompt, at most; waiting for you does not count.").guard(Closed),
+        key("limits.turn.cost", Amount, "", "US dollars for one prompt, at most; the price of the model has to be known.").guard(Closed),
+        key("limits.session.requests", Int(1), "", "Model calls of a session, at most.").guard(Closed),
+        key("limits.session.tokens", Int(1), "", "Tokens of a session, in and out, at most.").guard(Closed),
+        key("limits.session.seconds", Int(1), "", "Seconds of work in a session, at most; waiting for you does not count.").guard(Closed),
+        key("limits.session.cost", Amount, "", "US dollars for a session, at most; the prices of its models have to be known.").guard(Closed),
         key("tools.truncateToolOutputThreshold", Int(1), "40000", "Characters of a tool's output above which the middle is cut out for the model."),
         key("tools.shell.inactivityTimeout", Int(0), "300", "Seconds without output after which a command is ended; 0: never."),
         key("tools.shell.terminal", Word(&["own", "client"]), r#""own""#, "Whose terminal runs commands: castor's own, or the client's where it has one (with the client's environment).").guard(Closed),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    base::{log::Mode, sandbox::Level},
+    base::{limits::Limits, log::Mode, sandbox::Level},
     engine::routing::{aliases::Aliases, failure::Patience, policies::Policies, prices::Prices},
     world::{
         secrets::Env,
@@ -18,6 +18,7 @@ mod explain;
 mod fallback;
 mod hooks;
 mod keys;
+mod limits;
 mod lists;
 mod mcp;
 mod prices;
@@ -30,6 +31,7 @@ pub use check::check;
 pub use explain::explain;
 pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
+pub use limits::flag as limit_flag;
 pub use lists::{lists, may_save, policy_paths};
 pub use mcp::McpSettings;
 pub use providers::{Provider, Speech};
@@ -77,8 +79,7 @@ pub struct Settings {
     pub model_name: Option<String>,
     /// Already careful enough for `disable_yolo`; what trust forbids is decided where trust is known.
     pub approval_mode: Mode,
-    /// -1: no limit.
-    pub max_session_turns: i64,
+    pub limits: Limits,
     /// Characters of a tool's output above which it is cut.
     pub truncate_threshold: usize,
     /// Of memory files.
@@ -216,7 +217,7 @@ impl Settings {
             memory_names,
             model_name: get.text("model.name"),
             approval_mode: approval_mode.unwrap_or_default(),
-            max_session_turns: get.int("model.maxSessionTurns"),
+            limits: limits::read(&get),
             truncate_threshold: get.size("tools.truncateToolOutputThreshold"),
             failing: Failing {
                 patience: Patience {

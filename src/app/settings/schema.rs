@@ -87,6 +87,7 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Int(i64::MIN) => or_variable(json!({ "type": "integer" })),
         Kind::Int(min) => or_variable(json!({ "type": "integer", "minimum": min })),
         Kind::Fraction => or_variable(json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+        Kind::Amount => or_variable(json!({ "type": "number", "exclusiveMinimum": 0 })),
         Kind::Text => json!({ "type": "string", "pattern": "\\S" }),
         Kind::Texts => texts(),
         Kind::Age => json!({ "type": "string", "pattern": "^\\s*0*[1-9][0-9]*[hdwm]\\s*$|\\$" }),

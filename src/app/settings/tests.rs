@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Flag, Settings, Sources, check, explain};
 use crate::{
-    base::{log::Mode, path::AbsPath},
+    base::{limits::Limits, log::Mode, path::AbsPath},
     world::{
         secrets::Env,
         workspace::{
@@ -67,7 +67,7 @@ fn files<'a>(files: &'a [(&'a str, &'a str)]) -> Case<'a> {
 fn defaults_are_quiet() {
     let (it, warnings) = files(&[]).merge();
     assert_eq!(warnings, [""; 0]);
-    assert_eq!((it.model_name, it.approval_mode, it.max_session_turns), (None, Mode::Default, -1));
+    assert_eq!((it.model_name, it.approval_mode, it.limits), (None, Mode::Default, Limits::default()));
     assert_eq!(
         (it.truncate_threshold, it.failing.patience.max_attempts, it.failing.patience.retry_broken),
         (40_000, 10, true)
@@ -93,7 +93,10 @@ fn later_layers_win_key_by_key() {
     }
     let mut case = files(&all);
     let (it, warnings) = case.merge();
-    assert_eq!((it.max_session_turns, it.failing.patience.max_attempts, it.tools.shell_inactivity_s), (2, 2, 3));
+    assert_eq!(
+        (it.limits.session.requests, it.failing.patience.max_attempts, it.tools.shell_inactivity_s),
+        (Some(2), 2, 3)
+    );
     assert_eq!((it.approval_mode, warnings), (Mode::AutoEdit, vec![]));
     case.env = &[("GEMINI_MODEL", "7")];
     assert_eq!(case.merge().0.model_name.as_deref(), Some("7"));
@@ -143,7 +146,7 @@ fn variables_become_numbers() {
         "general": {"retryFetchErrors": "$NO", "maxAttempts": "5"}}"#;
     let case = Case { files: &[("castor", text)], env: &[("NO", "false"), ("M", "gemini")], flags: &[] };
     let (it, warnings) = case.merge();
-    assert_eq!((it.model_name.as_deref(), it.max_session_turns), (Some("gemini-pro"), 7));
+    assert_eq!((it.model_name.as_deref(), it.limits.session.requests), (Some("gemini-pro"), Some(7)));
     assert!(!it.failing.patience.retry_broken);
     assert_eq!(it.failing.patience.max_attempts, 10);
     assert_eq!(

@@ -1,6 +1,7 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 mod history;
+mod meter;
 mod spent;
 mod writer;
 
@@ -8,6 +9,7 @@ pub use spent::{Bill, Spent, Tally};
 pub use writer::{Serial, Step};
 
 use history::History;
+use meter::Meter;
 
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use crate::{
         event::{AgentEvent, EventKind, Speaker},
         history::Turn,
         ids::{CallId, SessionId, StreamId},
+        limits::{Limits, Span, Used},
         log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::Memory,
         path::AbsPath,
@@ -56,6 +59,9 @@ struct Past {
     routed: Option<Routed>,
     /// A model that was left in this turn, and why.
     left: Option<(String, String)>,
+    /// How far it may go, where that was chosen in the session.
+    limits: Option<Limits>,
+    meter: Meter,
 }
 
 /// Where a request went, and why.
@@ -147,6 +153,16 @@ impl Record {
         &self.past.memory
     }
 
+    /// How far it may go, if that was chosen in the session.
+    pub fn limits(&self) -> Option<Limits> {
+        self.past.limits
+    }
+
+    /// What was used up of what may be limited.
+    pub fn used(&self, span: Span) -> Used {
+        self.past.meter.used(span)
+    }
+
     /// Where the last request went; `None` before the first.
     pub fn routed(&self) -> Option<&Routed> {
         self.past.routed.as_ref()
@@ -169,6 +185,9 @@ impl Record {
             Fact::Event { event } => self.apply_event(event),
             Fact::Attempt { model, attempt, why } => {
                 self.past.history.begin_answer();
+                if *attempt == 1 {
+                    self.past.meter.request();
+                }
                 let (model, why, left) = (model.clone(), why.clone(), self.past.left.clone());
                 self.past.routed = Some(Routed { model, attempt: *attempt, why, left });
             }
@@ -181,6 +200,8 @@ impl Record {
             Fact::Mode { mode } => self.mode = *mode,
             Fact::Model { model } => self.model.clone_from(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
+            Fact::Limits { limits } => self.past.limits = *limits,
+            Fact::Worked { ms } => self.past.meter.worked(*ms),
             Fact::Cleared => self.past.history.clear(),
             Fact::Hooked { context, retracts, .. } => {
                 if *retracts {
@@ -221,6 +242,7 @@ impl Record {
             EventKind::AgentStart {} => {
                 history.close_open_calls();
                 self.past.left = None;
+                self.past.meter.begin_turn();
             }
             // Commands and castor's own questions are between the user and castor: the model does not see them.
             EventKind::Message { .. } | EventKind::ToolRequest { .. } | EventKind::ToolResponse { .. }
@@ -236,6 +258,7 @@ impl Record {
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
             EventKind::Usage { model, usage, size, purpose, cost, .. } => {
+                self.past.meter.bill(usage, *cost);
                 self.spent.add(Bill { purpose: *purpose, model, usage: *usage, size: *size, cost: *cost });
             }
             _ => (),

@@ -80,6 +80,12 @@ pub const COMMANDS: &[Command] = &[
         .when(|spec| !spec.toolbox.hooks.is_empty()),
     errand("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
     command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
+    command(
+        "limits",
+        "[requests=20 session.cost=5|none|default]",
+        "How far turns and session may go",
+        super::limits::run,
+    ),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
     command("about", "", "Which castor this is", about),
 ];

@@ -1,6 +1,8 @@
 //! A session: one turn at a time, prompts in order, everything else beside it.
 
+mod clock;
 pub mod commands;
+mod limits;
 mod models;
 mod stats;
 
@@ -12,6 +14,7 @@ use crate::{
         event::{EventKind, Outcome, Stop},
         hook::{HookEvent, HookRun},
         ids::PromptId,
+        limits::Limits,
         log::{Entry, Fact},
         now::Now,
     },
@@ -35,6 +38,7 @@ pub struct Session {
     turn: Option<Turn>,
     kept: Kept,
     waiting: VecDeque<(PromptId, Vec<Part>)>,
+    clock: clock::Clock,
 }
 
 impl Session {
@@ -53,7 +57,15 @@ impl Session {
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
         let kept = Kept { arrivals: Arrivals::of("resume"), ..Kept::default() };
-        Self { record, spec, serial: Serial::default(), turn: None, kept, waiting: VecDeque::new() }
+        Self {
+            record,
+            spec,
+            serial: Serial::default(),
+            turn: None,
+            kept,
+            waiting: VecDeque::new(),
+            clock: clock::Clock::default(),
+        }
     }
 
     /// Starts over from the log after something went wrong. Effect ids go on, so that late answers meet nobody.
@@ -61,6 +73,7 @@ impl Session {
         self.record = record;
         self.turn = None;
         self.waiting.clear();
+        self.clock = clock::Clock::default();
     }
 
     /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
@@ -74,6 +87,11 @@ impl Session {
     /// Ids and names of the models on offer.
     pub fn models(&self) -> &[(String, String)] {
         &self.spec.models
+    }
+
+    /// How far turns and session may go, unless the user says otherwise.
+    pub fn configured_limits(&self) -> Limits {
+        self.spec.bounds.limits
     }
 
     pub fn record(&self) -> &Record {
@@ -99,7 +117,9 @@ impl Session {
 
     /// Takes one thing that happened and pushes what should be done about it.
     pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
-        let Self { record, spec, serial, turn, kept, waiting } = self;
+        let start = out.acts.len();
+        self.clock.hear(&input, now);
+        let Self { record, spec, serial, turn, kept, waiting, .. } = self;
         let mut step = Step::new(record, serial, now, out).watched(&spec.toolbox.hooks.plugins);
         match input {
             Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
@@ -146,7 +166,9 @@ impl Session {
                 }
             }
         }
+        self.close_books(now, out);
         self.go_on(now, out);
+        self.keep_time(now, out, start);
     }
 
     /// The next prompt begins as soon as the one before it is over.
@@ -193,7 +215,8 @@ fn choose(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, choice: Choice) {
         Choice::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
         Choice::Model(model) if model != step.record.model => step.log(Fact::Model { model }),
         Choice::Tuning(tuning) if tuning != step.record.tuning => step.log(Fact::Tuning { tuning }),
-        Choice::Mode(_) | Choice::Model(_) | Choice::Tuning(_) => (),
+        Choice::Limits(limits) if limits != step.record.limits() => step.log(Fact::Limits { limits }),
+        Choice::Mode(_) | Choice::Model(_) | Choice::Tuning(_) | Choice::Limits(_) => (),
     }
     if is_model {
         forgive(step, spec, kept);

@@ -17,6 +17,7 @@ use crate::{
         fallback::{Intent, Outage, OutageCause},
         hook::{Hook, HookEnd, HookEvent, HookReport},
         ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId, SessionId},
+        limits::{Caps, Limits},
         log::{Answer, Decision, Entry, Fact, Mode, Principal, ThoughtLevel, Tuning},
         memory::{MemoryFile, Tier as MemoryTier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
@@ -147,9 +148,13 @@ impl World {
 
     fn choice(&mut self) -> Input {
         let tuning = Tuning { thinking: ThoughtLevel::ALL[self.dice(4) as usize], thoughts: self.dice(2) == 0 };
-        Input::Choose(match self.dice(3) {
+        Input::Choose(match self.dice(4) {
             0 => Choice::Mode(Mode::OFFERED[self.dice(3) as usize]),
             1 => Choice::Model(["a", "b"][self.dice(2) as usize].to_owned()),
+            2 => Choice::Limits(Some(Limits {
+                turn: Caps { seconds: Some(1 + self.dice(2)), ..Caps::default() },
+                ..Limits::default()
+            })),
             _ => Choice::Tuning(tuning),
         })
     }
@@ -478,7 +483,11 @@ fn spec(seed: u64) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: true,
-        bounds: Bounds { max_samples: 6, watches_loops: true, patience: Patience::default() },
+        bounds: Bounds {
+            limits: Limits::parse("requests=6").unwrap(),
+            watches_loops: true,
+            patience: Patience::default(),
+        },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),

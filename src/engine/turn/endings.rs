@@ -2,6 +2,7 @@
 
 use crate::base::{
     event::{EndReason, Outcome, Status, Stop},
+    limits::{Reached, Span, What},
     model::{Details, Failure, FailureKind},
     text::sentence,
 };
@@ -36,6 +37,10 @@ pub enum Cause {
     },
     /// The model was asked this often.
     MaxSamples(u32),
+    /// Turn or session may go no further.
+    Limit(Reached),
+    /// Money is limited, and nobody knows what this model takes.
+    NoPrice(String),
     /// The model went round in circles, and nobody wanted it to go on.
     Loop(String),
     Cancelled,
@@ -134,6 +139,7 @@ impl Cause {
             Self::ModelError { .. } => "the model failed",
             Self::Deferred { .. } => "the user tries again later",
             Self::TooLong { .. } => "the conversation is too long for the model",
+            Self::Limit(_) | Self::NoPrice(_) => "a limit of the user's was reached",
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
             Self::Loop(_) => "the model went round in circles",
             Self::Cancelled => "the user cancelled the turn",
@@ -199,6 +205,8 @@ pub fn ending(cause: &Cause) -> Ending {
             error: Some((Status::ResourceExhausted, "MAX_TURNS_EXCEEDED")),
             ..stop(EndReason::MaxTurns, Stop::MaxTurnRequests)
         },
+        Cause::Limit(reached) => limit(reached),
+        Cause::NoPrice(model) => no_price(model),
         Cause::Cancelled => stop(EndReason::Aborted, Stop::Cancelled),
         Cause::HookStop(why) => by_hook(format!("A hook stopped the agent: {why}")),
         Cause::HookBlock(why) => by_hook(format!("A hook blocked this: {why}")),
@@ -207,6 +215,45 @@ pub fn ending(cause: &Cause) -> Ending {
             let why = format!("{} Make room on the disk, then prompt again.", sentence(why));
             failed("tool", &why, Status::Internal, "TOOL_FATAL")
         }
+    }
+}
+
+fn no_price(model: &str) -> Ending {
+    let why = format!(
+        "Money is limited here, and what {model} costs is not known: nothing was sent to it. Name its price in \
+         `model.prices` of the settings, choose another model, or take the limit away with `/limits none`."
+    );
+    failed("model", &why, Status::InvalidArgument, "PRICE_UNKNOWN")
+}
+
+fn limit(reached: &Reached) -> Ending {
+    let Reached { what, span, cap, used, more } = reached;
+    let (reason, outcome, code) = match what {
+        What::Requests => (EndReason::MaxTurns, Stop::MaxTurnRequests, "MAX_TURNS_EXCEEDED"),
+        What::Tokens => (EndReason::MaxBudget, Stop::MaxTokens, "MAX_TOKENS_EXCEEDED"),
+        What::Time => (EndReason::MaxTime, Stop::MaxTurnRequests, "MAX_TIME_EXCEEDED"),
+        What::Cost => (EndReason::MaxBudget, Stop::MaxTurnRequests, "MAX_COST_EXCEEDED"),
+    };
+    let then = match span {
+        Span::Turn => "Send a prompt such as \"go on\" to continue.",
+        Span::Session => "It answers no prompt any more, unless the limit is raised.",
+    };
+    let key = format!("limits.{}.{}", span.name(), what.name());
+    let flag = match span {
+        Span::Turn => format!("{} N", what.flag()),
+        Span::Session => format!("{} N/session", what.flag()),
+    };
+    let text = format!(
+        "Stopped: this {} reached its limit of {cap} ({used} used). {then} To allow more, type `/limits {more}`, or set \
+         `{key}` in the settings or `{flag}` on the command line.",
+        span.name()
+    );
+    Ending {
+        reason,
+        outcome: Outcome::Stop(outcome),
+        text: Some(text),
+        aside: true,
+        error: Some((Status::ResourceExhausted, code)),
     }
 }
 
@@ -240,7 +287,11 @@ fn empty_text(empty: &Empty) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Cause, Empty, ending};
-    use crate::base::model::{Failure, FailureKind};
+    use crate::base::{
+        limits::{Limits, Used},
+        model::{Failure, FailureKind},
+        money::Money,
+    };
 
     /// The snapshot that holds the table.
     #[test]
@@ -248,6 +299,10 @@ mod tests {
         let model = |kind, status| {
             let failure = Failure { status, ..Failure::new(kind, "x") };
             Cause::ModelError { failure, why: "why".to_owned() }
+        };
+        let limit = |limits: &str, requests| {
+            let used = Used { requests, tokens: 31, ms: 30_000, cost: Money::dollars(1.25) };
+            Cause::Limit(Limits::parse(limits).unwrap().reached(&used, &used).unwrap())
         };
         let causes = [
             Cause::Completed,
@@ -267,6 +322,11 @@ mod tests {
             Cause::Deferred { why: "Why.".to_owned(), when: Some("2.5 h".to_owned()) },
             Cause::TooLong { model: "m".to_owned(), size: 9_000, window: 8_000 },
             Cause::MaxSamples(100),
+            limit("requests=3 session.cost=1", 3),
+            limit("tokens=30", 0),
+            limit("seconds=30", 0),
+            limit("session.cost=1", 0),
+            Cause::NoPrice("m".to_owned()),
             Cause::Loop("why".to_owned()),
             Cause::Cancelled,
             Cause::ToolFatal("disk full".to_owned()),

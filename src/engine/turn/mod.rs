@@ -6,6 +6,7 @@ mod circles;
 pub mod endings;
 mod errand;
 mod hooked;
+mod limits;
 mod loops;
 mod recovery;
 mod response;
@@ -16,6 +17,7 @@ pub mod utility;
 
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};
+pub use limits::limits;
 pub use spec::{Bounds, Kept, Spec};
 
 use std::sync::Arc;
@@ -163,6 +165,10 @@ impl Turn {
             circles: circles::Circles::default(),
         };
         res.note_standing(step, kept);
+        if let Some(cause) = res.spent(step.record, spec) {
+            res.finish(step, &cause);
+            return res;
+        }
         if let Some(answer) = plugins.parts(Point::BeforeRun, Moment::Turn) {
             res.answer(step, answer);
             return res;
@@ -312,8 +318,11 @@ impl Turn {
     }
 
     fn sample(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32) {
-        if attempt == 1 && self.n_samples >= spec.bounds.max_samples.min(MAX_SAMPLES) {
+        if attempt == 1 && self.n_samples >= MAX_SAMPLES {
             return self.finish(step, &Cause::MaxSamples(self.n_samples));
+        }
+        if let Some(cause) = self.spent(step.record, spec).filter(|_| attempt == 1) {
+            return self.finish(step, &cause);
         }
         self.n_samples += u32::from(attempt == 1);
         self.tools = spec.toolbox.clone();
@@ -368,6 +377,9 @@ impl Turn {
         if !self.scheduler.is_empty() {
             self.answered_well(step, kept);
             self.talk.said += response.said();
+            if let Some(cause) = self.broke(step.record, spec) {
+                return self.finish(step, &cause);
+            }
             self.phase = Phase::Calling;
             let standing = self.scheduler.advance(step, &self.tools);
             return self.called(step, spec, kept, standing);

@@ -2,7 +2,7 @@
 
 use super::Arrivals;
 use crate::{
-    base::{log::Mode, path::AbsPath},
+    base::{limits::Limits, log::Mode, path::AbsPath},
     engine::{context::Instructions, routing, scheduler::Toolbox},
 };
 
@@ -31,8 +31,8 @@ pub struct Spec {
 /// How far a turn may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Model calls of one prompt, at most; capped by [`super::MAX_SAMPLES`].
-    pub max_samples: u32,
+    /// As configured. No turn goes beyond [`super::MAX_SAMPLES`].
+    pub limits: Limits,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
     /// With models that fail.

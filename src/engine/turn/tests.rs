@@ -20,6 +20,7 @@ use crate::{
         event::{EventKind, ToolProgress},
         hook::{HookEnd, HookReport},
         ids::{EffectId, ElicitationId, PromptId, QuestionId, SessionId},
+        limits::Limits,
         log::{Answer, Decision, Fact, Mode, Principal},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
@@ -115,7 +116,10 @@ fn played(script: &str) -> String {
 
 pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
     let mut out = Out::default();
-    session.step(input(step), Now { unix_ms: 1_000, seed: n }, &mut out);
+    // `@5000 …`: at that time.
+    let at = step.strip_prefix('@').and_then(|it| it.split_once(' '));
+    let (unix_ms, step) = at.map_or((1_000, step), |(at, step)| (at.parse().unwrap(), step));
+    session.step(input(step), Now { unix_ms, seed: n }, &mut out);
     for act in out.acts.iter().filter_map(shown) {
         *actual += &format!("    {}\n", act.replace('\n', "\n      "));
     }
@@ -156,7 +160,11 @@ pub(super) fn spec(name: &str) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: false,
-        bounds: Bounds { max_samples: 3, watches_loops: true, patience: Patience::default() },
+        bounds: Bounds {
+            limits: Limits::parse("requests=3").unwrap(),
+            watches_loops: true,
+            patience: Patience::default(),
+        },
         chain,
         models: Vec::new(),
         windows: Default::default(),
@@ -222,6 +230,7 @@ fn input(line: &str) -> Input {
             let finding = Finding { decision, reason: reason.to_owned() };
             Input::Checked { effect, said: if word == "failed" { Err(reason.to_owned()) } else { Ok(finding) } }
         }
+        "limits" => Input::Choose(Choice::Limits(Some(Limits::parse(id).unwrap()))),
         "mode" => Input::Choose(Choice::Mode(Mode::parse(id).unwrap())),
         "invalid" => Input::Resolved { effect, result: Err(ToolError::new("invalid_tool_params", rest)) },
         "previewed" => Input::Previewed { effect, result: Ok(Preview::default()) },

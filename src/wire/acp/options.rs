@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::base::{
     ids::SessionId,
+    limits::Limits,
     log::{Mode, ThoughtLevel, Tuning},
 };
 
@@ -21,6 +22,8 @@ pub struct Offer {
     pub thinking: bool,
     /// Whether the client knows boolean options.
     pub booleans: bool,
+    /// As configured.
+    pub limits: Limits,
 }
 
 /// What is chosen now.
@@ -29,6 +32,8 @@ pub struct Chosen {
     pub mode: Mode,
     pub model: String,
     pub tuning: Tuning,
+    /// Where they were chosen in the session.
+    pub limits: Option<Limits>,
 }
 
 /// One choice of the client.
@@ -37,12 +42,14 @@ pub enum Choice {
     Mode(Mode),
     Model(String),
     Tuning(Tuning),
+    Limits(Limits),
 }
 
 const MODE: &str = "mode";
 const MODEL: &str = "model";
 const THOUGHT_LEVEL: &str = "thought_level";
 const SHOW_THOUGHTS: &str = "show_thoughts";
+const LIMITS: &str = "limits";
 
 /// The complete list, as every answer and update carries it.
 pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
@@ -78,7 +85,27 @@ pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
                 .category(Category::ModelConfig),
         );
     }
+    let limits = chosen.limits.unwrap_or(offer.limits);
+    // Who has none needs no picker for them; the option can be set nevertheless.
+    if !limits.is_none() || !offer.limits.is_none() {
+        let mut values = vec![offer.limits, limits, Limits::default()];
+        values.sort_by_key(Limits::to_string);
+        values.dedup();
+        let values = values.iter().map(|it| SessionConfigSelectOption::new(it.to_string(), limits_name(it, offer)));
+        res.push(
+            SessionConfigOption::select(LIMITS, "Limits", limits.to_string(), values.collect::<Vec<_>>())
+                .description("How far a turn and the session may go".to_owned()),
+        );
+    }
     res
+}
+
+fn limits_name(limits: &Limits, offer: &Offer) -> String {
+    match limits {
+        it if it.is_none() => "No limits".to_owned(),
+        it if *it == offer.limits => format!("As configured: {it}"),
+        it => it.to_string(),
+    }
 }
 
 pub fn response(offer: &Offer, chosen: &Chosen) -> SetSessionConfigOptionResponse {
@@ -143,10 +170,13 @@ impl Wish {
             (SHOW_THOUGHTS, _, SessionConfigOptionValue::Boolean { value }) if offer.thinking => {
                 Ok(Choice::Tuning(Tuning { thoughts: *value, ..chosen.tuning }))
             }
-            (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS), ..) => {
+            (LIMITS, Some(text), _) => Limits::parse(&text).map(Choice::Limits),
+            (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS | LIMITS), ..) => {
                 Err(format!("the option {option:?} does not take this value; choose one that it was offered with"))
             }
-            (option, ..) => Err(unknown("option", option, [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS].into_iter())),
+            (option, ..) => {
+                Err(unknown("option", option, [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS, LIMITS].into_iter()))
+            }
         }
     }
 }

@@ -159,6 +159,10 @@ impl View {
                 self.chosen.tuning = *tuning;
                 self.options(lines);
             }
+            Fact::Limits { limits } if way == Way::Live => {
+                self.chosen.limits = *limits;
+                self.options(lines);
+            }
             _ => (),
         }
     }
@@ -482,7 +486,7 @@ mod tests {
             let meta = serde_json::Map::new();
             let event = AgentEvent { id: "s-0".to_owned(), stream_id: StreamId::from("s"), timestamp: 0, kind, meta };
             let mut actual = Vec::new();
-            let chosen = Chosen { mode: Mode::Default, model: String::new(), tuning: Tuning::default() };
+            let chosen = Chosen { mode: Mode::Default, model: String::new(), tuning: Tuning::default(), limits: None };
             View::new(SessionId::from("id1"), Manner::default(), chosen).show(&Fact::Event { event }, &mut actual);
 
             let chunk = ContentChunk::new(super::content::text_block(text)).message_id("m1");

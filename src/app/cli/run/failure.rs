@@ -112,9 +112,8 @@ pub fn from_answer(error: &Error) -> Option<Failure> {
 /// What a prompt's stop reason means for the exit code.
 pub fn from_stop_reason(reason: &str) -> Result<(), Failure> {
     match reason {
-        "max_turn_requests" => {
-            Err(Failure::new(Exit::TurnLimit, "the turn limit was reached before the work was done"))
-        }
+        "max_turn_requests" => Err(Failure::new(Exit::TurnLimit, "a limit was reached before the work was done")),
+        "max_tokens" => Err(Failure::new(Exit::TurnLimit, "a limit of tokens was reached before the work was done")),
         "refusal" => Err(Failure::new(Exit::Failed, "the model refused to answer")),
         "cancelled" => Err(Failure::cancelled()),
         _ => Ok(()),
@@ -155,6 +154,7 @@ mod tests {
     fn stop_reasons_have_exit_codes() {
         assert!(from_stop_reason("end_turn").is_ok());
         assert_eq!(from_stop_reason("max_turn_requests").unwrap_err().exit, Exit::TurnLimit);
+        assert_eq!(from_stop_reason("max_tokens").unwrap_err().exit, Exit::TurnLimit);
         assert_eq!(from_stop_reason("cancelled").unwrap_err().exit.code(), 130);
     }
 }

@@ -205,10 +205,8 @@ impl Screen {
             }
             _ => (),
         }
-        match (end, failure) {
-            (_, Some(failure)) => self.note(&failure.message),
-            (Ok(reason), _) if reason == "max_tokens" => self.note("the answer was cut: the model's token limit"),
-            _ => (),
+        if let Some(failure) = failure {
+            self.note(&failure.message);
         }
     }
 

@@ -1,0 +1,29 @@
+//! Where a turn stops because it, or its session, may go no further.
+
+use super::{Spec, Turn, endings::Cause};
+use crate::{
+    base::limits::{Limits, Span, What},
+    engine::record::Record,
+};
+
+/// How far this session may go now.
+pub fn limits(record: &Record, spec: &Spec) -> Limits {
+    record.limits().unwrap_or(spec.bounds.limits)
+}
+
+impl Turn {
+    /// Why no model may be asked now.
+    pub(super) fn spent(&self, record: &Record, spec: &Spec) -> Option<Cause> {
+        let limits = limits(record, spec);
+        if limits.has_cost() && spec.prices.of(&self.model).is_none() {
+            return Some(Cause::NoPrice(self.model.to_string()));
+        }
+        limits.reached(&record.used(Span::Turn), &record.used(Span::Session)).map(Cause::Limit)
+    }
+
+    /// Why the calls of an answer are not made any more. Who may ask a model no more may still do what the model said.
+    pub(super) fn broke(&self, record: &Record, spec: &Spec) -> Option<Cause> {
+        let is_broke = |it: &Cause| matches!(it, Cause::Limit(it) if it.what != What::Requests);
+        self.spent(record, spec).filter(is_broke)
+    }
+}
