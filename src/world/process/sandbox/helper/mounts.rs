@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     path::Path,
 };
 
@@ -57,12 +57,13 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|it| format!("private /: {it}"))?;
     open(Path::new("/")).and_then(|it| change(&it, true, READ_ONLY, 0)).map_err(|it| format!("/: {it}"))?;
+    let beneath = plan.writable.iter().map(|it| Ok((it.as_path(), open(it).map_err(said(it, "open"))?)));
+    let beneath = beneath.collect::<Result<Vec<_>, String>>()?;
     for it in &plan.writable {
         bind(it, false, 0, READ_ONLY)?;
     }
-    // Mount points can be neither renamed nor removed.
     for it in &plan.fixed {
-        bind(it, false, 0, 0)?;
+        hold(it, &beneath)?;
     }
     for it in plan.protected.iter().chain(&plan.deep) {
         bind(it, true, READ_ONLY, 0)?;
@@ -91,17 +92,38 @@ fn proc() -> Result<(), String> {
 
 /// Mounts what lies at a path onto itself. By descriptors: nobody can put another folder in its place meanwhile.
 fn bind(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), String> {
-    let said = |what: &'static str| move |it: io::Error| format!("{}: {what}: {it}", path.display());
-    let place = open(path).map_err(said("open"))?;
-    let tree = clone(&place).map_err(said("clone"))?;
-    change(&tree, recursive, set, clear).map_err(said("attributes"))?;
-    attach(&tree, &place).map_err(said("mount"))
+    let place = open(path).map_err(said(path, "open"))?;
+    let tree = clone(&place).map_err(said(path, "clone"))?;
+    change(&tree, recursive, set, clear).map_err(said(path, "attributes"))?;
+    attach(&tree, &place).map_err(said(path, "mount"))
+}
+
+/// Makes a folder one that can be neither renamed nor removed: a mount point. The kernel looks whether anything in this
+/// namespace is mounted on the folder itself, whichever way leads there: so the mount is made where nobody comes by,
+/// `beneath` the one of the root. Who comes by the root finds no mount, and so `rename` and `link` lead in and out.
+fn hold(path: &Path, beneath: &[(&Path, OwnedFd)]) -> Result<(), String> {
+    let root = beneath.iter().find_map(|(root, it)| Some((it, path.strip_prefix(root).ok()?)));
+    let place = match root {
+        Some((root, below)) => open_at(root, below),
+        None => open(path),
+    };
+    let place = place.map_err(said(path, "open"))?;
+    let tree = clone(&place).map_err(said(path, "clone"))?;
+    attach(&tree, &place).map_err(said(path, "mount"))
+}
+
+fn said<'p>(path: &'p Path, what: &'static str) -> impl FnOnce(io::Error) -> String + use<'p> {
+    move |it| format!("{}: {what}: {it}", path.display())
+}
+
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    open_at(AT_FDCWD, path)
 }
 
 /// The paths of a plan had no links in them: where there is one now, somebody put it there.
-fn open(path: &Path) -> io::Result<OwnedFd> {
+fn open_at(folder: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    Ok(openat2(AT_FDCWD, path, how)?)
+    Ok(openat2(folder, path, how)?)
 }
 
 /// A copy of what is mounted there and below, which is nowhere yet.
