@@ -161,7 +161,7 @@ impl<'a> Shell<'a> {
         if let Some(it) = device.filter(|_| opinion.decision == Decision::Allow) {
             return Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text));
         }
-        let valued = || paths::guard_of_values(self.script);
+        let valued = || paths::guard_of_values(self.script).or_else(|| paths::guard_of_pieces(self.script));
         if let Some(it) =
             paths::guard_of_redirects(self.script).or_else(valued).filter(|_| opinion.decision == Decision::Allow)
         {

@@ -10,6 +10,7 @@ mod lasting;
 mod load;
 mod names;
 mod paths;
+mod pieces;
 mod prefixes;
 mod readers;
 pub mod rules;

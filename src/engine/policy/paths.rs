@@ -2,6 +2,7 @@
 
 use super::{
     destroy::Signs,
+    pieces::ANY,
     shell::{Command, Script, Word, WordKind, base_name},
 };
 use crate::base::{
@@ -63,14 +64,7 @@ const GIT_READS: &[(&str, &[&str])] =
 
 /// What is guarded of what a command's words name, patterns of names too. `looks`: it is known to look only.
 pub(super) fn guard_of_command(command: &Command, looks: bool) -> Option<Guard> {
-    let name = command.name().map(base_name).unwrap_or_default();
-    if LOOKS.contains(&name) {
-        return None;
-    }
-    let args = match name == "git" {
-        true => git_reads(super::danger::git_words(command.args())),
-        false => command.args(),
-    };
+    let (name, args) = (command.name().map(base_name).unwrap_or_default(), read_args(command));
     let words = || args.iter().filter(|it| it.kind != WordKind::Expanded);
     let find = |list: Guarded| words().find_map(|it| find_word(list, it));
     let secret = find(SECRETS).or_else(|| args.iter().find_map(hinted_secret)).map(|name| Guard { reason: KEPT, name });
@@ -78,6 +72,15 @@ pub(super) fn guard_of_command(command: &Command, looks: bool) -> Option<Guard> 
     let looks = looks || name == "git" && args.first().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
     let config = || find(CONFIG).map(|name| Guard { reason: OBEYED, name });
     secret.or_else(|| if looks { None } else { config() })
+}
+
+/// The words that may name what a command reads.
+fn read_args(command: &Command) -> &[Word] {
+    match command.name().map(base_name).unwrap_or_default() {
+        it if LOOKS.contains(&it) => &[],
+        "git" => git_reads(super::danger::git_words(command.args())),
+        _ => command.args(),
+    }
 }
 
 const GIT_SHOWS: &[&str] = &["blame", "commit", "diff", "log", "show"];
@@ -108,7 +111,7 @@ pub(super) fn guard_of_values(script: &Script) -> Option<Guard> {
         WordKind::Expanded => None,
         _ => find_word(SECRETS, it),
     };
-    let name = script.values.iter().find_map(|it| secret(it).or_else(|| hinted_secret(it)))?;
+    let name = script.values.iter().map(|it| &it.word).find_map(|it| secret(it).or_else(|| hinted_secret(it)))?;
     let open = |it: &Word| it.kind == WordKind::Expanded;
     let reads = |it: &Command| {
         let looks = it.name().map(base_name).is_some_and(|it| LOOKS.contains(&it));
@@ -116,6 +119,39 @@ pub(super) fn guard_of_values(script: &Script) -> Option<Guard> {
     };
     let takes = script.commands.iter().any(reads) || script.redirects.iter().any(|it| open(&it.target));
     takes.then_some(Guard { reason: KEPT, name })
+}
+
+/// The same for names that are put together from pieces: `f=.en; cat ${f}v`.
+pub(super) fn guard_of_pieces(script: &Script) -> Option<Guard> {
+    let named = |it: &Word| {
+        let readings = super::pieces::readings(it, script);
+        readings.iter().find_map(|it| match it.contains(ANY) {
+            true => names(it).find_map(may_be_secret),
+            false => {
+                let kind = if it.contains(['*', '?', '[']) { WordKind::Pattern } else { WordKind::Literal };
+                let word = Word { text: it.clone(), kind };
+                find_word(SECRETS, &word).or_else(|| hinted_secret(&word))
+            }
+        })
+    };
+    let open = |it: &&Word| it.kind == WordKind::Expanded;
+    let targets = script.redirects.iter().map(|it| &it.target);
+    let words = script.commands.iter().flat_map(read_args).chain(targets);
+    words.filter(open).find_map(named).map(|name| Guard { reason: KEPT, name })
+}
+
+/// Whether a name with something in it that nobody knows may be that of a file of secrets: by what it begins with, else by
+/// what sticks to the unknown. What has nothing of its own, or an ending such as `.json`, says too little.
+fn may_be_secret(name: &str) -> Option<&'static str> {
+    let (before, rest) = name.split_once(ANY)?;
+    let after = rest.rsplit(ANY).next().unwrap_or_default();
+    let says = match before {
+        "" => after.starts_with(char::is_alphanumeric),
+        _ => before.starts_with('.') && before.len() > 1,
+    };
+    let fits = |it: &&&str| it.starts_with('.') && it.starts_with(before) && it.ends_with(after);
+    let longer = |it: &&&str| it.len() > before.len() + after.len();
+    SECRETS.names.iter().filter(|_| says).find(|it| fits(it) && longer(it)).copied()
 }
 
 /// The same for a command that reads more than it names. Programs of the project that read its `.env` are not meant: that

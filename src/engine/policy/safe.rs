@@ -84,6 +84,11 @@ pub(super) fn recurses(word: &Word) -> bool {
     ['r', 'R', 'd'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--d"])
 }
 
+/// `cp -r` and its like.
+pub(super) fn copies_all(word: &Word) -> bool {
+    ['r', 'R', 'a'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--a"])
+}
+
 /// Those that only print words and names.
 const NAMES_ONLY: &[&str] = &["cd", "echo", "expr", "find", "id", "ls", "seq", "stat", "tr", "which"];
 

@@ -85,6 +85,16 @@ pub struct Redirect {
     pub writes: bool,
 }
 
+/// What a script sets a variable to, or hands to a command as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The variable.
+    pub name: Option<String>,
+    pub word: Word,
+    /// It comes behind what was there: `a+=b`.
+    pub appends: bool,
+}
+
 /// A whole command line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
@@ -103,7 +113,7 @@ pub struct Script {
     /// A `cd` in it may lead to the root or to a home.
     pub wide: bool,
     /// What it sets variables to, as far as that is written out.
-    pub values: Vec<Word>,
+    pub values: Vec<Value>,
     /// What bash evaluates in it, while it is read.
     pub(super) evaluated: evaluate::Evaluated,
 }

@@ -3,7 +3,7 @@
 use tree_sitter::{Node, Parser};
 
 use super::{
-    Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Word,
+    Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Value, Word,
     heredoc::{self, Body, Masked},
     wrap,
 };
@@ -121,7 +121,8 @@ impl Walker<'_> {
                 self.out.has_heredoc = true;
                 let words: Result<Vec<Word>, Unparsed> =
                     node.named_children(&mut node.walk()).map(|it| self.word(it)).collect();
-                words.map(|it| self.out.values.extend(it))
+                let value = |word| Value { name: None, word, appends: false };
+                words.map(|it| self.out.values.extend(it.into_iter().map(value)))
             }
             "``" => Err(ODD_BLANKS),
             _ => Ok(()),
@@ -136,7 +137,7 @@ impl Walker<'_> {
             _ => None,
         };
         let name = name.map(str::to_owned);
-        self.out.assigned.extend(name);
+        self.out.assigned.extend(name.clone());
         let values: Vec<&str> = match node.kind() {
             // `a=(b c)`
             "variable_assignment" => {
@@ -149,8 +150,9 @@ impl Walker<'_> {
             }
             _ => Vec::new(),
         };
-        let values: Vec<Word> = values.into_iter().filter_map(|it| Word::read(it).ok()).collect();
-        self.out.values.extend(values);
+        let appends = self.slice(node).split_once('=').is_some_and(|it| it.0.ends_with('+'));
+        let words: Vec<Word> = values.into_iter().filter_map(|it| Word::read(it).ok()).collect();
+        self.out.values.extend(words.into_iter().map(|word| Value { name: name.clone(), word, appends }));
     }
 
     /// `PAGER='rm x' git log`: what programs run because a variable says so is listed.
