@@ -40,10 +40,13 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
         Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
     };
     let ground = ground::look(env, &folder);
-    let (layers, mut warnings) = (ground.layers(), ground.warnings);
+    let (layers, changes, mut warnings) = (ground.layers(), ground.project.changes(), ground.warnings);
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (text, known) = explain(key, sources);
     out.write_all(text.as_bytes())?;
+    for it in &changes {
+        writeln!(out, "\n{it}; `castor trust` uses it as it is now.")?;
+    }
     warnings.extend(check(sources));
     if !warnings.is_empty() {
         writeln!(out, "\nWarnings:")?;
@@ -90,6 +93,12 @@ mod tests {
         write("h/.castor/trustedFolders.json", &format!("{{\"{}\": \"TRUST_FOLDER\"}}", root.join("w")));
         let (text, _) = castor_config(&["explain", "model.name"], &env(""), &root.join("w"));
         assert!(text.starts_with("model.name = \"pro\"\n"), "{text}");
+
+        write("w/.gemini/settings.json", r#"{"model": {"name": "other"}}"#);
+        let (text, _) = castor_config(&["explain", "model.name"], &env(""), &root.join("w"));
+        assert!(text.starts_with("model.name = \"flash\"\n"), "{text}");
+        let why = "\n.gemini/settings.json is not used: changed since you trusted the folder; `castor trust`";
+        assert!(text.contains(why), "{text}");
 
         let (text, code) = castor_config(&["explain", "model.name", "--cwd", "gone"], &env(""), root);
         assert!(text.starts_with(&format!("castor: {root}/gone cannot be looked into")), "{text}");

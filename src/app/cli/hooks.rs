@@ -73,6 +73,9 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     if !ground.trust.is_trusted() {
         writeln!(out, "\n{folder} is not trusted: its own hooks do not run.")?;
     }
+    for it in ground.project.changes() {
+        writeln!(out, "\n{it}; `castor trust` uses it as it is now.")?;
+    }
     for it in &ground.warnings {
         writeln!(out, "{it}")?;
     }
@@ -141,5 +144,13 @@ mod tests {
         let own = "BeforeTool           x                    workspace  on   ./a\n";
         assert_eq!(say(&["list"], "true").0, format!("{own}{user}"));
         assert_eq!(say(&["list"], "false").0, format!("{user}\n$ROOT/w is not trusted: its own hooks do not run.\n"));
+        // Trusted as it is; then the script is another one.
+        let list = format!("{{\"{}\": \"TRUST_FOLDER\"}}", ground.root.join("w"));
+        ground.write("h/.castor/trustedFolders.json", &list);
+        assert_eq!(say(&["list"], "").0, format!("{own}{user}"));
+        ground.write("w/a", "changed");
+        let why = "it starts a, which is changed since you trusted the folder; `castor trust` uses it as it is now.";
+        let off = format!("{user}\n.castor/settings.json is not used: {why}\n");
+        assert_eq!(say(&["list"], "").0, off);
     }
 }

@@ -103,7 +103,8 @@ fn why(ground: &Ground, out: &mut dyn Write) -> io::Result<u8> {
         Trust::Unknown => writeln!(out, "{folder} is not trusted: nobody said anything about it")?,
     }
     for (name, counts) in ground.project.standing() {
-        writeln!(out, "  {}: {}", shown_line(name), if counts { "is used" } else { "is not used" })?;
+        let why = ground.project.why_unused(name).map(|it| format!(": {}", shown_line(&it))).unwrap_or_default();
+        writeln!(out, "  {}: {}{why}", shown_line(name), if counts { "is used" } else { "is not used" })?;
     }
     for it in &ground.warnings {
         writeln!(out, "  {it}")?;
@@ -138,7 +139,8 @@ mod tests {
         assert_eq!(say(&[]), (trusted.clone(), 0));
         assert_eq!(say(&["list"]).0, format!("{rules}: TRUST_FOLDER\n"));
         ground.write("w/ws/.castor/settings.json", "{ }");
-        assert_eq!(say(&["why"]), (trusted.replace("is used", "is not used"), 1));
+        let changed = "is not used: changed since you trusted the folder";
+        assert_eq!(say(&["why"]), (trusted.replace("is used", changed), 1));
         assert_eq!(say(&["."]).1, 0, "saying it again covers what is there now");
         assert_eq!((say(&["--never"]).1, say(&["why"]).1), (0, 1));
         assert_eq!(say(&["--revoke"]), (format!("Taken back.\n{unknown}"), 0));

@@ -140,6 +140,7 @@ fn admit(home: &AbsPath, folder: &AbsPath, project: &mut Project, warnings: &mut
     };
     let (names, open) = covered(&pieces, &found);
     project.admit(names);
+    project.leave_open(&open);
     let starts = project.starts(|name| open.iter().any(|(it, _)| it == name));
     change_doubt(folder, &open, &starts)
 }

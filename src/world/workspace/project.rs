@@ -40,6 +40,8 @@ pub struct Project {
     /// By settings file: which files of the folder it starts. It counts only while all of them do.
     programs: BTreeMap<String, BTreeSet<String>>,
     admitted: BTreeSet<String>,
+    /// What the user's yes does not cover; `true`: it never saw it.
+    open: BTreeMap<String, bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -187,6 +189,34 @@ impl Project {
             && programs.into_iter().flatten().all(|it| readable(it))
     }
 
+    /// Why a file is not used, as the rest of a line; `None`: it is, or nobody was asked about it.
+    pub fn why_unused(&self, name: &str) -> Option<String> {
+        if self.standing().any(|(it, counts)| it == name && counts) {
+            return None;
+        }
+        let itself = self.open.get(name).map(|it| (name, *it));
+        let started = self.programs.get(name).into_iter().flatten();
+        let mut started = started.filter_map(|it| Some((it.as_str(), *self.open.get(it)?)));
+        let (file, is_new) = itself.or_else(|| started.next())?;
+        let how = if is_new { "new" } else { "changed" };
+        Some(match file == name {
+            true => format!("{how} since you trusted the folder"),
+            false => format!("it starts {file}, which is {how} since you trusted the folder"),
+        })
+    }
+
+    /// A line for each settings file that is not used, as it or what it starts changed.
+    pub fn changes(&self) -> Vec<String> {
+        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
+        let line = |it: &Held| Some(format!("{} is not used: {}", it.piece.name, self.why_unused(&it.piece.name)?));
+        settings.filter_map(line).collect()
+    }
+
+    /// These are not covered by the user's yes.
+    pub fn leave_open(&mut self, names: &[(String, bool)]) {
+        self.open = names.iter().cloned().collect();
+    }
+
     /// From now on these count, and no others.
     pub fn admit(&mut self, names: BTreeSet<String>) {
         self.admitted = names;
@@ -195,6 +225,7 @@ impl Project {
     /// All that can be read.
     pub fn admit_all(&mut self) {
         self.admitted = self.files.iter().map(|it| it.piece.name.clone()).collect();
+        self.open.clear();
     }
 
     /// What the settings would start or reach, in words: those of the named files.
@@ -393,6 +424,12 @@ mod tests {
             assert_eq!(open, [(changed.to_owned(), false)]);
             assert_eq!(project.starts(|it| it == changed).len(), 4, "{changed}");
             project.admit(names);
+            project.leave_open(&open);
+            let why = match changed == ours {
+                true => "changed since you trusted the folder".to_owned(),
+                false => format!("it starts {changed}, which is changed since you trusted the folder"),
+            };
+            assert_eq!(project.changes(), [format!("{ours} is not used: {why}")]);
             assert!(!standing(&project, ours) && standing(&project, ".castor/settings.json"), "{changed}");
             fs::remove_file(&file).unwrap();
             match changed.starts_with(".venv") {

@@ -35,19 +35,24 @@ use crate::{
 pub struct Report {
     pub(super) program: String,
     pub(super) steps: Vec<Step>,
-    pub(super) settings: Vec<String>,
-    pub(super) values: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    pub(super) settings: Written,
     pub(super) keys: Value,
     pub(super) model: Model,
     pub(super) home: Option<(AbsPath, Option<u32>)>,
     pub(super) servers: Vec<(String, String)>,
     pub(super) sandbox: Sandbox,
-    pub(super) cwd: AbsPath,
-    pub(super) trust: String,
+    /// The folder, and whether it is trusted.
+    pub(super) folder: (AbsPath, String),
     pub(super) past: Past,
     /// What is broken, each with what to do.
     pub todo: Vec<String>,
+}
+
+/// What settings say.
+pub(super) struct Written {
+    pub files: Vec<String>,
+    pub values: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// The model of sessions in this folder.
@@ -99,16 +104,17 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Rep
     let mut report = Report {
         program: program.display().to_string(),
         steps,
-        settings: layers.layers.iter().map(|it| format!("{} ({})", it.file, it.scope.as_str())).collect(),
-        values: values(sources),
-        warnings: warnings.collect(),
+        settings: Written {
+            files: layers.layers.iter().map(|it| format!("{} ({})", it.file, it.scope.as_str())).collect(),
+            values: values(sources),
+            warnings: warnings.collect(),
+        },
         keys,
         model: Model { name: merged.model_name.clone(), missing, reach },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
         sandbox: Sandbox { wished: merged.children.sandbox.level, has, lacks, works },
-        cwd: cwd.clone(),
-        trust: trust_words(&ground),
+        folder: (cwd.clone(), trust_words(&ground)),
         past,
         todo: Vec::new(),
     };
@@ -139,8 +145,13 @@ fn shown_link(link: &McpLink) -> String {
 
 /// Files of a trusted folder may have changed since: then they do not count, and that is what the user wonders about.
 fn trust_words(ground: &Ground) -> String {
-    let files: Vec<&str> = ground.project.standing().filter(|(_, counts)| !counts).map(|(name, _)| name).collect();
-    let unused = if files.is_empty() { String::new() } else { format!(" (not used: {})", files.join(", ")) };
+    let unused = ground.project.standing().filter(|(_, counts)| !counts);
+    let words = |name: &str| match ground.project.why_unused(name) {
+        Some(why) => format!("{name}, {why}"),
+        None => name.to_owned(),
+    };
+    let files: Vec<String> = unused.map(|(name, _)| words(name)).collect();
+    let unused = if files.is_empty() { String::new() } else { format!(" (not used: {})", files.join("; ")) };
     match &ground.trust {
         Trust::Trusted { why, .. } => format!("trusted: {why}{unused}"),
         Trust::Untrusted(why) => format!("not trusted: {why}{unused}"),
@@ -229,13 +240,15 @@ impl Report {
             "ok": self.todo.is_empty(),
             "todo": self.todo,
             "handshake": self.steps.iter().map(step).collect::<Vec<_>>(),
-            "settings": { "files": self.settings, "values": self.values, "warnings": self.warnings },
+            "settings": {
+                "files": self.settings.files, "values": self.settings.values, "warnings": self.settings.warnings,
+            },
             "keys": self.keys,
             "model": { "name": self.model.name, "reach": self.model.reach.to_json() },
             "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks },
             "home": home,
             "mcpServers": servers.collect::<Vec<_>>(),
-            "folder": { "path": self.cwd, "trust": self.trust },
+            "folder": { "path": self.folder.0, "trust": self.folder.1 },
             "lastRequest": self.past.request,
             "errors": self.past.errors.iter().map(failed).collect::<Vec<_>>(),
             "editors": snippets.collect::<Vec<_>>(),

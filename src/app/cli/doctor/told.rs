@@ -17,9 +17,9 @@ impl Report {
             Some(why) => format!("{:<16}FAILED: {why}", it.name),
         });
         section(&mut out, "Handshake with itself, on the demo model", steps);
-        section(&mut out, "Settings files", self.settings.iter().cloned());
-        section(&mut out, "Settings", self.values.iter().cloned());
-        section(&mut out, "Warnings", self.warnings.iter().cloned());
+        section(&mut out, "Settings files", self.settings.files.iter().cloned());
+        section(&mut out, "Settings", self.settings.values.iter().cloned());
+        section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
         section(&mut out, "Keys", key_lines(&self.keys));
         section(&mut out, "Model", [self.model_in_words()].into_iter());
         section(&mut out, "Sandbox of commands", [self.sandbox.in_words()].into_iter());
@@ -33,7 +33,7 @@ impl Report {
             "MCP servers of the settings",
             self.servers.iter().map(|(name, link)| format!("{name}: {link}")),
         );
-        section(&mut out, "This folder", [self.cwd.to_string(), self.trust.clone()].into_iter());
+        section(&mut out, "This folder", [self.folder.0.to_string(), self.folder.1.clone()].into_iter());
         let errors = self.past.errors.iter().map(|it| format!("{} {}: {}", iso_time(it.at_ms), it.session, it.message));
         section(&mut out, "Last errors of sessions", errors);
         section(&mut out, "Last request of the newest session", self.past.request.iter().cloned());
@@ -53,10 +53,10 @@ impl Report {
         row("handshake", &if self.is_sound() { format!("{took} ms, on the demo model") } else { "FAILED".to_owned() });
         row("model", &self.model_in_words());
         row("sandbox", &self.sandbox.in_words());
-        row("folder", &format!("{}, {}", self.cwd, self.trust));
+        row("folder", &format!("{}, {}", self.folder.0, self.folder.1));
         // What is to be done says it again.
         let is_said = |it: &&String| self.todo.iter().any(|todo| todo.starts_with(it.as_str()));
-        for it in self.warnings.iter().filter(|it| !is_said(it)) {
+        for it in self.settings.warnings.iter().filter(|it| !is_said(it)) {
             row("warning", it);
         }
         out.push_str("`castor doctor --all` tells more, and what to put into the settings of editors.\n");
