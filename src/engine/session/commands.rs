@@ -95,13 +95,42 @@ pub fn offered(spec: &Spec) -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|it| (it.offered)(spec))
 }
 
-/// The command that a prompt calls, with its arguments. A path such as `/usr/bin` is no command.
+/// The command that a prompt calls, with its arguments. A space before it makes it a text.
 pub fn find(content: &[Part]) -> Option<(&'static Command, &str)> {
-    let text = content.first()?.as_text()?.trim_start();
-    let line = text.strip_prefix('/')?;
-    let (name, args) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (name, args) = words(content)?;
     let command = COMMANDS.iter().find(|it| it.name == name)?;
     Some((command, args.trim()))
+}
+
+fn words(content: &[Part]) -> Option<(&str, &str)> {
+    let line = content.first()?.as_text()?.strip_prefix('/')?;
+    Some(line.split_once(char::is_whitespace).unwrap_or((line, "")))
+}
+
+/// Of less it would be no help to speak.
+const MIN_LIKENESS: f32 = 0.5;
+/// Nearly as like as the nearest.
+const AS_NEAR: f32 = 0.1;
+
+/// What to say of a prompt that looks like a command, and is none: a slip of the fingers is not for the model. Paths
+/// such as `/usr/bin` do not look like one.
+pub fn unknown(content: &[Part], spec: &Spec) -> Option<String> {
+    let (name, _) = words(content)?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_:".contains(c);
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(is_word) {
+        return None;
+    }
+    let alike = |it: &Command| similar::TextDiff::from_chars(name, it.name).ratio();
+    let mut near: Vec<(f32, &str)> = offered(spec).map(|it| (alike(it), it.name)).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let least = near.first().map_or(MIN_LIKENESS, |it| (it.0 - AS_NEAR).max(MIN_LIKENESS));
+    let near: Vec<String> = near.iter().filter(|it| it.0 >= least).map(|it| format!("`/{}`", it.1)).collect();
+    let meant = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
+    let name = text::head(name, 100);
+    Some(format!(
+        "There is no command `/{name}`.{meant} `/help` lists them all. To send it to the model, put a space or another \
+         slash before it."
+    ))
 }
 
 /// Answers a command as a turn of its own; or says what it needs a longer one for.
@@ -120,14 +149,19 @@ pub fn run(
             Err(why) => Err(why.to_owned()),
         },
     };
+    answer(step, prompt, content, |step| now.map_or_else(|why| why, |run| run(step, spec, args)));
+    None
+}
+
+/// A turn of castor's own: what was typed, and what it says.
+pub fn answer(step: &mut Step<'_>, prompt: PromptId, content: &[Part], say: impl FnOnce(&mut Step<'_>) -> String) {
     let stream = StreamId::from(step.fresh("s"));
     step.begin_stream(stream);
     aside(step, Speaker::User, content.to_vec());
-    let answer = now.map_or_else(|why| why, |run| run(step, spec, args));
-    aside(step, Speaker::Agent, vec![Part::text(answer)]);
+    let said = say(step);
+    aside(step, Speaker::Agent, vec![Part::text(said)]);
     step.event(EventKind::AgentEnd { reason: EndReason::Completed });
     step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::EndTurn) });
-    None
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {

@@ -196,6 +196,10 @@ impl Session {
                 }
                 continue;
             }
+            if let Some(why) = commands::unknown(&content, &self.spec) {
+                commands::answer(&mut step, prompt, &content, |_| why);
+                continue;
+            }
             self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.kept, prompt, content));
         }
     }
