@@ -43,6 +43,45 @@ fn not_written() {
     }
 }
 
+/// What every verb prints is lost: that is said in one line. Nobody reads it: nothing is said.
+#[test]
+#[cfg(target_os = "linux")]
+fn verbs_say_that_their_output_is_lost() {
+    let case = Case::answers(&[r#"text "fine""#]);
+    ends_with(case.command().spawn().unwrap(), 0, "fine");
+    let mut sandbox = case.sandbox;
+    let verbs = [
+        "--help",
+        "auth status",
+        "config explain model",
+        "doctor",
+        "hooks list",
+        "permissions",
+        "policy list",
+        "schema settings",
+        "sessions list --all",
+        "sessions show latest",
+        "sessions export latest",
+        "trust list",
+    ];
+    for verb in verbs {
+        sandbox.args = verb.split(' ').map(Into::into).collect();
+        let run = |stdout: Stdio| {
+            let mut command = sandbox.command();
+            let done = command.stdin(Stdio::null()).stdout(stdout).output().unwrap();
+            (done.status.code(), String::from_utf8(done.stderr).unwrap())
+        };
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (code, said) = run(full.into());
+        let why = "castor: the output could not be written: No space left on device (os error 28)\n";
+        assert_eq!((code, said.as_str()), (Some(1), why), "{verb}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (code, said) = run(writer.into());
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{verb}");
+    }
+}
+
 /// A session goes on in its own mode, which is said; a flag chooses another.
 #[test]
 fn modes_of_sessions_that_go_on() {

@@ -7,8 +7,16 @@ use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use crate::{
     app::{
         cli::{
-            auth::AuthArgs, config::ConfigArgs, doctor::DoctorArgs, hooks::HooksArgs, models::ModelsArgs,
-            permissions::PermissionsArgs, policy::PolicyArgs, schema::SchemaArgs, sessions::SessionsArgs,
+            auth::AuthArgs,
+            config::ConfigArgs,
+            doctor::DoctorArgs,
+            hooks::HooksArgs,
+            models::ModelsArgs,
+            output::{ended, named},
+            permissions::PermissionsArgs,
+            policy::PolicyArgs,
+            schema::SchemaArgs,
+            sessions::SessionsArgs,
             trust::TrustArgs,
         },
         settings::{self, Flag},
@@ -183,10 +191,9 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
     let argv: Vec<OsString> = argv.into_iter().collect();
     let is_agent = argv.get(1).is_some_and(|it| it == "acp");
     Cli::try_parse_from(argv).map_err(|error| {
-        // A closed stdout is no reason to complain about a help text.
-        _ = error.print();
+        let printed = error.print();
         match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ended(printed.map_err(named).map(|()| 0)),
             _ if is_agent => {
                 eprintln!("{}", last_words(&error.to_string()));
                 ExitCode::from(EXIT_INPUT)

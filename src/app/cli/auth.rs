@@ -11,7 +11,10 @@ use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    app::{access::check_key, cli::clean::Plain},
+    app::{
+        access::check_key,
+        cli::{clean::Plain, output::Output},
+    },
     base::path::AbsPath,
     world::{
         secrets::{Env, credentials},
@@ -71,33 +74,39 @@ impl Streams<'static> {
         Self {
             stdin: Box::new(io::stdin()),
             is_terminal,
-            out: Box::new(Plain::new(io::stdout())),
+            out: Box::new(Plain::new(Output::of_process())),
             err: Box::new(Plain::new(io::stderr())),
         }
     }
 }
 
 /// Returns the exit code.
-pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> u8 {
+///
+/// # Errors
+/// The output's.
+pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> io::Result<u8> {
     let Some(home) = workspace::castor_home(env) else {
         _ = writeln!(streams.err, "castor: {}", workspace::NO_HOME);
-        return EXIT_AUTH;
+        return Ok(EXIT_AUTH);
     };
     let done = match args.verb {
         AuthVerb::Login { key_stdin } => login(key_stdin, env, &home, streams),
-        AuthVerb::Logout => logout(env, &home, streams),
+        AuthVerb::Logout => logout(env, &home),
         AuthVerb::Status { json } => status::status(json, env, cwd, streams),
     };
     match done {
-        Ok(code) => code,
+        Ok((code, said)) => streams.out.write_all(said.as_bytes()).map(|()| code),
         Err(why) => {
             _ = writeln!(streams.err, "castor: {why}");
-            EXIT_AUTH
+            Ok(EXIT_AUTH)
         }
     }
 }
 
-fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
+/// Exit code, and what is printed.
+type Done = Result<(u8, String), String>;
+
+fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut Streams<'_>) -> Done {
     let key = match (key_stdin, streams.is_terminal) {
         (true, _) => piped(streams)?,
         (false, true) => asked(streams)?,
@@ -106,12 +115,11 @@ fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut Streams<'_>) 
     let key =
         check_key(key.expose_secret())?.ok_or("no key was given; get one at https://aistudio.google.com/apikey")?;
     credentials::save(home, &key).map_err(|it| it.to_string())?;
-    // A closed stdout is no reason to complain.
-    _ = writeln!(streams.out, "Stored the key{} in {}.", end_of(&key), credentials::place(home));
+    let mut said = format!("Stored the key{} in {}.\n", end_of(&key), credentials::place(home));
     if let Some((name, _)) = env.first(VARIABLES) {
-        _ = writeln!(streams.out, "Note: {name} is set in this environment and goes before it.");
+        said += &format!("Note: {name} is set in this environment and goes before it.\n");
     }
-    Ok(0)
+    Ok((0, said))
 }
 
 const VARIABLES: &[&str] = &["GEMINI_API_KEY", "GOOGLE_API_KEY"];
@@ -130,17 +138,16 @@ fn asked(streams: &mut Streams<'_>) -> Result<SecretString, String> {
     line.ok_or_else(|| "cancelled; nothing was stored".to_owned())
 }
 
-fn logout(env: &Env, home: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
+fn logout(env: &Env, home: &AbsPath) -> Done {
     let place = credentials::place(home);
-    let text = match credentials::forget(home).map_err(|it| it.to_string())? {
-        true => format!("Removed the key from {place}."),
-        false => format!("No key was stored in {place}."),
+    let mut said = match credentials::forget(home).map_err(|it| it.to_string())? {
+        true => format!("Removed the key from {place}.\n"),
+        false => format!("No key was stored in {place}.\n"),
     };
-    _ = writeln!(streams.out, "{text}");
     if let Some((name, _)) = env.first(VARIABLES) {
-        _ = writeln!(streams.out, "Note: {name} is still set in this environment.");
+        said += &format!("Note: {name} is still set in this environment.\n");
     }
-    Ok(0)
+    Ok((0, said))
 }
 
 /// ` that ends in 1234`, for people who have several.

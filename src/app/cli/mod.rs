@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod folder;
 pub mod hooks;
 pub mod models;
+pub mod output;
 pub mod permissions;
 pub mod policy;
 pub mod run;
@@ -28,6 +29,7 @@ use crate::{
         cli::{
             args::{AcpArgs, AcpVerb, AgentArgs, EXIT_INPUT, Verb},
             clean::Plain,
+            output::{Output, ended},
             run::{Reach, RunContext},
             sessions::{Desk, SessionsVerb},
         },
@@ -39,8 +41,8 @@ use crate::{
 };
 
 /// What verbs print goes through here; see [`Plain`].
-fn out() -> Plain<io::Stdout> {
-    Plain::new(io::stdout())
+fn out() -> Plain<Output> {
+    Plain::new(Output::of_process())
 }
 
 fn err() -> Plain<io::Stderr> {
@@ -53,52 +55,25 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    let (out, err) = (&mut out(), &mut err());
     match cli.verb {
         Verb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(args)), .. }) | Verb::Auth(args) => with_cwd(|cwd| {
             let streams = &mut auth::Streams::of_process();
-            ExitCode::from(auth::run(&args, &Env::from_process(), &cwd, streams))
+            ended(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
         Verb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
         Verb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
-        Verb::Config(args) => with_cwd(|cwd| {
-            let code = config::run(&args, &Env::from_process(), &cwd, &mut out());
-            // A closed stdout is no reason to complain.
-            ExitCode::from(code.unwrap_or(0))
-        }),
-        Verb::Models(args) => with_cwd(|cwd| {
-            let streams = &mut models::Streams { out: &mut out(), err: &mut err() };
-            ExitCode::from(models::run(&args, &Env::from_process(), &cwd, streams))
-        }),
-        Verb::Doctor(args) => with_cwd(|cwd| {
-            let code = doctor::run(&args, &Env::from_process(), &cwd, &mut out());
-            ExitCode::from(code.unwrap_or(EXIT_INPUT))
-        }),
-        Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd)),
-        Verb::Permissions(args) => {
-            let code = permissions::run(&args, &Env::from_process(), &mut out());
-            ExitCode::from(code.unwrap_or(EXIT_INPUT))
+        Verb::Config(args) => with_cwd(|cwd| ended(config::run(&args, &Env::from_process(), &cwd, out))),
+        Verb::Models(args) => {
+            with_cwd(|cwd| ended(models::run(&args, &Env::from_process(), &cwd, &mut models::Streams { out, err })))
         }
-        Verb::Hooks(args) => with_cwd(|cwd| {
-            let (out, err) = (&mut out(), &mut err());
-            // A closed stdout is no reason to complain.
-            ExitCode::from(hooks::run(&args, &Env::from_process(), &cwd, out, err).unwrap_or(0))
-        }),
-        Verb::Schema(args) => {
-            let code = schema::run(&args, &mut out(), &mut err());
-            // A closed stdout is no reason to complain.
-            ExitCode::from(code.unwrap_or(0))
-        }
-        Verb::Trust(args) => with_cwd(|cwd| {
-            let code = trust::run(&args, &Env::from_process(), &cwd, &mut out());
-            ExitCode::from(code.unwrap_or_else(|it| {
-                _ = writeln!(err(), "castor: {it}");
-                1
-            }))
-        }),
-        Verb::Policy(args) => with_cwd(|cwd| {
-            let code = policy::run(&args, &Env::from_process(), &cwd, &mut out());
-            ExitCode::from(code.unwrap_or(EXIT_INPUT))
-        }),
+        Verb::Doctor(args) => with_cwd(|cwd| ended(doctor::run(&args, &Env::from_process(), &cwd, out))),
+        Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd, out)),
+        Verb::Permissions(args) => ended(permissions::run(&args, &Env::from_process(), out)),
+        Verb::Hooks(args) => with_cwd(|cwd| ended(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
+        Verb::Schema(args) => ended(schema::run(&args, out, err)),
+        Verb::Trust(args) => with_cwd(|cwd| ended(trust::run(&args, &Env::from_process(), &cwd, out))),
+        Verb::Policy(args) => with_cwd(|cwd| ended(policy::run(&args, &Env::from_process(), &cwd, out))),
     }
 }
 
@@ -111,21 +86,22 @@ fn model_access(folder: &AbsPath) -> Reach {
     }
 }
 
-fn sessions(verb: &SessionsVerb, cwd: &AbsPath) -> ExitCode {
+fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
     let Some(home) = workspace::castor_home(&Env::from_process()) else {
         eprintln!("castor: {}", workspace::NO_HOME);
         return ExitCode::from(EXIT_INPUT);
     };
     // An export is the user's document: it is for a file or another program as it is.
-    let mut stdout: Box<dyn Write> = match (verb, io::stdout().is_terminal()) {
-        (SessionsVerb::Export { .. }, false) => Box::new(io::stdout()),
-        _ => Box::new(out()),
+    let mut document = Output::of_process();
+    let out: &mut dyn Write = match (verb, io::stdout().is_terminal()) {
+        (SessionsVerb::Export { .. }, false) => &mut document,
+        _ => out,
     };
     let store = Store::new(home);
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    match sessions::run(verb, &mut Desk { store: &store, cwd, out: &mut *stdout, ask }) {
-        Ok(()) => ExitCode::SUCCESS,
+    match sessions::run(verb, &mut Desk { store: &store, cwd, out, ask }) {
+        Ok(()) => ended(Ok(0)),
         Err(it) => {
             if !it.why.is_empty() {
                 _ = writeln!(err(), "castor: {}", it.why);

@@ -1,7 +1,10 @@
 //! `castor models`: what providers offer, as they say now. What they say is kept: editors are shown it from the next
 //! session on.
 
-use std::{io::Write, sync::Arc};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
 use clap::Args;
 use futures_util::future::join_all;
@@ -52,7 +55,10 @@ pub struct Streams<'a> {
 type Found = (String, Result<Vec<Listed>, Failure>);
 
 /// Prints what was found; 0 when somebody answered, of those that were asked.
-pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> u8 {
+///
+/// # Errors
+/// The output's.
+pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> io::Result<u8> {
     let (ground, settings) = sessions::look(&Options::default(), env, cwd);
     let http = Arc::new(Http::new(Outside::of(env).link(&settings.reach.connection)));
     let mut names: Vec<&str> = settings.reach.providers.iter().map(|it| it.name.as_str()).collect();
@@ -63,7 +69,7 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_
     if names.is_empty() {
         let wanted = args.provider.as_deref().unwrap_or_default();
         _ = writeln!(streams.err, "castor: {}", providers::unknown_words(&settings, wanted));
-        return EXIT_INPUT;
+        return Ok(EXIT_INPUT);
     }
     let asked = names.into_iter().map(|it| ask(it, &settings, &ground.env, http.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -71,16 +77,15 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_
         Ok(it) => it.block_on(join_all(asked)),
         Err(it) => {
             _ = writeln!(streams.err, "castor: cannot start: {it}");
-            return EXIT_FAILED;
+            return Ok(EXIT_FAILED);
         }
     };
     keep(env, &found, streams);
-    // A closed stdout is no reason to complain.
-    _ = streams.out.write_all(if args.json { as_json(&found) } else { as_text(&found) }.as_bytes());
+    streams.out.write_all(if args.json { as_json(&found) } else { as_text(&found) }.as_bytes())?;
     for (name, failure) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().err()?))) {
         _ = writeln!(streams.err, "{name}: {}", failure.message);
     }
-    exit_code(&found)
+    Ok(exit_code(&found))
 }
 
 async fn ask(name: &str, settings: &Settings, env: &Env, http: Arc<Http>) -> Found {

@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::{EXIT_AUTH, Streams, last_four};
+use super::{Done, EXIT_AUTH, Streams, last_four};
 use crate::{
     app::{
         access::{self, AccessError, AccessKind, Given, ModelAccess, Origin},
@@ -37,7 +37,7 @@ struct Row {
     ends: Option<String>,
 }
 
-pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> Result<u8, String> {
+pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> Done {
     let (ground, settings) = sessions::look(&Options::default(), env, cwd);
     let rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     let text = if as_json {
@@ -45,13 +45,11 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>
     } else {
         as_text(&rows, &access::missing(&ground.env, &settings, &Given::default()))
     };
-    // A closed stdout is no reason to complain.
-    _ = streams.out.write_all(text.as_bytes());
     // What stands in them may be what is missing.
     for it in ground.layers().unread() {
         _ = writeln!(streams.err, "castor: {it}");
     }
-    Ok(if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH })
+    Ok((if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH }, text))
 }
 
 /// Where the keys are, without any part of them.

@@ -40,7 +40,7 @@ impl Home {
             out: Box::new(&mut out),
             err: Box::new(&mut err),
         };
-        let code = run(&args.args, &env, &self.path, &mut streams);
+        let code = run(&args.args, &env, &self.path, &mut streams).unwrap();
         drop(streams);
         let all = format!("{code} {}{}", String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());
         assert!(!all.contains("canary"), "{all}");

@@ -1,0 +1,49 @@
+//! What verbs print, and how they end where it cannot be written.
+
+use std::{
+    io::{self, Stdout, Write},
+    process::ExitCode,
+};
+
+/// Exit code of a verb whose output is lost.
+const EXIT_LOST: u8 = 1;
+
+/// Stdout, whose errors say that they are its own: verbs write files, too.
+pub struct Output(Stdout);
+
+impl Output {
+    pub fn of_process() -> Self {
+        Self(io::stdout())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(named)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(named)
+    }
+}
+
+/// An error of stdout's.
+pub fn named(it: io::Error) -> io::Error {
+    io::Error::new(it.kind(), format!("the output could not be written: {it}"))
+}
+
+/// The end of a verb that wrote to [`Output`]. Whoever read may have had enough, as in `castor policy list | head`: that
+/// is no reason to complain. A full disk is one.
+pub fn ended(result: io::Result<u8>) -> ExitCode {
+    // Half a line may still wait.
+    let written = result.and_then(|code| Output::of_process().flush().map(|()| code));
+    match written {
+        Ok(code) => ExitCode::from(code),
+        Err(it) if it.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(it) => {
+            // Nobody is left to tell where stderr is gone, too.
+            _ = writeln!(io::stderr(), "castor: {it}");
+            ExitCode::from(EXIT_LOST)
+        }
+    }
+}
