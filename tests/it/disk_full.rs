@@ -120,10 +120,7 @@ impl Setup {
         let response = |it: &&str| crate::conversation::model::response(it).unwrap().to_string() + "\n";
         let script: String = answers.iter().map(response).collect();
         let script = sandbox.write("script.jsonl", &script);
-        // The signal that comes with the error would end the process.
-        let castor = std::mem::replace(&mut sandbox.program, "sh".into());
-        sandbox.args = ["-c", "trap '' XFSZ; exec \"$0\" \"$@\""].map(Into::into).into();
-        sandbox.args.extend([castor, "acp".into(), "--fake-responses".into(), script.into()]);
+        sandbox.args = ["acp".into(), "--fake-responses".into(), script.into()].into();
         sandbox.args.extend(args.iter().map(Into::into));
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();

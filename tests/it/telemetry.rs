@@ -139,6 +139,24 @@ fn wishes_that_cannot_be_met_are_said_and_passed_over() {
     assert_eq!(fs::read_to_string(shared).unwrap(), "");
 }
 
+/// A file that takes nothing more is told once, and castor goes on.
+#[test]
+fn a_log_that_cannot_be_written_is_said_once() {
+    let mut sandbox = Sandbox::new();
+    let log = sandbox.write("full.log", &"full ".repeat(1000));
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).unwrap();
+    with_env(&mut sandbox, &[("CASTOR_LOG", "trace"), ("CASTOR_LOG_FILE", log.to_str().unwrap())]);
+    let castor = std::mem::replace(&mut sandbox.program, "sh".into());
+    // Less than the file has, more than stderr gets.
+    sandbox.args = ["-c", "ulimit -f 1; exec \"$0\" \"$@\""].map(Into::into).into();
+    sandbox.args.extend([castor, "acp".into(), "--model".into(), "demo".into()]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    client.end().unwrap();
+    let said = client.transcript();
+    assert_eq!(said.matches("castor: CASTOR_LOG_FILE: File too large").count(), 1, "{said}");
+}
+
 /// Plays a session with a secret in every place that has one, and says everything it knows into a file.
 fn play_with_secrets(log: &Path) -> Sandbox {
     let model = ModelServer::start(vec![calls("read_file", &json!({"file_path": "a.txt"})), says("canary-answer")]);

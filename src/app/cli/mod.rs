@@ -37,7 +37,7 @@ use crate::{
         providers, serve, sessions as factory,
     },
     base::{log::Mode, path::AbsPath},
-    world::{secrets::Env, store::Store, workspace},
+    world::{process, secrets::Env, store::Store, workspace},
 };
 
 /// What verbs print goes through here; see [`Plain`].
@@ -51,6 +51,7 @@ fn err() -> Plain<io::Stderr> {
 
 /// The whole program.
 pub fn main() -> ExitCode {
+    process::survive_size_limits();
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(code) => return code,

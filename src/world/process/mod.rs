@@ -19,6 +19,7 @@ use std::{
 use nix::{
     fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
     pty::{OpenptyResult, Winsize, openpty},
+    sys::signal::{SigHandler, Signal, signal},
 };
 use tokio::{
     io::AsyncReadExt,
@@ -271,6 +272,9 @@ fn leave(life: Option<&OwnedFd>) -> io::Result<()> {
     if let Some(it) = life {
         fcntl(it, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
+    // What castor ignores is inherited; programs expect the default.
+    // SAFETY: sets a default, which is async-signal-safe.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigDfl) }?;
     // A session and not just a group: `ssh` or `sudo` would open the controlling terminal, which is the editor's
     // screen, and ask there for a password.
     nix::unistd::setsid()?;
@@ -278,6 +282,12 @@ fn leave(life: Option<&OwnedFd>) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
     Ok(())
+}
+
+/// A file that may not grow is told by its write, as a full disk is; the signal that comes with that would end castor.
+pub fn survive_size_limits() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
 }
 
 fn signal_name(number: i32) -> String {

@@ -87,6 +87,15 @@ async fn ended_by_a_signal() {
     );
 }
 
+/// Castor outlives its own limits; what it starts has the system's usual ways.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn size_limits_end_commands_and_not_castor() {
+    super::survive_size_limits();
+    let (_, exit) = run(&mut shell(&Groups::default(), "ulimit -f 0; exec head -c 1 /dev/zero > \"$(mktemp)\"")).await;
+    assert_eq!(exit.signal.as_deref(), Some("SIGXFSZ"), "{exit:?}");
+}
+
 #[tokio::test]
 async fn what_cannot_start_says_so() {
     let cwd = AbsPath::new("/").unwrap();

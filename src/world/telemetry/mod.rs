@@ -16,7 +16,15 @@ mod settings;
 #[cfg(feature = "otel")]
 mod spans;
 
-use std::{io::IsTerminal, path::Path, sync::Arc};
+use std::{
+    fs::File,
+    io::{self, IsTerminal},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tracing::{Level, level_filters::LevelFilter};
 use tracing_subscriber::{
@@ -67,22 +75,51 @@ fn log_layer(env: &Env) -> Boxed {
     // What cannot be written to stderr cannot be complained about there: that would be a panic, of the loop itself.
     let layer = tracing_subscriber::fmt::layer().with_span_events(FmtSpan::CLOSE).log_internal_errors(false);
     match env.get(FILE).map(open) {
-        Some(Ok(file)) => layer.with_writer(Arc::new(file)).with_ansi(false).with_filter(filter).boxed(),
+        Some(Ok(file)) => layer.with_writer(Arc::new(Log::new(file))).with_ansi(false).with_filter(filter).boxed(),
         other => {
             if let Some(Err(it)) = other {
                 eprintln!("castor: {FILE}: {it}; the log is here");
             }
             // Editors and `run` read lines from a pipe: no colours there.
-            let ansi = std::io::stderr().is_terminal();
-            layer.with_writer(std::io::stderr).with_ansi(ansi).without_time().with_filter(filter).boxed()
+            let ansi = io::stderr().is_terminal();
+            layer.with_writer(io::stderr).with_ansi(ansi).without_time().with_filter(filter).boxed()
         }
     }
 }
 
+/// A log file. What it cannot take is lost, which is said once.
+struct Log {
+    file: File,
+    is_broken: AtomicBool,
+}
+
+impl Log {
+    fn new(file: File) -> Self {
+        Self { file, is_broken: AtomicBool::new(false) }
+    }
+}
+
+impl io::Write for &Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = (&self.file).write(bytes);
+        if let Err(it) = &written
+            && !self.is_broken.swap(true, Ordering::Relaxed)
+        {
+            // Not with a macro, which would panic where nobody reads stderr.
+            _ = writeln!(io::stderr(), "castor: {FILE}: {it}; what is logged is lost");
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&self.file).flush()
+    }
+}
+
 /// Relative to where castor was started: the path is the shell's.
-fn open(path: &str) -> std::io::Result<std::fs::File> {
+fn open(path: &str) -> io::Result<File> {
     let path = std::path::absolute(Path::new(path))?;
-    let path = AbsPath::new(path).ok_or(std::io::ErrorKind::InvalidInput)?;
+    let path = AbsPath::new(path).ok_or(io::ErrorKind::InvalidInput)?;
     disk::open_private_log(&path)
 }
 
