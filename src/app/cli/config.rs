@@ -103,6 +103,12 @@ mod tests {
         let (text, code) = castor_config(&["explain", "model.name", "--cwd", "gone"], &env(""), root);
         assert!(text.starts_with(&format!("castor: {root}/gone cannot be looked into")), "{text}");
         assert_eq!(code, 42);
+        write(
+            "h/.gemini/settings.json",
+            r#"{"providers": {"a": {"baseUrl": "http://a", "apiKeyEnv": "MY_API_KEY"}, "b": {"baseUrl": "http://b", "apiKeyEnv": "canary1"}}}"#,
+        );
+        let (text, _) = castor_config(&["explain", "providers"], &env(""), root);
+        assert!(text.contains("MY_API_KEY") && !text.contains("canary1"), "{text}");
         let (text, code) = castor_config(&["explain", "model.nam"], &env(""), root);
         assert!(text.contains("did you mean model.name?"), "{text}");
         assert_eq!(code, 1);

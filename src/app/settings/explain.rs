@@ -173,7 +173,7 @@ impl<'a> Hidden<'a> {
     fn starred(&self, name: &str, value: &Value) -> Value {
         match value {
             Value::String(text) => {
-                let named = name_looks_secret(name) && !is_reference(text);
+                let named = name_looks_secret(name) && !is_reference(text) && !is_variable(name, text);
                 let secret = named || value_looks_secret(text) || self.0.contains(&text.as_str());
                 if secret { "***".into() } else { value.clone() }
             }
@@ -190,6 +190,12 @@ impl<'a> Hidden<'a> {
         let before = self.starred(name, written);
         if written == value { before.to_string() } else { format!("{before} = {}", self.starred(name, value)) }
     }
+}
+
+/// A setting such as `apiKeyEnv` holds the name of a variable. What is no name is a key that somebody put there.
+fn is_variable(name: &str, text: &str) -> bool {
+    let is_part = |it: char| it == '_' || it.is_ascii_uppercase() || it.is_ascii_digit();
+    name.ends_with("Env") && text.contains('_') && text.chars().all(is_part)
 }
 
 /// `${NAME}` and nothing else: that is no secret yet. `$NAME` may be a password that begins so.
