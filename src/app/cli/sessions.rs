@@ -221,8 +221,14 @@ fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&Abs
     let id = find(desk, id)?;
     let entries = desk.store.read(&id)?;
     let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
-    let named = to.and_then(|it| it.as_path().extension()?.to_str()).and_then(|it| Format::from_str(it, true).ok());
-    let text = match format.or(named).unwrap_or(Format::Md) {
+    let named = to.and_then(|it| it.as_path().extension()).map(|it| it.to_string_lossy());
+    let named = named.as_deref().filter(|_| format.is_none()).map(|it| match Format::from_str(it, true) {
+        Ok(format) => Ok(format),
+        Err(_) => {
+            Err(Trouble::input(format!(".{it} is no format of an export; name one with --format md, html or json")))
+        }
+    });
+    let text = match format.or(named.transpose()?).unwrap_or(Format::Md) {
         Format::Md => export::markdown(&story),
         Format::Html => export::html(&story),
         Format::Json => export::json(&story, &entries),

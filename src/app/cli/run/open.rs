@@ -9,6 +9,10 @@ use super::{
 
 /// Pages of `session/list` that are looked through for the newest session.
 const MAX_PAGES: usize = 50;
+/// Fewest characters by which a session may be named.
+const MIN_PREFIX: usize = 6;
+/// Characters of a whole id of castor's.
+const UUID: usize = 36;
 const PROTOCOL_VERSION: u16 = 1;
 
 /// What is wanted of the agent.
@@ -16,7 +20,7 @@ const PROTOCOL_VERSION: u16 = 1;
 pub struct Wish {
     /// Absolute.
     pub cwd: String,
-    /// A session's id, or `latest`.
+    /// A session's id, the beginning of one, or `latest`.
     pub resume: Option<String>,
     pub interactive: bool,
     pub events: bool,
@@ -30,16 +34,23 @@ pub async fn open(driver: &mut Driver, wish: &Wish) -> Result<Option<()>, Failur
     let Some(agent) = driver.ask("initialize", hello(wish)).await? else { return Ok(None) };
     let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
     if version != u64::from(PROTOCOL_VERSION) {
-        return Err(Failure::new(Exit::Failed, format!("the agent speaks version {version} of ACP, not version 1")));
+        return Err(Failure::new(
+            Exit::Failed,
+            format!("the agent speaks another version of the protocol: {version}, not 1"),
+        ));
     }
     // Others never say which messages do not count.
-    driver.screen.hold(agent.pointer("/agentInfo/name").and_then(Value::as_str) == Some("castor"));
+    driver.screen.hold(is_castor(&agent));
     let opened = match &wish.resume {
         None => fresh(driver, wish, &agent).await?,
         Some(which) => resumed(driver, wish, which, &agent).await?,
     };
     let Some(session) = opened else { return Ok(None) };
     set_up(driver, wish, &session).await
+}
+
+fn is_castor(agent: &Value) -> bool {
+    agent.pointer("/agentInfo/name").and_then(Value::as_str) == Some("castor")
 }
 
 fn hello(wish: &Wish) -> Value {
@@ -84,41 +95,85 @@ async fn resumed(driver: &mut Driver, wish: &Wish, which: &str, agent: &Value) -
             Some(id) => id,
             None => return Ok(None),
         },
+        start if can("/agentCapabilities/sessionCapabilities/list") && is_start(start) => {
+            match beginning(driver, start).await? {
+                Some(id) => id,
+                None => return Ok(None),
+            }
+        }
         id => id.to_owned(),
     };
     driver.session = Some(id.clone());
     let params = json!({"sessionId": id, "cwd": wish.cwd, "mcpServers": []});
-    driver.ask(method, params).await.map_err(|it| sign_in(it, agent))
+    driver.ask(method, params).await.map_err(|it| match it.exit {
+        // In the protocol's words: it speaks of methods.
+        Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),
+        _ => sign_in(it, agent),
+    })
+}
+
+/// Long enough to mean one, and shorter than ids are.
+fn is_start(text: &str) -> bool {
+    (MIN_PREFIX..UUID).contains(&text.len())
+}
+
+fn not_found(which: &str, is_castor: bool) -> String {
+    let hint = if is_castor { "; `castor sessions list --all` has all" } else { "" };
+    format!("session {which} was not found{hint}")
+}
+
+/// The one session whose id begins so; what is a whole id stays what it is.
+async fn beginning(driver: &mut Driver, start: &str) -> Result<Option<String>, Failure> {
+    let Some(all) = sessions(driver, &json!({})).await? else { return Ok(None) };
+    let ids = || all.iter().filter_map(|it| it.get("sessionId")?.as_str());
+    let mut like = ids().filter(|it| it.starts_with(start));
+    match (ids().find(|it| *it == start), like.next(), like.next()) {
+        (Some(id), ..) | (None, Some(id), None) => Ok(Some(id.to_owned())),
+        (None, Some(_), Some(_)) => {
+            Err(Failure::input(format!("more than one session begins with {start}; give more of it")))
+        }
+        // An agent need not list all that it has.
+        (None, None, _) => Ok(Some(start.to_owned())),
+    }
 }
 
 /// The session of `cwd` that changed last.
 async fn latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, Failure> {
-    let mut best: Option<(Option<jiff::Timestamp>, String)> = None;
-    let mut cursor = Value::Null;
+    let Some(all) = sessions(driver, &json!({"cwd": cwd})).await? else { return Ok(None) };
+    let mut best: Option<(Option<jiff::Timestamp>, &str)> = None;
+    // An agent that ignores the filter must not make us go on with another folder's work.
+    for it in all.iter().filter(|it| it.get("cwd").and_then(Value::as_str) == Some(cwd)) {
+        let Some(id) = it.get("sessionId").and_then(Value::as_str) else { continue };
+        let at = it.get("updatedAt").and_then(Value::as_str).and_then(|it| it.parse().ok());
+        if best.as_ref().is_none_or(|(newest, _)| at > *newest) {
+            best = Some((at, id));
+        }
+    }
+    match best {
+        Some((_, id)) => Ok(Some(id.to_owned())),
+        None => Err(Failure::input(format!("no session of {cwd} to go on with"))),
+    }
+}
+
+/// What the agent lists, page by page.
+async fn sessions(driver: &mut Driver, wanted: &Value) -> Result<Option<Vec<Value>>, Failure> {
+    let (mut res, mut cursor) = (Vec::new(), Value::Null);
     for _ in 0..MAX_PAGES {
-        let mut params = json!({"cwd": cwd});
+        let mut params = wanted.clone();
         if let (Some(members), false) = (params.as_object_mut(), cursor.is_null()) {
             members.insert("cursor".to_owned(), cursor.clone());
         }
-        let Some(page) = driver.ask("session/list", params).await? else { return Ok(None) };
-        let sessions = page.get("sessions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        // An agent that ignores the filter must not make us go on with another folder's work.
-        for it in sessions.iter().filter(|it| it.get("cwd").and_then(Value::as_str) == Some(cwd)) {
-            let Some(id) = it.get("sessionId").and_then(Value::as_str) else { continue };
-            let at = it.get("updatedAt").and_then(Value::as_str).and_then(|it| it.parse().ok());
-            if best.as_ref().is_none_or(|(newest, _)| at > *newest) {
-                best = Some((at, id.to_owned()));
-            }
+        let Some(mut page) = driver.ask("session/list", params).await? else { return Ok(None) };
+        match page.get_mut("sessions").map(Value::take) {
+            Some(Value::Array(it)) => res.extend(it),
+            _ => break,
         }
         match page.get("nextCursor").filter(|it| it.is_string()) {
             Some(next) => cursor = next.clone(),
             None => break,
         }
     }
-    match best {
-        Some((_, id)) => Ok(Some(id)),
-        None => Err(Failure::input(format!("no session of {cwd} to go on with"))),
-    }
+    Ok(Some(res))
 }
 
 /// Sets mode and model over the protocol.

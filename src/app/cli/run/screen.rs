@@ -201,7 +201,7 @@ impl Screen {
                 self.batch.push(Piece::Out(format!("{object}\n")));
             }
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
-                self.note("this agent sends no events (it does not know _castor/session/event)");
+                self.note("this agent sends no events: castor does");
             }
             _ => (),
         }

@@ -9,6 +9,8 @@
 //! signal             the user presses Ctrl-C       close          the agent leaves
 //! ```
 
+mod resume;
+
 use std::{
     io,
     sync::{Arc, Mutex},
@@ -381,30 +383,6 @@ fn errors_have_exit_codes() {
         assert_eq!(seen.exit, exit, "{error}: {}", seen.err);
         assert_eq!(seen.err.contains("the agent offers: API key"), exit == 41, "{}", seen.err);
     }
-}
-
-#[test]
-fn latest_is_the_newest_session_of_the_folder() {
-    let wish = Wish { resume: Some("latest".into()), ..Wish::default() };
-    let script = r#"
-> initialize {}
-< result {"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}
-> session/list {"cwd":"/w"}
-< result {"sessions":[{"sessionId":"a","cwd":"/w","updatedAt":"2026-01-02T00:00:00Z"},{"sessionId":"x","cwd":"/other","updatedAt":"2027-01-01T00:00:00Z"}],"nextCursor":"n"}
-> session/list {"cwd":"/w","cursor":"n"}
-< result {"sessions":[{"sessionId":"b","cwd":"/w","updatedAt":"2026-01-02T01:30:00+01:00"},{"sessionId":"c","cwd":"/w"}]}
-> session/load {"sessionId":"b","cwd":"/w","mcpServers":[]}
-< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"old"}}
-< result {}
-> session/prompt {"sessionId":"b"}
-< update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"new"}}
-< result {"stopReason":"end_turn"}"#;
-    let seen = check_whole(Case { wish: wish.clone(), ..Case::default() }, script);
-    assert_eq!(seen.out, "new\n");
-
-    let empty = script.lines().take(4).collect::<Vec<_>>().join("\n") + "\n< result {\"sessions\":[]}";
-    let seen = check_whole(Case { wish, ..Case::default() }, &empty);
-    assert_eq!((seen.exit, seen.err.as_str()), (42, "castor: no session of /w to go on with\n"));
 }
 
 #[test]

@@ -111,6 +111,7 @@ fn shows_and_exports_what_is_meant() {
         (&["-o", "."], "is a folder"),
         (&["-o", "no/out.md"], "no: "),
         (&["-o", "out.json/a"], "is not a folder"),
+        (&["-o", "out.pdf"], ".pdf is no format"),
     ] {
         let (why, code) = bed.castor(&[&["export", "session-a"], words].concat()).unwrap_err();
         assert!(why.contains(part) && code == 42, "{why}");
