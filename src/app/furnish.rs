@@ -18,13 +18,16 @@ use crate::{
     },
     base::{ids::SessionId, log::Mode, mcp::merged, path::AbsPath, sandbox::Confinement, trust::Trust},
     engine::{
-        context::{Instructions, Surroundings},
-        scheduler::Toolbox,
+        context::{Instructions, PLANS, Surroundings},
+        scheduler::{Planning, Toolbox},
         step::Standing,
         turn::{Bounds, Spec},
     },
     wire::acp::{initialize::Client, session::Place},
-    world::workspace::{ground::Ground, memory::Wanted},
+    world::{
+        disk,
+        workspace::{ground::Ground, memory::Wanted},
+    },
 };
 
 /// The spec of the engine and the desk of the leaves.
@@ -52,7 +55,8 @@ pub fn furnish(
         )
         .saving(found.saves)
         .keeping(kept)
-        .hooking(hooks::gather(ground)),
+        .hooking(hooks::gather(ground))
+        .planning(planning(state, id, ground, settings)),
         instructions: Instructions::new(&around),
         scratch: state.world.store.scratch(id),
         remembers: true,
@@ -128,6 +132,14 @@ fn memory_of(Site { roots, ground, settings, .. }: &Site) -> Wanted {
 
 fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {
     Mode::OFFERED.iter().copied().filter(|it| allow_mode(*it, trust, settings).is_ok()).collect()
+}
+
+/// Where plans go, as policy compares it: where it really is.
+fn planning(state: &State, id: &SessionId, ground: &Ground, settings: &Settings) -> Planning {
+    let scratch = state.world.store.scratch(id);
+    let folder = disk::real_path(&scratch).unwrap_or(scratch).join(PLANS);
+    let modes = allowed_modes(&ground.trust, settings).into_iter().filter(|it| *it != Mode::Plan).collect();
+    Planning { folder: Some(folder), modes }
 }
 
 fn session_rules(ground: &Ground) -> policies::Found {

@@ -366,7 +366,7 @@ pub fn first_mode(
         Ok(()) => Ok((wanted, None)),
         Err(it) if options.approval_mode.is_some() => Err(it),
         Err(_) => {
-            let mode = Mode::OFFERED.iter().copied().min().unwrap_or_default();
+            let mode = Mode::Default;
             let (wanted, begun) = (wanted.as_str(), mode.as_str());
             let said = format!(
                 "The settings ask for the mode {wanted}, which needs a trusted folder: this session begins in the mode {begun}."

@@ -210,8 +210,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The modes on offer (plan mode is not built yet), most careful first.
-    pub const OFFERED: &[Mode] = &[Mode::Default, Mode::AutoEdit, Mode::Yolo];
+    /// The modes on offer, most careful first.
+    pub const OFFERED: &[Mode] = &[Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Yolo];
 
     /// The protocol's spelling; settings and flags also say `auto_edit`.
     pub fn as_str(self) -> &'static str {

@@ -96,7 +96,7 @@ pub struct AgentArgs {
     /// The model to use; `demo` needs no key
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Without asking: default (reads), auto_edit, yolo (all)
+    /// plan (looks), default, auto_edit, yolo (never asks)
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub approval_mode: Option<ApprovalMode>,
     /// What commands may write: workspace-write, read-only, off
@@ -152,6 +152,8 @@ pub enum ApprovalMode {
     AutoEdit,
     /// Never ask
     Yolo,
+    /// Look and plan only
+    Plan,
 }
 
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -216,6 +218,7 @@ impl ApprovalMode {
             Self::Default => "default",
             Self::AutoEdit => "auto_edit",
             Self::Yolo => "yolo",
+            Self::Plan => "plan",
         }
     }
 
@@ -225,6 +228,7 @@ impl ApprovalMode {
             Self::Default => "default",
             Self::AutoEdit => "autoEdit",
             Self::Yolo => "yolo",
+            Self::Plan => "plan",
         }
     }
 }

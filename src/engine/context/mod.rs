@@ -3,9 +3,11 @@
 mod budget;
 mod instructions;
 mod masking;
+mod planning;
 pub mod tokens;
 
 pub use instructions::{Instructions, Surroundings};
+pub use planning::FOLDER as PLANS;
 
 use std::sync::Arc;
 
@@ -70,6 +72,7 @@ use Processor::{Checks, Shapes};
 pub const PROCESSORS: &[(&str, Processor)] = &[
     ("instructions", Shapes(instructions)),
     ("memory", Shapes(memory)),
+    ("planning", Shapes(planning::shape)),
     ("again", Shapes(again)),
     ("masking", Checks(masking)),
     ("budget", Checks(budget::check)),

@@ -22,7 +22,8 @@ use crate::{
 #[test]
 fn the_order_of_processors_is_this() {
     let names: Vec<&str> = PROCESSORS.iter().map(|(name, _)| *name).collect();
-    let want = ["instructions", "memory", "again", "masking", "budget", "history", "hardening", "parameters"];
+    let want =
+        ["instructions", "memory", "planning", "again", "masking", "budget", "history", "hardening", "parameters"];
     assert_eq!(names, want);
 }
 

@@ -6,7 +6,7 @@ use super::{
     PartVerdict, Query, Verdict, danger,
     decide::{Opinion, verdict, with_paths},
     destroy::{self, Place, Signs},
-    paths, prefixes,
+    paths, plans, prefixes,
     rules::{Hit, Rule, Rules, Tier},
     safe,
     shell::{Command, Script, Unparsed},
@@ -216,6 +216,10 @@ impl<'a> Shell<'a> {
             Some(rule) => Opinion::of(rule, self.query),
             None => Opinion::unmatched(self.query),
         };
+        let is_shipped = |it: &&&Rule| it.tier == Tier::Default;
+        let speaks = |it: &&&Rule| it.matches_command(command, self.text, self.query.args) == Hit::Yes;
+        let shipped = self.rules.iter().filter(is_shipped).find(speaks);
+        let opinion = plans::held(self.query, opinion, found, shipped.copied());
         // Only what nothing else restricts: a rule that cannot be read must not soften those that can.
         let broken = maybe.is_none().then_some(broken).flatten();
         let opinion = self.with_effects(command, opinion, maybe.or(broken));
@@ -254,6 +258,10 @@ impl<'a> Shell<'a> {
         match (opinion.decision, maybe) {
             (Decision::Allow, Some(rule)) => self.unsure(rule),
             (Decision::Ask, None) => self.upgrade(command, opinion),
+            // Looking is what plan mode is for.
+            (Decision::Deny, None) if self.query.mode == Mode::Plan && opinion.tier == Some(Tier::Default) => {
+                self.upgrade(command, opinion)
+            }
             _ => opinion,
         }
     }
@@ -270,7 +278,7 @@ impl<'a> Shell<'a> {
 
     /// Known-safe commands and standing yeses spare the question.
     fn upgrade(&self, command: &Command, opinion: Opinion) -> Opinion {
-        if !matches!(self.query.mode, Mode::Default | Mode::AutoEdit) || opinion.specific {
+        if self.query.mode == Mode::Yolo || opinion.specific {
             return opinion;
         }
         // A question that the user's own rule wants is not spared by a table.
@@ -284,6 +292,7 @@ impl<'a> Shell<'a> {
         }
         let grantable =
             !self.script.has_substitution && !self.script.has_definitions && self.script.redirects.is_empty();
+        let grantable = grantable && opinion.decision == Decision::Ask;
         let granted = self.query.grants.iter().any(|it| match it {
             Grant::Commands { prefixes } => prefixes::covered(command, prefixes),
             _ => false,

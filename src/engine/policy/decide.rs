@@ -3,7 +3,7 @@
 use super::{
     Checker, Explanation, Query, Verdict, checkers, command,
     names::current_name,
-    paths,
+    paths, plans,
     rules::{Rule, Rules, Tier},
 };
 use crate::base::{
@@ -70,7 +70,9 @@ impl Opinion {
 ///    says more than the tool's name.
 /// 8. What is left to ask is denied when nobody can be asked.
 /// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
-/// 10. What is not denied by then is heard on by the safety checkers that speak of it, by tier and priority: one that
+/// 10. In plan mode a rule of the user or above that does not name the mode makes nothing milder than the shipped rules:
+///     known-safe commands, and files in the folder of plans.
+/// 11. What is not denied by then is heard on by the safety checkers that speak of it, by tier and priority: one that
 ///     denies, was not asked or failed denies; one that asks is asked about, whatever was allowed; none allows.
 pub fn decide(rules: &Rules, query: &Query) -> Verdict {
     checkers::heard_out(rules, query, ruled(rules, query))
@@ -128,7 +130,7 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
 }
 
 fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
-    let mut speaking = rules.iter().filter(|it| it.applies(query) && it.matches_args(query.args));
+    let mut speaking = rules.iter().filter(|it| it.applies(query) && it.matches(query));
     let first = speaking.next();
     let broken = first.filter(|it| it.is_broken());
     let rule = if broken.is_some() { speaking.find(|it| !it.is_broken()) } else { first };
@@ -137,6 +139,8 @@ fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
         Some(it) if opinion.decision == Decision::Allow => Opinion::of(it, query),
         _ => opinion,
     };
+    let shipped = || rules.iter().find(|it| it.tier == Tier::Default && it.applies(query) && it.matches(query));
+    let opinion = plans::held(query, opinion, rule, shipped());
     let question = match opinion.decision {
         Decision::Deny => return (opinion, None),
         Decision::Ask => Some(opinion.clone()),
@@ -159,6 +163,10 @@ pub(super) fn with_paths(query: &Query, opinion: Opinion) -> Opinion {
 
 /// Why an allowed call is worth a question, by what it touches. `rule` is the one that allows it.
 fn question_of_paths(query: &Query, rule: Option<&Rule>) -> Option<Opinion> {
+    // castor's own folder is guarded; this place in it is for the model.
+    if rule.is_some_and(Rule::is_for_plans) {
+        return None;
+    }
     let paths = &query.targets.paths;
     let ask = |why: String| Some(Opinion::new(Decision::Ask, why));
     let named = |it: &paths::Guard| rule.is_some_and(|rule| it.signs().named_by(rule));

@@ -285,7 +285,7 @@ impl Signs {
         rule.decision == Decision::Allow
             && rule.tier >= Tier::User
             && match &rule.matcher {
-                Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::Broken => false,
+                Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::Broken | Matcher::PlanFile => false,
                 Matcher::Prefixes(list) => list.iter().any(|prefix| {
                     has_all(&|sign| {
                         prefix.iter().any(|it| {

@@ -11,6 +11,7 @@ mod load;
 mod names;
 mod paths;
 mod pieces;
+mod plans;
 mod prefixes;
 mod readers;
 pub mod rules;
@@ -58,6 +59,8 @@ pub struct Query<'a> {
     pub subagent: Option<&'a str>,
     /// What safety checkers said of it.
     pub heard: &'a [Heard],
+    /// The session's folder of plans, canonical.
+    pub plans: Option<&'a AbsPath>,
 }
 
 impl<'a> Query<'a> {
@@ -80,6 +83,7 @@ impl<'a> Query<'a> {
             digest,
             subagent,
             heard,
+            plans: None,
         }
     }
 }

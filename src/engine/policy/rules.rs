@@ -8,7 +8,7 @@ use super::{
     derived::{self, Lists},
     load,
     names::Who,
-    safe,
+    plans, safe,
     shell::{Command, Word, WordKind, base_name},
 };
 use crate::base::log::{Decision, Mode};
@@ -72,6 +72,8 @@ pub enum Matcher {
     NotTools(Vec<String>),
     /// A rule that restricts, but cannot be read, stands here: what the others would allow is asked about.
     Broken,
+    /// A file of a plan.
+    PlanFile,
     /// Over the arguments as JSON with sorted keys, each pair between NUL characters.
     Args(Regex),
     /// Leading words of a shell command.
@@ -111,7 +113,7 @@ impl Rule {
     pub fn name(&self, tool: &str) -> String {
         let tools = self.shown_tools(tool);
         let what = match &self.matcher {
-            Matcher::Any | Matcher::Never | Matcher::NotTools(_) => String::new(),
+            Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::PlanFile => String::new(),
             Matcher::Broken => " (a rule that cannot be read)".to_owned(),
             Matcher::Args(it) | Matcher::Command(it) => format!(" {it}"),
             Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
@@ -132,7 +134,7 @@ impl Rule {
         match &self.matcher {
             Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => true,
             Matcher::Args(it) => it.is_match(&stable(args, None)),
-            Matcher::Prefixes(_) | Matcher::Command(_) | Matcher::Never => false,
+            Matcher::Prefixes(_) | Matcher::Command(_) | Matcher::PlanFile | Matcher::Never => false,
         }
     }
 
@@ -142,7 +144,7 @@ impl Rule {
         let generous = self.decision != Decision::Allow;
         let hit = match &self.matcher {
             Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => return Hit::Yes,
-            Matcher::Never => return Hit::No,
+            Matcher::Never | Matcher::PlanFile => return Hit::No,
             Matcher::Args(it) => Hit::from(
                 it.is_match(&stable(args, Some(&command.text))) || (generous && it.is_match(&stable(args, None))),
             ),
@@ -246,6 +248,7 @@ impl From<Vec<Rule>> for Written {
 }
 
 const SHIPPED: &[(&str, &str)] = &[
+    ("default/plan.toml", include_str!("shipped/plan.toml")),
     ("default/read-only.toml", include_str!("shipped/read-only.toml")),
     ("default/write.toml", include_str!("shipped/write.toml")),
     ("default/yolo.toml", include_str!("shipped/yolo.toml")),
@@ -261,7 +264,7 @@ impl Rules {
             it.source.line = 0;
             it
         });
-        Self::default().with(rules.collect::<Vec<Rule>>())
+        Self::default().with(rules.chain([plans::rule()]).collect::<Vec<Rule>>())
     }
 
     /// What one file says, and what is wrong with what is left out. An error: the whole file is left out.

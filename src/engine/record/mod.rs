@@ -59,6 +59,8 @@ struct Past {
     routed: Option<Routed>,
     /// A model that was left in this turn, and why.
     left: Option<(String, String)>,
+    /// The mode that plan mode took the place of.
+    before_plan: Option<Mode>,
     /// How far it may go, where that was chosen in the session.
     limits: Option<Limits>,
     meter: Meter,
@@ -153,6 +155,11 @@ impl Record {
         &self.past.memory
     }
 
+    /// The mode that plan mode took the place of.
+    pub fn mode_before_plan(&self) -> Option<Mode> {
+        self.past.before_plan
+    }
+
     /// How far it may go, if that was chosen in the session.
     pub fn limits(&self) -> Option<Limits> {
         self.past.limits
@@ -197,7 +204,12 @@ impl Record {
                 self.grants.push(grant.clone());
                 self.past.revoked.retain(|it| it != grant);
             }
-            Fact::Mode { mode } => self.mode = *mode,
+            Fact::Mode { mode } => {
+                if *mode == Mode::Plan && self.mode != Mode::Plan {
+                    self.past.before_plan = Some(self.mode);
+                }
+                self.mode = *mode;
+            }
             Fact::Model { model } => self.model.clone_from(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.past.limits = *limits,

@@ -24,6 +24,7 @@ use crate::{
             ask,
             display::{TITLE, first_display, in_words},
             hooked::{Hooked, Then},
+            plan::{self, Planning},
             todos,
         },
         step::{About, Confirmation, Effect, Outside, Question, Server, Standing},
@@ -235,6 +236,13 @@ impl Call {
         self.state = State::Asking { question: id, grant, base: preview.base };
     }
 
+    /// There is nothing to look at first.
+    pub fn ask_at_once(&mut self, step: &mut Step<'_>, tools: &Toolbox, grant: Option<Grant>) {
+        // No effect has this id: nobody will answer it.
+        self.state = State::Previewing { effect: EffectId(0), grant };
+        self.ask(step, tools, Preview::default());
+    }
+
     /// Puts the question that the call is.
     pub fn inquire(&mut self, step: &mut Step<'_>, form: Form) {
         let display = ToolDisplay { title: text::first_line(&form.message, TITLE), ..self.display.clone() };
@@ -324,11 +332,12 @@ pub struct Toolbox {
     /// What commands may do beyond the sandbox in this folder, for ever.
     pub kept: Arc<[Grant]>,
     /// What of `tools` is castor's own.
-    own: Arc<[ToolSpec]>,
+    pub(super) own: Arc<[ToolSpec]>,
     /// What of `tools` is from outside.
-    outside: Arc<[Outside]>,
+    pub(super) outside: Arc<[Outside]>,
     /// Where those come from, and where more may come from.
     pub servers: Arc<[Server]>,
+    pub planning: Arc<Planning>,
 }
 
 /// What a session tool comes to.
@@ -342,6 +351,7 @@ pub enum Done {
 type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> Done;
 const SESSION_TOOLS: &[(&str, SessionTool)] = &[
     (ask::NAME, |_, args| ask::form(args).map_or_else(|it| Done::Output(Box::new(ToolOutput::failed(it))), Done::Ask)),
+    (plan::ENTER, |step, args| Done::Output(Box::new(plan::enter(step, args)))),
     (todos::NAME, |step, args| Done::Output(Box::new(todos::run(step, args)))),
 ];
 
@@ -349,7 +359,7 @@ impl Toolbox {
     /// `builtins` and the session tools, in one sorted table, without those that are always denied.
     pub fn new(builtins: Vec<ToolSpec>, rules: Rules, interactive: bool) -> Self {
         let mut tools = builtins;
-        tools.push(todos::spec());
+        tools.extend([plan::enter_spec(), todos::spec()]);
         // Where nobody can be asked, the model is not told of it.
         tools.extend(interactive.then(ask::spec));
         tools.retain(|it| !hidden(&rules, it, None, interactive));
@@ -367,6 +377,7 @@ impl Toolbox {
             servers,
             saves: false,
             kept: Arc::default(),
+            planning: Arc::default(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
         scheduler::{
             ask,
             call::{Call, Checking, State, Toolbox},
-            history,
+            history, plan,
         },
         step::Effect,
     },
@@ -37,6 +37,7 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         digest: digest.as_deref(),
         subagent: step.record.principal.agent(),
         heard: &heard,
+        plans: tools.planning.folder.as_ref(),
     };
     if let Some((checker, who)) = policy::unheard(&tools.rules, &query) {
         let history = who.what.wants.history.then(|| history::of(step.record.turns()));
@@ -50,6 +51,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
     let verdict = policy::decide(&tools.rules, &query);
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
+        // Its question is the asking, and what it is about has to be read first.
+        Decision::Allow | Decision::Ask if call.call.name == plan::EXIT => call.preview(step, None),
         Decision::Allow if call.hooked.forced.is_some() && call.call.name != ask::NAME => {
             let why = call.hooked.forced.take().unwrap_or_default();
             if !tools.interactive {
@@ -67,6 +70,7 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         }
         // Its question is the asking.
         Decision::Ask if call.call.name == ask::NAME => call.allow(),
+        Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_at_once(step, tools, verdict.grant),
         Decision::Ask => {
             let reasons: Vec<String> = verdict.reason.into_iter().chain(call.hooked.forced.take()).collect();
             call.reason = (!reasons.is_empty()).then(|| reasons.join("\n"));

@@ -8,10 +8,12 @@ pub mod elicitation;
 mod expansion;
 mod history;
 mod hooked;
+mod plan;
 mod todos;
 mod wave;
 
 pub use call::Toolbox;
+pub use plan::Planning;
 
 use crate::{
     base::{
@@ -114,7 +116,10 @@ impl Scheduler {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);
                     call.end(step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
                 }
-                Some(_) => call.meet_hooks(step, tools),
+                Some(_) => {
+                    plan::rooted(call, step.record.mode, &tools.planning);
+                    call.meet_hooks(step, tools);
+                }
             }
         }
     }
@@ -200,6 +205,7 @@ impl Scheduler {
         };
         let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
         match result {
+            Ok(preview) if call.call.name == plan::EXIT => self.review(step, tools, at, &preview),
             Ok(preview) => {
                 let shown = preview.display.clone();
                 call.ask(step, tools, preview);
@@ -270,6 +276,9 @@ impl Scheduler {
     /// A call that is a question has its answer.
     fn inquired(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, form: &Form, answer: &Answer) -> Standing {
         let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
+        if call.call.name == plan::EXIT {
+            return self.reviewed(step, tools, at, answer);
+        }
         match ask::output(form, answer) {
             Some(output) => call.come_back(step, tools, output),
             None => {

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::engine::scheduler::call::{Call, State};
 
-/// Edits of one file must not overtake each other, so edits never run beside anything. A question may end the turn.
-const ALONE: &[&str] = &["ask_user", "replace", "write_file"];
+/// Edits of one file must not overtake each other, so edits never run beside anything. A question may end the turn, and another mode
+/// changes what may follow.
+const ALONE: &[&str] = &["ask_user", "enter_plan_mode", "exit_plan_mode", "replace", "write_file"];
 
 /// Indices of the calls that begin next.
 pub fn next(calls: &[Call]) -> Vec<usize> {

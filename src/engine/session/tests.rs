@@ -149,7 +149,7 @@ impl World {
     fn choice(&mut self) -> Input {
         let tuning = Tuning { thinking: ThoughtLevel::ALL[self.dice(4) as usize], thoughts: self.dice(2) == 0 };
         Input::Choose(match self.dice(4) {
-            0 => Choice::Mode(Mode::OFFERED[self.dice(3) as usize]),
+            0 => Choice::Mode(Mode::OFFERED[self.dice(4) as usize]),
             1 => Choice::Model(["a", "b"][self.dice(2) as usize].to_owned()),
             2 => Choice::Limits(Some(Limits {
                 turn: Caps { seconds: Some(1 + self.dice(2)), ..Caps::default() },

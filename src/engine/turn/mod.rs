@@ -325,7 +325,7 @@ impl Turn {
             return self.finish(step, &cause);
         }
         self.n_samples += u32::from(attempt == 1);
-        self.tools = spec.toolbox.clone();
+        self.tools = spec.toolbox.in_mode(step.record.mode);
         let why = self.follow(step, &spec.aliases);
         match self.build(step, spec, &self.model) {
             Ok(request) => self.request(step, spec, kept, Attempt { attempt, why }, request),

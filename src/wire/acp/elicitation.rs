@@ -12,6 +12,7 @@ use crate::{
         ids::{CallId, SessionId},
         log::Answer,
         question::{Choice, Field, FieldKind, Form, TextFormat},
+        text,
     },
     wire::{
         acp::{session::wire_id, tool_calls},
@@ -25,6 +26,10 @@ pub const COMPLETE: &str = "elicitation/complete";
 /// More options than this are no row of buttons: the question goes into a message.
 const MAX_OPTIONS: usize = 8;
 const DECLINE: &str = "decline";
+/// The value of a choice that is a no of its own.
+const REJECT: &str = "reject";
+/// Longest title, in characters.
+const TITLE: usize = 2_000;
 
 /// What a question belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +105,7 @@ fn action(result: &RawValue) -> Action {
 
 /// The question as options of session/request_permission: one choice, few options, and a call to show it with.
 pub fn options(session: &SessionId, call: Option<&CallId>, form: &Form) -> Option<RequestPermissionRequest> {
-    let (call, [field]) = (call?, form.fields.as_slice()) else { return None };
+    let (call, field) = (call?, the_choice(form)?);
     let mut options = match &field.kind {
         FieldKind::Bool => {
             vec![
@@ -113,17 +118,21 @@ pub fn options(session: &SessionId, call: Option<&CallId>, form: &Form) -> Optio
                 Some(more) => format!("{}: {more}", it.title),
                 None => it.title.clone(),
             };
-            let option =
-                |(at, it): (usize, &Choice)| option(&at.to_string(), &name(it), PermissionOptionKind::AllowOnce);
+            let kind = |it: &Choice| match it.value == REJECT {
+                true => PermissionOptionKind::RejectOnce,
+                false => PermissionOptionKind::AllowOnce,
+            };
+            let option = |(at, it): (usize, &Choice)| option(&at.to_string(), &name(it), kind(it));
             options.iter().enumerate().map(option).collect()
         }
         _ => return None,
     };
-    if !matches!(field.kind, FieldKind::Bool) {
+    let has_no = matches!(field.kind, FieldKind::Bool) || field.kind.options().iter().any(|it| it.value == REJECT);
+    if !has_no {
         options.push(option(DECLINE, "Do not answer", PermissionOptionKind::RejectOnce));
     }
     let fields = ToolCallUpdateFields::new()
-        .title(form.message.clone())
+        .title(text::first_line(&form.message, TITLE))
         .status(ToolCallStatus::InProgress)
         .content(vec![tool_calls::text_content(&form.in_words())]);
     Some(RequestPermissionRequest::new(
@@ -142,7 +151,7 @@ pub fn option_answer(form: &Form, result: &RawValue) -> Answer {
         RequestPermissionOutcome::Selected(it) => it.option_id.0.parse::<usize>().ok(),
         _ => None,
     };
-    let (Some(chosen), [field]) = (chosen, form.fields.as_slice()) else { return Answer::Unable };
+    let (Some(chosen), Some(field)) = (chosen, the_choice(form)) else { return Answer::Unable };
     let value = match &field.kind {
         FieldKind::Bool if chosen < 2 => Some(Value::from(chosen == 0)),
         FieldKind::Choice { options } => options.get(chosen).map(|it| Value::from(it.value.as_str())),
@@ -150,6 +159,13 @@ pub fn option_answer(form: &Form, result: &RawValue) -> Answer {
     };
     let answer = |it| Answer::Accepted { content: Map::from_iter([(field.name.clone(), it)]) };
     value.map_or(Answer::Unable, answer)
+}
+
+/// The one field that has to be filled in, if what stands beside it are texts that may be left out.
+fn the_choice(form: &Form) -> Option<&Field> {
+    let (first, rest) = form.fields.split_first()?;
+    let optional = |it: &Field| !it.required && matches!(it.kind, FieldKind::Text { .. });
+    rest.iter().all(optional).then_some(first)
 }
 
 fn option(id: &str, name: &str, kind: PermissionOptionKind) -> PermissionOption {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::base::{
     ids::SessionId,
     limits::Limits,
-    log::{Mode, ThoughtLevel, Tuning},
+    log::{Fact, Mode, ThoughtLevel, Tuning},
 };
 
 /// What a session's client may choose from.
@@ -34,6 +34,19 @@ pub struct Chosen {
     pub tuning: Tuning,
     /// Where they were chosen in the session.
     pub limits: Option<Limits>,
+}
+
+impl Chosen {
+    /// Whether the fact is a choice, which holds then.
+    pub fn take(&mut self, fact: &Fact) -> bool {
+        match fact {
+            Fact::Model { model } => self.model.clone_from(model),
+            Fact::Tuning { tuning } => self.tuning = *tuning,
+            Fact::Limits { limits } => self.limits = *limits,
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// One choice of the client.
@@ -188,7 +201,7 @@ fn unknown<'a>(what: &str, id: &str, known: impl Iterator<Item = &'a str>) -> St
 /// A mode's name and what it does.
 pub fn mode_words(mode: Mode) -> (&'static str, &'static str) {
     match mode {
-        Mode::Plan => ("Plan", "Reads and plans, changes nothing"),
+        Mode::Plan => ("Plan", "Reads and plans; nothing changes before you accept the plan"),
         Mode::Default => ("Default", "Asks before it changes files or runs commands"),
         Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
         Mode::Yolo => ("YOLO", "Does everything without asking"),

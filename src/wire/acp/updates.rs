@@ -151,18 +151,7 @@ impl View {
                 self.update(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.as_str())), lines);
                 self.options(lines);
             }
-            Fact::Model { model } if way == Way::Live => {
-                self.chosen.model.clone_from(model);
-                self.options(lines);
-            }
-            Fact::Tuning { tuning } if way == Way::Live => {
-                self.chosen.tuning = *tuning;
-                self.options(lines);
-            }
-            Fact::Limits { limits } if way == Way::Live => {
-                self.chosen.limits = *limits;
-                self.options(lines);
-            }
+            _ if way == Way::Live && self.chosen.take(fact) => self.options(lines),
             _ => (),
         }
     }

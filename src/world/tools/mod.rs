@@ -1,6 +1,7 @@
 //! Built-in tools behind one trait, listed in one table.
 
 mod change;
+pub mod exit_plan_mode;
 pub mod glob;
 pub mod grep_search;
 mod kept;
@@ -59,6 +60,7 @@ pub type Task<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
 /// Every built-in tool, by name. Commands that tools start are registered in `groups`.
 pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
     vec![
+        Box::new(exit_plan_mode::ExitPlanMode),
         Box::new(glob::Glob),
         Box::new(grep_search::GrepSearch),
         Box::new(list_directory::ListDirectory),

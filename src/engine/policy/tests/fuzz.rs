@@ -102,7 +102,7 @@ fn never_panics_and_denies_only_narrow() {
         denies.iter().map(|it| rules(&(base.clone() + &rule("deny", it).replace("100", "500")))).collect();
     for _ in 0..4000 {
         let command: String = (0..1 + dice.roll(12)).map(|_| PIECES[dice.roll(PIECES.len())]).collect();
-        let mode = Mode::OFFERED[dice.roll(3)];
+        let mode = Mode::OFFERED[dice.roll(4)];
         let interactive = dice.roll(4) > 0;
         let plain = shell(&before, mode, interactive, &command, &[]).decision;
         let at = dice.roll(denies.len());

@@ -338,8 +338,9 @@ fn a_rule_that_names_it_allows_it() {
 #[test]
 fn shipped_rules_keep_their_examples() {
     let rules = Rules::shipped();
-    assert_eq!(rules.iter().count(), 7);
-    for rule in rules.iter() {
+    assert_eq!(rules.iter().count(), 17);
+    // Of files of plans an example cannot speak: their folder is the session's.
+    for rule in rules.iter().filter(|it| !it.is_for_plans()) {
         assert!(!rule.examples.matches.is_empty(), "{} has no example", rule.name("x"));
     }
 }
