@@ -40,8 +40,8 @@ pub enum Event {
     },
     /// A task of the world needs the editor's hands.
     Editor(EditorRequest),
-    /// A hook heard of the end of a session.
-    Parted,
+    /// A chore is done, well or not.
+    ChoreDone,
     /// The sessions on the disk, for who asked for them.
     Listed(Box<Listing>),
 }
@@ -59,7 +59,7 @@ impl Event {
             Self::Engine { .. } => "engine",
             Self::Mcp { .. } => "MCP server",
             Self::Editor(_) => "editor request",
-            Self::Parted => "parted",
+            Self::ChoreDone => "chore done",
             Self::Listed(_) => "listed",
         }
     }

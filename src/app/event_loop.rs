@@ -124,7 +124,7 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
     send(stdout, machine.flush());
     machine.part();
-    _ = tokio::time::timeout(PARTING, go_on(machine, &mut inbox, Machine::is_parting)).await;
+    _ = tokio::time::timeout(PARTING, go_on(machine, &mut inbox, Machine::has_chores)).await;
     send(stdout, machine.finish());
     let groups = machine.groups();
     let written = go_on(machine, &mut inbox, Machine::has_unsent);
@@ -137,7 +137,9 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
 async fn go_on(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Machine) -> bool) {
     while is_of_use(machine) {
         match inbox.control.recv().await {
-            Some(event @ (Event::Listed(_) | Event::Parted | Event::Written(_))) => _ = machine.take(event, unix_ms()),
+            Some(event @ (Event::Listed(_) | Event::ChoreDone | Event::Written(_))) => {
+                _ = machine.take(event, unix_ms())
+            }
             Some(Event::StdoutClosed) | None => return,
             Some(_) => (),
         }

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Who does the jobs. Starting one never waits; what becomes of it comes back as events. There are the threads of the
-/// process, and the simulator.
+/// process, and the simulator. No session waits for a chore, but castor's own end does; it is answered by `ChoreDone`.
 pub trait Workers {
     fn start(&mut self, job: Job);
 }
@@ -38,17 +38,17 @@ pub enum Job {
     Effect(EffectJob),
     /// An MCP server, until `stop`. Answered by its news.
     Server { server: u64, launch: Launch, doors: Doors, stop: CancellationToken },
-    /// A hook is told of the end of a session. Answered by `Parted`; also when the session is gone.
+    /// A hook is told of the end of a session. A chore.
     Farewell { desk: Arc<Desk>, run: Box<HookRun> },
     /// Answered by `Listed`.
     List(Search),
     /// A log is to be durable. Not answered.
     Sync(File),
-    /// A text is kept in a file. Not answered.
+    /// A text is kept in a file. A chore.
     Stash { file: AbsPath, text: String },
-    /// A yes for ever is written down. Not answered.
+    /// A yes for ever is written down. A chore.
     Save { home: AbsPath, lasting: Lasting },
-    /// What holds beyond the sandbox in a folder for ever is written down, or struck out. Not answered.
+    /// What holds beyond the sandbox in a folder for ever is written down, or struck out. A chore.
     Keep { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
 }
 

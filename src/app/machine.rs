@@ -101,7 +101,7 @@ impl Machine {
             Event::Engine { session, input } => answered(state, &session, input),
             Event::Mcp { server, news } => mcp::heard(state, server, news),
             Event::Editor(request) => state.outbox.said.push(Said::Editor(request)),
-            Event::Parted => state.world.n_farewells = state.world.n_farewells.saturating_sub(1),
+            Event::ChoreDone => state.world.n_chores = state.world.n_chores.saturating_sub(1),
             Event::Listed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
@@ -141,9 +141,9 @@ impl Machine {
         }
     }
 
-    /// Whether hooks still hear of the end of their sessions.
-    pub fn is_parting(&self) -> bool {
-        self.state.world.n_farewells > 0
+    /// Whether hooks still hear of the end of their sessions, or something is still written down.
+    pub fn has_chores(&self) -> bool {
+        self.state.world.n_chores > 0
     }
 
     /// The end: everybody is answered, everything is stopped.
@@ -189,7 +189,7 @@ impl Machine {
             asked: state.asked.len(),
             terminals: state.terminals.len(),
             timers: state.timers.len(),
-            running: state.world.n_running() + state.world.n_farewells,
+            running: state.world.n_running() + state.world.n_chores,
             listings: state.world.n_listings,
             traces: state.world.traces.len(),
             said: state.outbox.said.len() + state.outbox.afterwards.len(),

@@ -105,15 +105,13 @@ impl Threads {
 
     /// Nobody asks for its answer; castor's own end waits for it for a moment.
     fn farewell(&self, desk: Arc<Desk>, it: HookRun) {
-        let (events, span) = (self.control.clone(), traces::hook_span(&it.hook));
-        self.spawn(async move {
+        let span = traces::hook_span(&it.hook);
+        self.chore(async move {
             let (run, place) = hooks::complete(it, &desk, unix_ms());
             let task = world::hooks::run(&run, &place, &desk.children.hooks.groups).instrument(span.clone());
             if let Ok(report) = AssertUnwindSafe(task).catch_unwind().await {
                 traces::note_hook(&span, &report);
             }
-            drop(span);
-            _ = events.send(Event::Parted).await;
         });
     }
 
@@ -125,6 +123,15 @@ impl Threads {
             Box::pin(async move { _ = events.send(Event::Mcp { server, news }).await })
         };
         self.spawn(mcp::serve(launch, doors, stop, Arc::new(tell)));
+    }
+
+    /// One that tells the loop that it is done.
+    fn chore(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let events = self.control.clone();
+        self.spawn(async move {
+            task.await;
+            _ = events.send(Event::ChoreDone).await;
+        });
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -149,10 +156,10 @@ impl Workers for Threads {
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.spawn(sync_log(log)),
-            Job::Stash { file, text } => self.spawn(stash(file, text)),
-            Job::Save { home, lasting } => self.spawn(save(move || saved::add(&home, &lasting))),
+            Job::Stash { file, text } => self.chore(stash(file, text)),
+            Job::Save { home, lasting } => self.chore(save(move || saved::add(&home, &lasting))),
             Job::Keep { home, folder, grant, holds } => {
-                self.spawn(save(move || saved::keep(&home, &folder, &grant, holds)));
+                self.chore(save(move || saved::keep(&home, &folder, &grant, holds)));
             }
             Job::List(search) => {
                 let events = self.control.clone();

@@ -48,8 +48,8 @@ pub struct World {
     pub listed: Cache,
     /// Listings that are under way.
     pub n_listings: usize,
-    /// Hooks that are being told of the end of a session.
-    pub n_farewells: usize,
+    /// Chores that are under way.
+    pub n_chores: usize,
     /// Whether old sessions were looked for.
     pub is_swept: bool,
     pub mcp: Servers,
@@ -77,7 +77,7 @@ impl World {
             traces: Traces::default(),
             listed: Cache::default(),
             n_listings: 0,
-            n_farewells: 0,
+            n_chores: 0,
             is_swept: false,
             workers,
             running: BTreeMap::new(),
@@ -149,8 +149,12 @@ impl World {
 
     /// Tells a hook of the end of a session, which is not waited for.
     pub fn bid_farewell(&mut self, desk: &Arc<Desk>, run: HookRun) {
-        self.n_farewells += 1;
-        self.workers.start(Job::Farewell { desk: desk.clone(), run: Box::new(run) });
+        self.chore(Job::Farewell { desk: desk.clone(), run: Box::new(run) });
+    }
+
+    fn chore(&mut self, job: Job) {
+        self.n_chores += 1;
+        self.workers.start(job);
     }
 
     /// How many effects have no answer yet.
@@ -177,16 +181,16 @@ impl World {
 
     /// Writes down what holds beyond the sandbox in a folder for ever, or strikes it out.
     pub fn keep(&mut self, folder: AbsPath, grant: Grant, holds: bool) {
-        self.workers.start(Job::Keep { home: self.store.home().clone(), folder, grant, holds });
+        self.chore(Job::Keep { home: self.store.home().clone(), folder, grant, holds });
     }
 
     /// Writes down what a model may read later.
     pub fn stash(&mut self, file: AbsPath, text: String) {
-        self.workers.start(Job::Stash { file, text });
+        self.chore(Job::Stash { file, text });
     }
 
     /// Writes a yes for ever into the user's own policies.
     pub fn save(&mut self, lasting: Lasting) {
-        self.workers.start(Job::Save { home: self.store.home().clone(), lasting });
+        self.chore(Job::Save { home: self.store.home().clone(), lasting });
     }
 }

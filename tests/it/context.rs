@@ -64,10 +64,10 @@ fn a_small_window_is_never_overrun() {
     let file = file.split('\\').next().unwrap();
     assert!(last.contains("c is in it"), "the newest is there");
     client.result("session/close", json!({ "sessionId": session })).unwrap();
+    client.end().unwrap();
     assert_eq!(fs::read_to_string(file).unwrap().matches("a is in it").count(), 1_600, "the whole of the oldest");
 
     // The next process sees the same.
-    client.end().unwrap();
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let params = json!({ "sessionId": session, "cwd": sandbox.workspace(), "mcpServers": [] });

@@ -102,7 +102,7 @@ impl Driver {
             Server => self.server(),
             Ask => self.ask(),
             Editor => self.editor(),
-            Search if self.life.world.farewells > 0 => Some(Move::Parted),
+            Search if self.life.world.chores > 0 => Some(Move::Chore),
             Search => (!self.life.world.searches.is_empty()).then_some(Move::Listed),
             Doubt => self.dice.pick(&self.life.watch.sessions).cloned().map(Move::Doubt),
             Disk => self.disk(),
@@ -234,8 +234,8 @@ impl Driver {
         if !life.world.searches.is_empty() {
             return Some(Move::Listed);
         }
-        if life.world.farewells > 0 {
-            return Some(Move::Parted);
+        if life.world.chores > 0 {
+            return Some(Move::Chore);
         }
         // Who was told beside a turn answers after it.
         let told = life.world.tasks.iter().find(|it| it.kind == Kind::Hook);

@@ -173,10 +173,10 @@ impl Life {
                 self.take_some(event, "doubt");
             }
             Move::Listed => self.list(),
-            Move::Parted if self.world.farewells == 0 => (),
-            Move::Parted => {
-                self.world.farewells -= 1;
-                self.take(Event::Parted);
+            Move::Chore if self.world.chores == 0 => (),
+            Move::Chore => {
+                self.world.chores -= 1;
+                self.take(Event::ChoreDone);
             }
             Move::Disk(what) => self.disk(what),
         }
@@ -287,9 +287,9 @@ impl Life {
         }
         self.machine.part();
         self.world.take_jobs();
-        while self.world.farewells > 0 {
-            self.world.farewells -= 1;
-            self.take(Event::Parted);
+        while self.world.chores > 0 {
+            self.world.chores -= 1;
+            self.take(Event::ChoreDone);
         }
         let lines = self.machine.finish();
         self.say(&lines);

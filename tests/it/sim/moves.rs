@@ -34,8 +34,8 @@ pub enum Move {
     Doubt(String),
     /// The oldest look for sessions is over.
     Listed,
-    /// A hook has heard of the end of a session.
-    Parted,
+    /// A chore is done.
+    Chore,
     Disk(Disk),
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Move {
             Self::Server { server, words } => write!(f, "server {server} {words}"),
             Self::Doubt(session) => write!(f, "doubt {session}"),
             Self::Listed => write!(f, "listed"),
-            Self::Parted => write!(f, "parted"),
+            Self::Chore => write!(f, "chore"),
             Self::Disk(Disk::Full(n)) => write!(f, "disk full {n}"),
             Self::Disk(Disk::Torn(session)) => write!(f, "disk torn {session}"),
             Self::Disk(Disk::Held(session)) => write!(f, "disk held {session}"),
@@ -134,7 +134,7 @@ impl Move {
             }
             "doubt" if !rest.is_empty() => Self::Doubt(rest.to_owned()),
             "listed" => Self::Listed,
-            "parted" => Self::Parted,
+            "chore" => Self::Chore,
             "disk" => Self::Disk(match rest.split_once(' ').unwrap_or((rest, "")) {
                 ("full", n) => Disk::Full(n.parse().ok()?),
                 ("torn", session) => Disk::Torn(session.to_owned()),
@@ -186,7 +186,7 @@ fn moves_are_read_as_they_are_written() {
         Move::Server { server: 2, words: "ready look".to_owned() },
         Move::Doubt("s".to_owned()),
         Move::Listed,
-        Move::Parted,
+        Move::Chore,
         Move::Disk(Disk::Full(0)),
         Move::Disk(Disk::Torn("s".to_owned())),
         Move::Disk(Disk::Held("s".to_owned())),

@@ -99,8 +99,8 @@ pub struct World {
     pub tasks: Vec<Task>,
     pub servers: BTreeMap<u64, Server>,
     pub searches: Vec<Search>,
-    /// Hooks that hear of the end of a session.
-    pub farewells: usize,
+    /// What no session waits for: hooks that hear of its end, what is to be in a file.
+    pub chores: usize,
     /// Who waits for the editor.
     pub waiting: Vec<oneshot::Receiver<Result<Value, castor::wire::jsonrpc::message::RpcError>>>,
     /// Questions of servers without an answer.
@@ -144,9 +144,9 @@ impl World {
                     self.servers.insert(server, Server { stop, ready: false });
                 }
                 Job::List(it) => self.searches.push(it),
-                // Nobody waits for these.
-                Job::Sync(_) | Job::Save { .. } | Job::Keep { .. } | Job::Stash { .. } => (),
-                Job::Farewell { .. } => self.farewells += 1,
+                // Nobody waits for it.
+                Job::Sync(_) => (),
+                Job::Farewell { .. } | Job::Save { .. } | Job::Keep { .. } | Job::Stash { .. } => self.chores += 1,
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
