@@ -1,6 +1,6 @@
 //! Plan mode: its two tools, and the review of a plan, which decides how the session goes on.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
@@ -38,6 +38,12 @@ pub struct Planning {
 }
 
 pub fn enter_spec() -> ToolSpec {
+    /// One for all sessions.
+    static SPEC: LazyLock<ToolSpec> = LazyLock::new(build);
+    SPEC.clone()
+}
+
+fn build() -> ToolSpec {
     ToolSpec {
         name: ENTER.into(),
         title: "EnterPlanMode".into(),
@@ -48,7 +54,8 @@ pub fn enter_spec() -> ToolSpec {
         parameters: json!({
             "type": "object",
             "properties": { "reason": { "type": "string", "description": "Why a plan is needed, in a sentence." } }
-        }),
+        })
+        .into(),
     }
 }
 
