@@ -9,11 +9,27 @@ use crate::{
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, Level},
+        sandbox::{Confinement, HOME_CONFIG, Hold, Level},
+        trust::Trust,
     },
     engine::policy,
-    world::{disk, process::sandbox, workspace::saved},
+    world::{
+        disk,
+        process::sandbox,
+        workspace::{ground::Ground, saved},
+    },
 };
+
+/// How commands would be held in a folder.
+pub fn hold(ground: &Ground, settings: &Settings) -> Hold {
+    let (wished, trusted, available) = (&settings.children.sandbox, is_harmless(ground), sandbox::is_available());
+    Hold { level: level(wished, trusted, available), network: wished.network, available, trusted }
+}
+
+/// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
+pub fn is_harmless(ground: &Ground) -> bool {
+    ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
+}
 
 /// `None`: commands may do what the user may.
 pub fn of(

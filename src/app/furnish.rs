@@ -46,7 +46,12 @@ pub fn furnish(
     let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
     let found = session_rules(ground);
     let folder = confinement::folder(roots, cwd);
-    let kept = confinement::kept(state.world.store.home(), folder, is_harmless(ground), settings);
+    let kept = confinement::kept(state.world.store.home(), folder, confinement::is_harmless(ground), settings);
+    let screens = screens(&client, settings.tools.shell_in_client);
+    let held = match &screens {
+        Screens::Client { .. } => "off; commands run in your editor's terminals".to_owned(),
+        _ => confinement::hold(ground, settings).in_words(),
+    };
     let spec = Spec {
         toolbox: Toolbox::new(
             state.world.tools.iter().map(|(spec, _)| spec.clone()).collect(),
@@ -55,6 +60,7 @@ pub fn furnish(
         )
         .saving(found.saves)
         .keeping(kept)
+        .held(held)
         .hooking(hooks::gather(ground))
         .planning(planning(state, id, ground, settings)),
         instructions: Instructions::new(&around),
@@ -69,7 +75,7 @@ pub fn furnish(
         helpers: reached.helpers,
         modes: allowed_modes(&ground.trust, settings),
     };
-    let confined = confinement::of(state, id, is_harmless(ground), roots, settings).map(Arc::new);
+    let confined = confinement::of(state, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
     let desk = Desk {
         session: id.clone(),
         cwd: cwd.clone(),
@@ -86,7 +92,7 @@ pub fn furnish(
         },
         intake: Intake { truncate_at: settings.truncate_threshold, memory: Arc::new(memory_of(site)) },
         editor: Editor { reads: client.reads_files, writes: client.writes_files },
-        screens: screens(&client, settings.tools.shell_in_client),
+        screens,
         fault: Fault::read(&state.env),
     };
     Ok((Arc::new(spec), Arc::new(desk)))
@@ -162,11 +168,6 @@ fn hook_desk(state: &State, id: &SessionId, site: &Site) -> HookDesk {
     };
     let transcript = state.world.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
     HookDesk { groups: state.world.groups.clone(), cwd, confined, transcript }
-}
-
-/// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
-fn is_harmless(ground: &Ground) -> bool {
-    ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
 }
 
 /// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.

@@ -86,6 +86,32 @@ impl Level {
     }
 }
 
+/// How a session's commands are held, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub level: Level,
+    pub network: bool,
+    /// The system can.
+    pub available: bool,
+    /// The folder may be written by commands, as far as its trust goes.
+    pub trusted: bool,
+}
+
+impl Hold {
+    /// Behind "sandbox: ".
+    pub fn in_words(&self) -> String {
+        let network = if self.network { "with network" } else { "without network" };
+        match (self.level, self.available) {
+            (Level::Off, true) => "off; commands may do what you may".to_owned(),
+            (Level::Off, false) => "off; this system has nothing to confine commands with".to_owned(),
+            (_, false) => "wanted, but this system has nothing to confine commands with: they do not start".to_owned(),
+            (Level::WorkspaceWrite, true) => format!("workspace-write, {network}"),
+            (Level::ReadOnly, true) if !self.trusted => format!("read-only, as the folder is not trusted, {network}"),
+            (Level::ReadOnly, true) => format!("read-only, {network}"),
+        }
+    }
+}
+
 /// What a confined process may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
@@ -205,8 +231,24 @@ impl Denial {
 
 #[cfg(test)]
 mod tests {
-    use super::{Confinement, Denial, Leave};
+    use super::{Confinement, Denial, Hold, Leave, Level};
     use crate::base::path::AbsPath;
+
+    #[test]
+    fn how_commands_are_held_is_said() {
+        let check = |level, available, trusted, want: &str| {
+            assert_eq!(Hold { level, network: false, available, trusted }.in_words(), want);
+        };
+        check(Level::WorkspaceWrite, true, true, "workspace-write, without network");
+        check(Level::ReadOnly, true, true, "read-only, without network");
+        check(Level::ReadOnly, true, false, "read-only, as the folder is not trusted, without network");
+        check(Level::Off, true, true, "off; commands may do what you may");
+        check(Level::Off, false, true, "off; this system has nothing to confine commands with");
+        let why = "wanted, but this system has nothing to confine commands with: they do not start";
+        check(Level::ReadOnly, false, true, why);
+        let online = Hold { level: Level::WorkspaceWrite, network: true, available: true, trusted: true };
+        assert_eq!(online.in_words(), "workspace-write, with network");
+    }
 
     #[test]
     fn what_may_be_written() {

@@ -19,7 +19,9 @@ use crate::{
             clean::shown_line,
             folder::folder,
         },
-        policies,
+        confinement,
+        options::Options,
+        policies, sessions,
         settings::{McpSettings, Settings, Sources},
     },
     base::{
@@ -98,7 +100,13 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
             };
             let mode = Mode::parse(mode.mode_id()).unwrap_or_default();
             match asked {
-                Ok(it) => check(&rules, &cwd, &it, (mode, !headless), out)?,
+                Ok(it) => {
+                    let held = (it.kind == ToolKind::Execute).then(|| {
+                        let settings = sessions::settings_of(&Options::default(), &ground);
+                        confinement::hold(&ground, &settings).in_words()
+                    });
+                    check(&rules, &cwd, &it, (mode, !headless), held.as_deref(), out)?
+                }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
         }
@@ -155,6 +163,7 @@ fn check(
     cwd: &AbsPath,
     Asked { tool, kind, args, server }: &Asked,
     (mode, interactive): (Mode, bool),
+    held: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
@@ -178,6 +187,9 @@ fn check(
     for part in &said.parts {
         let text = part.text.replace('\n', "\n         ");
         writeln!(out, "  {:5}  {text}\n         {}", word(part.decision), part.rule)?;
+    }
+    if let Some(it) = held {
+        writeln!(out, "  sandbox: {it}")?;
     }
     Ok(match said.verdict.decision {
         Decision::Allow => 0,
@@ -234,7 +246,10 @@ mod tests {
         };
         write("h/.castor/policies/a.toml", &format!("# mine\n{}", rule("deny", "curl")));
         write("h/.gemini/policies/b.toml", "[[rule]]\ntoolName='x'\ndecision='deny'\npriority=1\nargsPattern='('");
-        write("h/.castor/settings.json", r#"{"tools": {"exclude": ["web_fetch", "glob"]}}"#);
+        write(
+            "h/.castor/settings.json",
+            r#"{"tools": {"exclude": ["web_fetch", "glob"]}, "security": {"sandbox": {"level": "off"}}}"#,
+        );
         write("w/.castor/policies/c.toml", &rule("allow", "make"));
         let (home, ws) = (root.join("h").to_string(), root.join("w"));
         let env = |trust| ground.env(trust);
@@ -252,6 +267,8 @@ mod tests {
         assert!(text.contains("b.toml:1: the rule is left out"), "{text}");
         assert_eq!(code, 2);
         assert_eq!(check(&["make"]).1, 0);
+        assert!(check(&["make"]).0.contains("\n  sandbox: off; "), "{}", check(&["make"]).0);
+        assert!(!check(&["write_file", r#"{"file_path": "a"}"#]).0.contains("sandbox"));
         let part = "  ask    > /tmp/out\n         its output goes to a file: > /tmp/out\n";
         assert!(check(&["ls > /tmp/out"]).0.contains(part) && !check(&["ls 2> /dev/null"]).0.contains("output"));
         let quoted = "castor: a command is one word here: quote it (castor policy check 'rm x')";

@@ -331,6 +331,8 @@ pub struct Toolbox {
     pub(super) saves: bool,
     /// What commands may do beyond the sandbox in this folder, for ever.
     pub kept: Arc<[Grant]>,
+    /// How its commands are held, in words.
+    pub sandbox: Arc<str>,
     /// What of `tools` is castor's own.
     pub(super) own: Arc<[ToolSpec]>,
     /// What of `tools` is from outside.
@@ -378,12 +380,18 @@ impl Toolbox {
             saves: false,
             kept: Arc::default(),
             planning: Arc::default(),
+            sandbox: Arc::default(),
         }
     }
 
     /// The same with hooks.
     pub fn hooking(self, hooks: Hooks) -> Self {
         Self { hooks, ..self }
+    }
+
+    /// The same whose commands are held so.
+    pub fn held(self, words: String) -> Self {
+        Self { sandbox: words.into(), ..self }
     }
 
     /// The same with these tools only.

@@ -297,13 +297,17 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     let kept = &spec.toolbox.kept;
     let grants = step.record.standing(kept);
     let mut words = args.split_whitespace();
+    let held = match &*spec.toolbox.sandbox {
+        "" => String::new(),
+        it => format!("\n\nSandbox of commands: {it}."),
+    };
     match (words.next(), words.next()) {
-        (None, _) if grants.is_empty() => "Nothing is allowed beyond the rules.".to_owned(),
+        (None, _) if grants.is_empty() => format!("Nothing is allowed beyond the rules.{held}"),
         (None, _) => {
             let always = |it| if kept.contains(it) { ", always in this folder" } else { "" };
             let line = |(n, it)| format!("{}. {}{}\n", n + 1, in_words(it), always(it));
             let lines: String = grants.iter().enumerate().map(line).collect();
-            format!("Allowed for this session:\n{lines}\n`/permissions revoke NUMBER` takes one back.")
+            format!("Allowed for this session:\n{lines}\n`/permissions revoke NUMBER` takes one back.{held}")
         }
         (Some("revoke"), Some("all")) => {
             let n = grants.len();
