@@ -1,6 +1,10 @@
 //! Whether a command failed at the sandbox, read from what it printed. A guess: it only leads to a question.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    net::{IpAddr, SocketAddr},
+    path::Path,
+};
 
 use crate::base::{
     path::AbsPath,
@@ -28,6 +32,15 @@ const NO_NETWORK: &[&str] = &[
     "no address associated with hostname",
     "unknownhostexception",
     "dial tcp: lookup ",
+    "could not resolve '",
+    "temporary failure resolving",
+    "could not translate host name",
+    "no servers could be reached",
+    "getaddrinfo failed",
+    "bad address '",
+    "unknown host",
+    "no route to host",
+    "ehostunreach",
 ];
 /// What a connection to nobody is called. In a network of its own a command finds nobody at its loopback.
 const NOBODY: &[&str] =
@@ -64,7 +77,24 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, listens: impl Fn(u16) ->
     }
     // Somebody is there, only not for this command: a server that was never started is a failure like any other.
     let kept_apart = || lines.iter().any(|it| loopback_ports(it).into_iter().any(&listens));
-    (says(NO_NETWORK).is_some() || kept_apart()).then_some(Denial::Network)
+    let far = || lines.iter().any(|it| NOBODY.iter().any(|words| it.contains(words)) && names_far_address(it));
+    (says(NO_NETWORK).is_some() || kept_apart() || far()).then_some(Denial::Network)
+}
+
+/// Whether a line has an address that is not the loopback's. Nobody there can be reached without the network, whatever
+/// programs call it: curl says of all of them that it could not connect.
+fn names_far_address(line: &str) -> bool {
+    let words = line.split(|it: char| !it.is_ascii_hexdigit() && !".:[]".contains(it));
+    let read = |it: &str| -> Option<IpAddr> {
+        let socket = it.parse::<SocketAddr>().map(|it| it.ip());
+        socket.or_else(|_| it.trim_matches(['[', ']']).parse()).ok()
+    };
+    words.map(|it| it.trim_end_matches([':', '.'])).any(|it| {
+        // `::1:80` is an address, and meant as the loopback's with a port.
+        let host = it.rsplit_once(':').and_then(|(host, _)| read(host));
+        let is_near = |it: &IpAddr| it.is_loopback() || it.is_unspecified();
+        read(it).is_some_and(|it| !is_near(&it)) && !host.is_some_and(|it| is_near(&it))
+    })
 }
 
 /// The ports of a connection to the loopback that was refused, as a line in lower case tells it.
@@ -195,10 +225,23 @@ mod tests {
         for no in [
             "listening on 127.0.0.1:8080",
             "assertion failed: expected connection refused",
-            "curl: (7) Failed to connect to 10.0.0.1 port 8080: Connection refused",
             "localhost: connection refused",
+            "::: the test: could not connect",
         ] {
             check(&it, no, false);
+        }
+        for far in [
+            "curl: (7) Failed to connect to 10.1.2.3 port 81 after 0 ms: Couldn't connect to server",
+            "curl: (7) Failed to connect to 2001:db8::1 port 80 after 0 ms: Couldn't connect to server",
+            "dial tcp 10.0.0.1:8080: connect: connection refused",
+            "Error: connect ECONNREFUSED [2001:db8::1]:443",
+            "E: Temporary failure resolving 'deb.debian.org'",
+            "psql: error: could not translate host name \"db\" to address",
+            ";; connection timed out; no servers could be reached",
+            "wget: bad address 'example.org'",
+        ] {
+            check(&it, far, true);
+            check(&Confinement { network: true, ..it.clone() }, far, false);
         }
     }
 
