@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::{
     app::{
-        cli::{args::EXIT_INPUT, folder::folder},
+        cli::{args::EXIT_INPUT, clean::shown_line, folder::folder},
         settings::{Sources, check, explain},
     },
     base::path::AbsPath,
@@ -45,7 +45,7 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     let (text, known) = explain(key, sources);
     out.write_all(text.as_bytes())?;
     for it in &changes {
-        writeln!(out, "\n{it}; `castor trust` uses it as it is now.")?;
+        writeln!(out, "\n{}; `castor trust` uses it as it is now.", shown_line(it))?;
     }
     warnings.extend(check(sources));
     if !warnings.is_empty() {

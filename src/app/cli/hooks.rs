@@ -74,7 +74,7 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
         writeln!(out, "\n{folder} is not trusted: its own hooks do not run.")?;
     }
     for it in ground.project.changes() {
-        writeln!(out, "\n{it}; `castor trust` uses it as it is now.")?;
+        writeln!(out, "\n{}; `castor trust` uses it as it is now.", shown_line(&it))?;
     }
     for it in &ground.warnings {
         writeln!(out, "{it}")?;

@@ -5,6 +5,8 @@ use std::{
     process::ExitCode,
 };
 
+use crate::app::cli::clean::Plain;
+
 /// Exit code of a verb whose output is lost.
 const EXIT_LOST: u8 = 1;
 
@@ -42,7 +44,7 @@ pub fn ended(result: io::Result<u8>) -> ExitCode {
         Err(it) if it.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(it) => {
             // Nobody is left to tell where stderr is gone, too.
-            _ = writeln!(io::stderr(), "castor: {it}");
+            _ = writeln!(Plain::new(io::stderr()), "castor: {it}");
             ExitCode::from(EXIT_LOST)
         }
     }
