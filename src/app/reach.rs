@@ -10,13 +10,20 @@ use jsonrpsee::types::ErrorObjectOwned;
 use secrecy::ExposeSecret;
 
 use crate::{
-    app::{access, options::Options, providers, settings::Settings, state::State},
+    app::{
+        access,
+        options::Options,
+        providers,
+        settings::{Reach, Settings},
+        state::State,
+    },
     base::{fallback::Outage, ids::SessionId},
     engine::{
         routing::{
             Chain,
             helpers::{self, Helpers},
             limits::KNOWN,
+            policies::Policies,
         },
         step::Input,
     },
@@ -65,11 +72,12 @@ pub fn reach(
     model: &str,
 ) -> Result<(Arc<dyn Generator>, Reached), ErrorObjectOwned> {
     let State { models, options, .. } = state;
-    let model = settings.reach.aliases.model_of(model);
+    let (wanted, model) = (model, settings.reach.aliases.model_of(model));
     let model = model.as_str();
     let main = models.generator(options, env, settings, model)?;
-    let mut chain = chain(options, settings, model);
-    let (mut helpers, mut others) = (Helpers::default(), Vec::new());
+    let mut chain = chain(options, settings, wanted, model);
+    let mut helpers = Helpers { rules: settings.reach.rules.clone(), ..Helpers::default() };
+    let mut others = Vec::new();
     if !options.needs_no_access() {
         let gemini = providers::of(settings, model).is_none();
         let mut open = |it: &String, place: &str| {
@@ -89,6 +97,7 @@ pub fn reach(
         };
         chain.models.retain(|it| open(it, "model.fallback.models"));
         helpers.out_of_reach = helpers::models(&settings.reach.aliases);
+        helpers.out_of_reach.extend(routed(settings, wanted));
         helpers.out_of_reach.retain(|it| !open(it, "modelConfigs"));
     }
     let names = chain.models.iter().chain(others.iter().map(|(it, _)| it)).map(String::as_str).chain([model]);
@@ -101,9 +110,20 @@ pub fn reach(
     Ok((generator, Reached { chain, helpers }))
 }
 
-/// As the settings say; else Gemini's own models stand in for each other.
-fn chain(options: &Options, settings: &Settings, model: &str) -> Chain {
+/// Whom the router may send requests to, and the judge that the user named.
+fn routed(settings: &Settings, wanted: &str) -> impl Iterator<Item = String> {
+    let Reach { aliases, rules, .. } = &settings.reach;
+    let names = aliases.auto(wanted).map(|it| [Some(it.pro), Some(it.flash), rules.local.as_deref()]);
+    names.into_iter().flatten().flatten().map(|it| aliases.model_of(it))
+}
+
+/// As the settings say; else Gemini's own models stand in for each other, and what an auto model chooses from does.
+fn chain(options: &Options, settings: &Settings, wanted: &str, model: &str) -> Chain {
     let wish = &settings.failing;
+    if let Some(auto) = settings.reach.aliases.auto(wanted).filter(|_| wish.models.is_empty()) {
+        let models = [auto.pro, auto.flash].map(|it| settings.reach.aliases.model_of(it)).to_vec();
+        return Chain { for_all: false, policies: Policies::of_auto(wish.policies.clone(), &models), models };
+    }
     let known = || KNOWN.iter().map(|(id, _)| (*id).to_owned());
     let models = match wish.models.is_empty() {
         false => wish.models.iter().map(|it| settings.reach.aliases.model_of(it)).collect(),

@@ -30,6 +30,8 @@ pub struct Params {
     pub include_thoughts: bool,
     /// Texts that end the answer.
     pub stop: Vec<String>,
+    /// What the answer has to look like, as a JSON Schema, where the provider can be told so.
+    pub schema: Option<Arc<Value>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -33,6 +33,7 @@ mod mcp_web;
 mod memory;
 mod model_server;
 mod providers;
+mod router;
 mod run;
 mod schema;
 mod schemas;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     base::{limits::Limits, log::Mode, sandbox::Level},
-    engine::routing::{aliases::Aliases, failure::Patience, policies::Policies, prices::Prices},
+    engine::routing::{aliases::Aliases, failure::Patience, policies::Policies, prices::Prices, strategies::Rules},
     world::{
         secrets::Env,
         tools::ToolSettings,
@@ -105,6 +105,8 @@ pub struct Reach {
     pub prices: Prices,
     /// Other names of models, and how they are asked.
     pub aliases: Aliases,
+    /// Which of them takes what.
+    pub rules: Rules,
     pub connection: Connection,
 }
 
@@ -139,6 +141,11 @@ impl Reach {
             window: get.value("model.contextWindow").as_u64(),
             prices: prices::read(get, warnings),
             aliases: configs::read(get, warnings),
+            rules: Rules {
+                local: get.text("model.routing.local"),
+                numerical: get.flag("model.routing.numerical"),
+                threshold: get.size("model.routing.threshold"),
+            },
             connection,
         }
     }

@@ -1,11 +1,11 @@
 //! Names for models and how they are asked: aliases that extend each other, and overrides on top of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::{
-    families::{self, CHAT_BASE},
+    families::{self, Auto, CHAT_BASE},
     limits,
 };
 use crate::base::model::{ModelRequest, Params, Thinking};
@@ -44,8 +44,9 @@ pub struct Override {
 pub struct Aliases {
     aliases: BTreeMap<String, Alias>,
     overrides: Vec<Override>,
-    /// The user's own `chat-base` is for models of every provider; castor's is for Gemini's.
-    for_all: bool,
+    /// Of the user. Their `chat-base` is for models of every provider, castor's for Gemini's; their `auto` is what they
+    /// say.
+    own_names: BTreeSet<String>,
 }
 
 /// A request before anybody knows which model it goes to.
@@ -69,15 +70,20 @@ impl<'a> Wanted<'a> {
 impl Aliases {
     /// Aliases that cannot be followed are left out; the second value says why.
     pub fn new(own: BTreeMap<String, Alias>, overrides: Vec<Override>) -> (Self, Vec<(String, String)>) {
-        let for_all = own.contains_key(CHAT_BASE);
+        let own_names: BTreeSet<String> = own.keys().cloned().collect();
         let mut aliases: BTreeMap<String, Alias> = families::aliases().collect();
         aliases.extend(own);
-        let mut res = Self { aliases, overrides, for_all };
+        let mut res = Self { aliases, overrides, own_names };
         let names: Vec<String> = res.aliases.keys().cloned().collect();
         let broken = names.into_iter().filter_map(|it| res.chain(&it).err().map(|why| (it, why)));
         let broken: Vec<(String, String)> = broken.collect();
         broken.iter().for_each(|(name, _)| _ = res.aliases.remove(name));
         (res, broken)
+    }
+
+    /// What the router chooses from, where the name leaves it to that.
+    pub fn auto(&self, name: &str) -> Option<Auto> {
+        families::auto(name).filter(|_| self.knows(name) && !self.own_names.contains(name))
     }
 
     pub fn knows(&self, name: &str) -> bool {
@@ -95,7 +101,11 @@ impl Aliases {
             false => true,
         };
         let names = self.aliases.keys().filter(|it| is_offered(it) && self.model(it).is_some());
-        names.map(|it| (it.clone(), format!("{it} ({})", self.model_of(it)))).collect()
+        let meaning = |it: &str| match self.auto(it) {
+            Some(Auto { pro, flash }) => format!("{} or {}, as it needs", self.model_of(pro), self.model_of(flash)),
+            None => self.model_of(it),
+        };
+        names.map(|it| (it.clone(), format!("{it} ({})", meaning(it)))).collect()
     }
 
     /// The model that an alias names by itself or by those that it extends.
@@ -124,13 +134,15 @@ impl Aliases {
     /// The names whose parameters count, from the root. Of conversations those of the model's family, too, where an
     /// alias is no more than another name for it.
     fn asked_as<'n>(&'n self, wanted: Wanted<'n>) -> Vec<&'n str> {
-        let own = self.chain(wanted.name).unwrap_or_default();
+        // Before the router has its say it is the larger model.
+        let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro);
+        let own = self.chain(name).unwrap_or_default();
         let says_more = |it: &&str| self.aliases.get(*it).is_some_and(|it| !it.config.generation.is_empty());
         if !wanted.is_chat || own.len() > 1 || own.iter().any(says_more) {
             return own;
         }
-        let model = self.model(wanted.name).unwrap_or(wanted.name);
-        let base = families::of(model).or(self.for_all.then_some(CHAT_BASE));
+        let model = self.model(name).unwrap_or(name);
+        let base = families::of(model).or_else(|| self.own_names.contains(CHAT_BASE).then_some(CHAT_BASE));
         let base = base.and_then(|it| self.chain(it).ok()).unwrap_or_default();
         base.into_iter().chain(own).collect()
     }
@@ -147,10 +159,11 @@ impl Aliases {
         for it in chain.iter().filter_map(|it| self.aliases.get(*it)) {
             merged.take(&it.config);
         }
-        let model = match self.knows(wanted.name) {
-            true => merged.model.clone().unwrap_or_else(|| wanted.name.to_owned()),
+        let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro);
+        let model = match self.knows(name) {
+            true => merged.model.clone().unwrap_or_else(|| name.to_owned()),
             // What models in general extend does not say which one it is.
-            false => wanted.name.to_owned(),
+            false => name.to_owned(),
         };
         // The same question in the same way would get the same answer. Only Gemini takes any temperature with any model.
         if wanted.is_retry && limits::is_gemini(&model) {
@@ -245,6 +258,7 @@ fn params(it: &Map<String, Value>) -> Params {
         thinking: level.map(|it| Thinking::Level(it.to_lowercase())).or(budget),
         include_thoughts: false,
         stop: stop.filter_map(Value::as_str).map(str::to_owned).collect(),
+        schema: None,
     }
 }
 

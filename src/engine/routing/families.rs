@@ -42,6 +42,24 @@ const BUILT_IN: &[BuiltIn] = &[
     model("flash-lite", "gemini-3.1-flash-lite"),
 ];
 
+/// Names that leave the choice to the router: what is for hard work, and what for the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Auto {
+    pub pro: &'static str,
+    pub flash: &'static str,
+}
+
+/// By these names. What `pro` and `flash` are the user may say, of any provider.
+const AUTO: &[(&str, Auto)] = &[
+    ("auto", Auto { pro: "pro", flash: "flash" }),
+    ("auto-gemini-3", Auto { pro: "pro", flash: "flash" }),
+    ("auto-gemini-2.5", Auto { pro: "gemini-2.5-pro", flash: "gemini-2.5-flash" }),
+];
+
+pub fn auto(name: &str) -> Option<Auto> {
+    AUTO.iter().find(|(it, _)| *it == name).map(|(_, it)| *it)
+}
+
 /// What models extend that have no alias, by the beginnings of their names; the first that fits.
 const FAMILIES: &[(&str, Option<&str>)] = &[
     // They refuse such a topK.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     aliases::{Aliases, Wanted},
     limits,
+    strategies::Rules,
 };
 use crate::base::model::{Params, Purpose};
 
@@ -15,6 +16,8 @@ const COMPRESSION: &str = "chat-compression-";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Helpers {
     pub out_of_reach: BTreeSet<String>,
+    /// When the router asks whom.
+    pub rules: Rules,
 }
 
 /// Who is asked, and how.
@@ -111,7 +114,8 @@ mod tests {
         assert_eq!(who(Compressor, "models/gemini-2.5-pro", &named).0, "gemini-2.5-flash");
         assert_eq!(who(Compressor, "ollama/qwen3", &named).0, "b/x");
         assert_eq!(models(&named).into_iter().collect::<Vec<_>>(), ["a/x", "b/x", "gemini-2.5-flash"]);
-        let helpers = Helpers { out_of_reach: ["a/x".to_owned(), "b/x".to_owned()].into() };
+        let out_of_reach = ["a/x".to_owned(), "b/x".to_owned()].into();
+        let helpers = Helpers { out_of_reach, ..Helpers::default() };
         assert_eq!(helpers.of(Router, "ollama/qwen3", &named).model, "ollama/qwen3");
         assert_eq!(helpers.of(Compressor, "gemini-2.5-pro", &named).model, "gemini-2.5-flash");
     }

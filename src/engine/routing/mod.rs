@@ -2,6 +2,7 @@
 
 pub mod aliases;
 pub mod class;
+pub mod classify;
 pub mod failure;
 pub mod families;
 pub mod health;
@@ -9,19 +10,21 @@ pub mod helpers;
 pub mod limits;
 pub mod policies;
 pub mod prices;
+pub mod strategies;
 
 use std::sync::Arc;
 
-use class::Kind;
-use health::{Health, Standing};
-use policies::{Action, Policies};
-
-use crate::base::fallback::OutageCause;
+use health::Health;
+use policies::Policies;
 
 /// Where a request goes, and why: the user will ask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     pub model: Arc<str>,
+    /// What it goes by, where that is an alias.
+    pub name: String,
+    /// The strategy that found it.
+    pub by: &'static str,
     pub why: String,
 }
 
@@ -51,43 +54,12 @@ impl Chain {
     }
 }
 
-/// The model for a turn, by strategies in order; the last one always answers.
-pub fn route(configured: &str, chain: &Chain, health: &Health, now_ms: u64) -> Route {
-    type Strategy = fn(&str, &Chain, &Health, u64) -> Option<Route>;
-    const STRATEGIES: &[Strategy] = &[fallback];
-    let found = STRATEGIES.iter().find_map(|it| it(configured, chain, health, now_ms));
-    found.unwrap_or_else(|| Route { model: configured.into(), why: "configured".to_owned() })
-}
-
-/// The configured model is known not to answer, and the user said that the next one may take over. Where the user is
-/// asked, the configured one is always tried: nothing is switched behind anybody's back.
-fn fallback(configured: &str, chain: &Chain, health: &Health, now_ms: u64) -> Option<Route> {
-    let cause = match health.standing(configured, now_ms) {
-        Standing::Out(cause) if chain.policies.of(configured).action(kind(cause)) == Some(Action::Silent) => {
-            cause.as_str()
-        }
-        _ => return None,
-    };
-    let model = chain.next(configured, health, now_ms)?;
-    Some(Route { model: model.into(), why: format!("fallback: {configured} is out ({cause})") })
-}
-
-fn kind(cause: OutageCause) -> Kind {
-    match cause {
-        OutageCause::Quota | OutageCause::Capacity => Kind::Terminal,
-        OutageCause::Missing => Kind::NotFound,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{
         Chain,
-        health::Health,
         policies::{Action, Policies, Policy},
-        route,
     };
-    use crate::base::fallback::{Outage, OutageCause};
 
     fn chain(models: &[&str], silent: bool) -> Chain {
         let otherwise = Policy::always(if silent { Action::Silent } else { Action::Ask });
@@ -104,28 +76,5 @@ mod tests {
         };
         assert_eq!([after("a", true), after("b", true), after("c", true), after("x", true)], ["b c", "c", "", "a b c"]);
         assert_eq!([after("a", false), after("x", false)], ["b c", ""]);
-    }
-
-    #[test]
-    fn who_is_out_is_passed_over_where_that_is_wanted() {
-        let mut health = Health::default();
-        let out = |cause| Outage { cause, until_ms: Some(10) };
-        let to = |health: &Health, silent, now| {
-            let route = route("a", &chain(&["a", "b", "c"], silent), health, now);
-            format!("{} {}", route.model, route.why)
-        };
-        assert_eq!(to(&health, true, 0), "a configured");
-        health.mark_out("a", out(OutageCause::Quota));
-        assert_eq!(to(&health, true, 0), "b fallback: a is out (quota)");
-        assert_eq!(to(&health, false, 0), "a configured");
-        assert_eq!(to(&health, true, 10), "a configured");
-        health.mark_out("b", out(OutageCause::Capacity));
-        assert_eq!(to(&health, true, 0), "c fallback: a is out (quota)");
-        health.mark_out("c", out(OutageCause::Missing));
-        assert_eq!(to(&health, true, 0), "a configured");
-        let mut chain = chain(&["a", "b", "c"], true);
-        chain.policies.of.insert("b".to_owned(), Policy { last_resort: true, ..Policy::default() });
-        assert_eq!([chain.next("a", &health, 0), chain.next("b", &health, 0)], [Some("b"), None]);
-        assert_eq!(&*route("a", &chain, &health, 0).model, "b", "nobody else is left");
     }
 }

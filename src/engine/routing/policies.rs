@@ -77,6 +77,21 @@ impl Default for Policies {
 }
 
 impl Policies {
+    /// Who chose an auto model left it to castor which one answers: a busy one is left without a word for a smaller one,
+    /// which is asked in the end whatever is known of it. What the user says goes first.
+    pub fn of_auto(said: Self, models: &[String]) -> Self {
+        let mut res = said;
+        for (at, model) in models.iter().enumerate() {
+            let mut usual = Policy { last_resort: at + 1 == models.len(), ..Policy::default() };
+            // In the order of the kinds.
+            usual.actions = [None, Some(Action::Silent), None, None];
+            usual.transitions = [None, Some(Transition::StickyRetry), None, None];
+            let it = res.of.entry(model.trim_start_matches("models/").to_owned()).or_default();
+            *it = it.or(usual);
+        }
+        res
+    }
+
     pub fn of(&self, model: &str) -> Policy {
         let own = self.of.get(model.trim_start_matches("models/")).copied().unwrap_or_default();
         own.or(self.otherwise)
@@ -102,6 +117,9 @@ mod tests {
         let (m, n) = (policies.of("m"), policies.of("n"));
         assert_eq!(m.transition(Kind::Terminal), Some(Transition::StickyRetry));
         assert_eq!([m.last_resort, n.last_resort], [true, false]);
+        let auto = Policies::of_auto(policies.clone(), &["n".to_owned(), "m".to_owned()]);
+        assert_eq!(Kind::ALL.map(|it| auto.of("n").action(it)), [ask, Some(Action::Silent), ask, None]);
+        assert_eq!([auto.of("n").last_resort, auto.of("m").last_resort], [false, true]);
         assert_eq!([m.max_attempts, n.max_attempts], [Some(2), None]);
     }
 }

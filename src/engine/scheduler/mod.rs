@@ -8,7 +8,7 @@ pub mod elicitation;
 mod expansion;
 mod history;
 mod hooked;
-mod plan;
+pub mod plan;
 mod todos;
 mod wave;
 

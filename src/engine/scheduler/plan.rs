@@ -19,6 +19,8 @@ use crate::{
 
 pub const ENTER: &str = "enter_plan_mode";
 pub const EXIT: &str = "exit_plan_mode";
+/// How its result begins where the user accepted the plan.
+pub const APPROVED: &str = "Plan approved.";
 
 /// Fields of the review, and the answers that are no mode.
 const DECISION: &str = "decision";
@@ -198,7 +200,7 @@ fn accepted(step: &mut Step<'_>, call: &Call, mode: Mode) -> ToolOutput {
         Mode::Yolo => "all calls will run automatically",
     };
     let text = format!(
-        "Plan approved. Switching to {} mode ({then}).\n\nThe approved implementation plan is stored at: {path}\nRead and \
+        "{APPROVED} Switching to {} mode ({then}).\n\nThe approved implementation plan is stored at: {path}\nRead and \
          follow the plan strictly during implementation.",
         mode.as_str()
     );

@@ -46,7 +46,7 @@ impl Turn {
             phase: Phase::Finished,
             n_samples: 0,
             model: Arc::from(step.record.model.as_str()),
-            instead: None,
+            router: super::router::Router::default(),
             tries: routing::failure::Tries::default(),
             once: false,
             again: None,

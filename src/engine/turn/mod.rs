@@ -3,6 +3,7 @@
 mod arrivals;
 mod aside;
 mod circles;
+mod consulting;
 pub mod endings;
 mod errand;
 mod hooked;
@@ -10,6 +11,7 @@ mod limits;
 mod loops;
 mod recovery;
 mod response;
+mod router;
 mod spec;
 mod trust;
 mod upkeep;
@@ -37,7 +39,7 @@ use crate::{
             plugins::{Moment, Point},
         },
         record::{COMMAND, Step},
-        routing::{self, Route},
+        routing,
         scheduler::{Scheduler, Standing, Toolbox},
         step::{Effect, Input},
         turn::{
@@ -70,8 +72,7 @@ pub struct Turn {
     n_samples: u32,
     /// The model that is asked now.
     model: Arc<str>,
-    /// Another model than the configured one, which is named first: for the rest of this turn.
-    instead: Option<(String, String)>,
+    router: router::Router,
     tries: routing::failure::Tries,
     /// The model has one attempt in this turn.
     once: bool,
@@ -115,6 +116,11 @@ enum Phase {
         firing: Firing,
         next: Box<Next>,
     },
+    /// A model is asked something beside the conversation.
+    Consulting {
+        utility: Box<utility::Utility>,
+        then: consulting::Then,
+    },
     /// Until the next attempt.
     Waiting {
         effect: EffectId,
@@ -142,9 +148,11 @@ impl Turn {
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
         kept.health.begin_turn();
         let configured = spec.aliases.model_of(&step.record.model);
-        let Route { model, why } = routing::route(&configured, &spec.chain, &kept.health, step.now.unix_ms);
+        let found = router::first(step.record, spec, kept, step.now.unix_ms);
+        let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
+        let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
         step.event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
-        let instead = (*model != *configured).then(|| (step.record.model.clone(), model.to_string()));
+        let instead = is_fallback.then(|| (step.record.model.clone(), model.to_string()));
         if instead.is_some() {
             let message = format!("{configured} is known not to answer now: this turn goes to {model}.");
             step.event(EventKind::Error { status: Status::Unavailable, message, fatal: false });
@@ -155,7 +163,7 @@ impl Turn {
             phase: Phase::Finished,
             n_samples: 0,
             model,
-            instead,
+            router: router::Router::begin(instead),
             tries: routing::failure::Tries::default(),
             once: false,
             again: None,
@@ -220,6 +228,7 @@ impl Turn {
 
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
     pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+        let Some(input) = self.consulted(input, step, spec, kept) else { return };
         match input {
             Input::Chunks { effect, chunks } => self.heard(step, spec, kept, effect, chunks),
             Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
@@ -297,7 +306,7 @@ impl Turn {
         if self.is_finished() {
             return;
         }
-        match &self.phase {
+        match &mut self.phase {
             Phase::Remembering { effect, .. }
             | Phase::Preparing { effect }
             | Phase::Sampling { effect, .. }
@@ -308,6 +317,7 @@ impl Turn {
                 let running: Vec<EffectId> = firing.running().collect();
                 running.into_iter().for_each(|effect| _ = step.effect(Effect::Abort { effect }));
             }
+            Phase::Consulting { utility, .. } => utility.leave(step),
             Phase::Doubting(asked) => asked.withdraw(step),
             Phase::Choosing(asked) => asked.withdraw(step),
             Phase::Circling(asked) => asked.withdraw(step),
@@ -326,8 +336,15 @@ impl Turn {
         }
         self.n_samples += u32::from(attempt == 1);
         self.tools = spec.toolbox.in_mode(step.record.mode);
+        self.ask_model(step, spec, kept, attempt);
+    }
+
+    fn ask_model(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32) {
         let why = self.follow(step, &spec.aliases);
         match self.build(step, spec, &self.model) {
+            Ok(request) if self.is_open(step.record, spec) => {
+                self.find_model(step, spec, kept, attempt, &request.contents);
+            }
             Ok(request) => self.request(step, spec, kept, Attempt { attempt, why }, request),
             Err(cause) => self.finish(step, &cause),
         }
@@ -471,5 +488,7 @@ fn title_of(content: &[Part]) -> Option<String> {
 mod tests;
 #[cfg(test)]
 mod tests_plugins;
+#[cfg(test)]
+mod tests_router;
 #[cfg(test)]
 mod tests_utility;

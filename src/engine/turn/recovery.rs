@@ -63,13 +63,15 @@ impl Turn {
     pub(super) fn follow(&mut self, step: &Step<'_>, aliases: &Aliases) -> String {
         let configured = &step.record.model;
         let named = aliases.model_of(configured);
-        let (model, why) = match self.instead.as_ref().filter(|(of, _)| of == configured) {
-            Some((of, model)) if named != *model => (model, format!("in place of {of}, in this turn")),
-            _ if named != *configured => (&named, format!("configured as {configured}")),
-            _ => (&named, "configured".to_owned()),
+        let found = self.router.found(step.record);
+        let (model, why) = match self.router.instead.as_ref().filter(|(of, _)| of == configured) {
+            Some((of, model)) if named != *model => (model.as_str(), format!("in place of {of}, in this turn")),
+            _ if found.is_some() => found.map_or((named.as_str(), String::new()), |it| (&*it.model, it.why.clone())),
+            _ if named != *configured => (named.as_str(), format!("configured as {configured}")),
+            _ => (named.as_str(), "configured".to_owned()),
         };
         if *model != *self.model {
-            self.model = model.as_str().into();
+            self.model = model.into();
             (self.tries, self.once, self.again) = Default::default();
         }
         why
@@ -207,7 +209,7 @@ impl Turn {
 
     /// The same sample, from the model that is named. It starts with a clean slate.
     fn go_on_with(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, model: &str, attempt: u32) {
-        self.instead = Some((step.record.model.clone(), model.to_owned()));
+        self.router.instead = Some((step.record.model.clone(), model.to_owned()));
         (self.tries, self.once, self.again) = Default::default();
         self.sample(step, spec, kept, attempt.saturating_add(1));
     }

@@ -45,7 +45,7 @@ fn asked(kept: &mut Kept, inputs: &[Input]) -> (Result<Heard, String>, Vec<Strin
     let spec = spec("");
     let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
     let heard = Utility::ask(&mut step, &spec, kept, helper(), wish("Which?"))
-        .map(|mut it| inputs.iter().fold(Heard::Open, |_, input| it.heard(&mut step, &spec, kept, input)));
+        .map(|mut it| inputs.iter().fold(Heard::Open, |_, input| it.heard(&mut step, kept, input)));
     let said = out.acts.iter().map(|it| match it {
         Act::Do(id, Effect::Generate { purpose, request }) => {
             let Params { temperature, max_output_tokens, .. } = request.params;

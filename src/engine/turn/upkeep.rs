@@ -28,7 +28,7 @@ impl Turn {
             // Each need that is met leaves less that could be asked for: this ends.
             match context::build(Arc::from(model), materials) {
                 Ok(mut request) => {
-                    spec.aliases.fill(&mut request, &record.model, again.is_some());
+                    spec.aliases.fill(&mut request, self.router.name(record, model), again.is_some());
                     return Ok(request);
                 }
                 Err(Need::Mask(masks)) => mask(step, masks),

@@ -14,7 +14,7 @@ use crate::{
     engine::{
         context::tokens,
         record::Step,
-        routing::{self, health::Standing, helpers::Helper},
+        routing::{self, health::Standing, helpers::Helper, prices::Price},
         step::{Effect, Input},
     },
 };
@@ -44,6 +44,7 @@ pub struct Utility {
     model: String,
     /// How much the model reads at once, in tokens.
     window: u64,
+    price: Option<Price>,
     limits: Limits,
     effect: EffectId,
     timer: EffectId,
@@ -82,7 +83,7 @@ impl Utility {
         }
         let params = fill(&model, params, needed);
         let request = ModelRequest { model: model.as_str().into(), system, contents, tools: [].into(), params };
-        let window = spec.windows.of(&model);
+        let (window, price) = (spec.windows.of(&model), spec.prices.of(&model));
         let size = tokens::of_request(&request);
         if size > window {
             return Err(format!("about {size} tokens are more than the {window} that {model} reads at once"));
@@ -90,22 +91,22 @@ impl Utility {
         let effect = step.effect(Effect::Generate { purpose, request });
         let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(limits.ms) });
         let (said, finish, usage) = (String::new(), None, None);
-        Ok(Self { purpose, model, window, limits, effect, timer, said, finish, usage })
+        Ok(Self { purpose, model, window, price, limits, effect, timer, said, finish, usage })
     }
 
-    pub fn heard(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, input: &Input) -> Heard {
+    pub fn heard(&mut self, step: &mut Step<'_>, kept: &mut Kept, input: &Input) -> Heard {
         match input {
             Input::Chunks { effect, chunks } if *effect == self.effect => {
                 chunks.iter().for_each(|it| self.take(it));
                 if tokens::of_text(&self.said) <= self.limits.tokens {
                     return Heard::Open;
                 }
-                self.leave(step, spec);
+                self.leave(step);
                 Heard::Over(Err(format!("{} said more than {} tokens", self.model, self.limits.tokens)))
             }
             Input::Generated { effect, result } if *effect == self.effect => {
                 step.effect(Effect::Abort { effect: self.timer });
-                self.bill(step, spec);
+                self.bill(step);
                 Heard::Over(match result {
                     Ok(()) => self.answer(),
                     Err(failure) => {
@@ -118,7 +119,7 @@ impl Utility {
             }
             Input::Woke { effect } if *effect == self.timer => {
                 step.effect(Effect::Abort { effect: self.effect });
-                self.bill(step, spec);
+                self.bill(step);
                 Heard::Over(Err(format!("{} did not answer within {} s", self.model, self.limits.ms / 1_000)))
             }
             _ => Heard::NotMine,
@@ -126,10 +127,10 @@ impl Utility {
     }
 
     /// Nobody waits for the answer any more; what it cost so far is told.
-    pub fn leave(&mut self, step: &mut Step<'_>, spec: &Spec) {
+    pub fn leave(&mut self, step: &mut Step<'_>) {
         step.effect(Effect::Abort { effect: self.effect });
         step.effect(Effect::Abort { effect: self.timer });
-        self.bill(step, spec);
+        self.bill(step);
     }
 
     fn take(&mut self, chunk: &Chunk) {
@@ -142,9 +143,9 @@ impl Utility {
         }
     }
 
-    fn bill(&mut self, step: &mut Step<'_>, spec: &Spec) {
+    fn bill(&mut self, step: &mut Step<'_>) {
         if let Some(usage) = self.usage.take() {
-            let cost = spec.prices.of(&self.model).map(|it| it.cost(&usage));
+            let cost = self.price.map(|it| it.cost(&usage));
             let session_cost = step.record.spent.cost_with(cost);
             let (model, size, purpose) = (self.model.clone(), self.window, self.purpose);
             step.event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
@@ -170,5 +171,6 @@ fn fill(model: &str, params: Params, needed: Params) -> Params {
         thinking: params.thinking.or(needed.thinking.filter(|_| routing::limits::thinks(model))),
         include_thoughts: false,
         stop: if params.stop.is_empty() { needed.stop } else { params.stop },
+        schema: needed.schema,
     }
 }

@@ -54,6 +54,7 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
         (limit, params.max_output_tokens.map(Value::from)),
         ("reasoning_effort", effort.map(Value::from)),
         ("stop", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
+        ("response_format", params.schema.as_deref().map(format)),
     ];
     for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
         member(&mut out, name, value);
@@ -63,6 +64,10 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
         member(&mut out, "tools", &tools);
     }
     out
+}
+
+fn format(schema: &Value) -> Value {
+    json!({ "type": "json_schema", "json_schema": { "name": "answer", "strict": true, "schema": schema } })
 }
 
 fn tool(it: &ToolSpec) -> Value {

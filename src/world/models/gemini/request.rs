@@ -82,6 +82,8 @@ fn config(params: &Params) -> Value {
         ("maxOutputTokens", params.max_output_tokens.map(Value::from)),
         ("stopSequences", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("thinkingConfig", thinking),
+        ("responseMimeType", params.schema.as_ref().map(|_| "application/json".into())),
+        ("responseJsonSchema", params.schema.as_deref().cloned()),
     ];
     let set: Map<String, Value> = fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect();
     Value::Object(set)

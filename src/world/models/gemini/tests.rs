@@ -215,6 +215,7 @@ fn what_goes_with_the_contents() {
         max_output_tokens: Some(9),
         thinking: Some(Thinking::Budget(-1)),
         stop: vec!["END".to_owned()],
+        schema: Some(Arc::new(json!({ "type": "object" }))),
     };
     let got: Value = serde_json::from_slice(&body(&request, true)).unwrap();
     let thinking = json!({ "includeThoughts": true, "thinkingBudget": -1 });
@@ -228,7 +229,8 @@ fn what_goes_with_the_contents() {
             ] }],
             "generationConfig": {
                 "temperature": 0.5, "topP": 1.0, "topK": 64, "maxOutputTokens": 9, "stopSequences": ["END"],
-                "thinkingConfig": thinking,
+                "thinkingConfig": thinking, "responseMimeType": "application/json",
+                "responseJsonSchema": { "type": "object" },
             },
         })
     );

@@ -42,6 +42,7 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("top_p", params.top_p.map(Value::from)),
         ("max_output_tokens", params.max_output_tokens.map(Value::from)),
         ("reasoning", reasoning(params)),
+        ("text", params.schema.as_deref().map(format)),
     ];
     for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
         member(&mut out, name, value);
@@ -54,6 +55,10 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         member(&mut out, "instructions", &&*request.system);
     }
     out
+}
+
+fn format(schema: &Value) -> Value {
+    json!({ "format": { "type": "json_schema", "name": "answer", "strict": true, "schema": schema } })
 }
 
 fn reasoning(params: &Params) -> Option<Value> {

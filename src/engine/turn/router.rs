@@ -1,0 +1,217 @@
+//! Which model a turn goes to where the session leaves that open: judges are heard, and what comes of it holds for the
+//! calls that follow.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    Kept, Phase, Spec, Turn,
+    consulting::Then,
+    utility::{Limits, Utility, Wish, saying},
+};
+use crate::{
+    base::{
+        content::joined_text,
+        event::EventKind,
+        history::{self, Role, TurnPart},
+        log::Mode,
+        model::{Params, Purpose, Thinking},
+        tool::CallResult,
+    },
+    engine::{
+        record::{Record, Step},
+        routing::{
+            self, Route,
+            classify::{Judge, Judged, Question},
+            helpers::Helper,
+            strategies::{Asking, Outcome, route},
+        },
+        scheduler::plan,
+    },
+};
+
+/// A judge who takes longer is not worth the wait.
+const LIMITS: Limits = Limits { tokens: 1_024, ms: 10_000 };
+/// Of the whole answer, and of the thoughts in it.
+const MAX_TOKENS: u32 = 1_024;
+const THOUGHTS: i32 = 512;
+
+/// Where the requests of a turn go, as far as that is not the session's model itself.
+#[derive(Debug, Default)]
+pub(super) struct Router {
+    /// Another model than the configured one, which is named first: for the rest of this turn.
+    pub instead: Option<(String, String)>,
+    sequence: Option<Sequence>,
+    /// What judges said since the last decision.
+    judged: BTreeMap<Judge, Result<Judged, String>>,
+}
+
+/// A model that was found. A new prompt is a new turn, and has none.
+#[derive(Debug)]
+struct Sequence {
+    route: Route,
+    holds: Holds,
+}
+
+/// What a decision was made for: it holds as long as this stays so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Holds {
+    /// The session's model, as the user calls it.
+    model: String,
+    /// Plans, and work without questions, are other work.
+    plans: bool,
+    is_yolo: bool,
+}
+
+impl Holds {
+    fn of(record: &Record) -> Self {
+        let (model, mode) = (record.model.clone(), record.mode);
+        Self { model, plans: mode == Mode::Plan, is_yolo: mode == Mode::Yolo }
+    }
+}
+
+/// A judge is asked.
+#[derive(Debug)]
+pub(super) struct Routing {
+    attempt: u32,
+    judge: Judge,
+}
+
+impl Router {
+    pub fn begin(instead: Option<(String, String)>) -> Self {
+        Self { instead, ..Self::default() }
+    }
+
+    /// What was found, where it still holds.
+    pub fn found(&self, record: &Record) -> Option<&Route> {
+        self.sequence.as_ref().filter(|it| it.holds == Holds::of(record)).map(|it| &it.route)
+    }
+
+    /// What `model` is called where its parameters are looked up.
+    pub fn name<'a>(&'a self, record: &'a Record, model: &str) -> &'a str {
+        let found = self.found(record).filter(|it| *it.model == *model);
+        found.map_or(record.model.as_str(), |it| it.name.as_str())
+    }
+}
+
+/// The model as a prompt begins, before anybody is asked.
+pub(super) fn first(record: &Record, spec: &Spec, kept: &Kept, now_ms: u64) -> Option<Route> {
+    match route(&Asking { unasked: true, ..asking(record, spec, kept, &BTreeMap::new(), now_ms) }) {
+        Outcome::To(it) => Some(it),
+        Outcome::Ask(_) => None,
+    }
+}
+
+fn asking<'a>(
+    record: &'a Record,
+    spec: &'a Spec,
+    kept: &'a Kept,
+    judged: &'a BTreeMap<Judge, Result<Judged, String>>,
+    now_ms: u64,
+) -> Asking<'a> {
+    Asking {
+        wanted: &record.model,
+        aliases: &spec.aliases,
+        out_of_reach: &spec.helpers.out_of_reach,
+        chain: &spec.chain,
+        health: &kept.health,
+        rules: &spec.helpers.rules,
+        mode: record.mode,
+        has_plan: has_plan(record.turns()),
+        judged,
+        unasked: false,
+        now_ms,
+    }
+}
+
+fn has_plan(turns: &[Arc<history::Turn>]) -> bool {
+    let approved = |it: &CallResult| it.name == plan::EXIT && joined_text(&it.content).starts_with(plan::APPROVED);
+    let is_plan = |it: &TurnPart| matches!(it, TurnPart::Result(it) if approved(it));
+    turns.iter().any(|it| it.parts().iter().any(is_plan))
+}
+
+impl Turn {
+    /// Whether somebody has to find the model first.
+    pub(super) fn is_open(&self, record: &Record, spec: &Spec) -> bool {
+        let taken_over = self.router.instead.as_ref().is_some_and(|(of, _)| *of == record.model);
+        !taken_over && spec.aliases.auto(&record.model).is_some() && self.router.found(record).is_none()
+    }
+
+    /// Goes on with the model that is found, at once or after a judge was heard. `contents`: as a model would see them.
+    pub(super) fn find_model(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        attempt: u32,
+        contents: &[Arc<history::Turn>],
+    ) {
+        loop {
+            let asking = asking(step.record, spec, kept, &self.router.judged, step.now.unix_ms);
+            let judge = match route(&asking) {
+                Outcome::Ask(judge) => judge,
+                Outcome::To(route) => return self.found_model(step, spec, kept, attempt, route),
+            };
+            let asked = match judge.question(contents) {
+                None => Err("there is no request to judge".to_owned()),
+                Some(question) => {
+                    let helper = self.judge(spec, judge);
+                    let wish = wish(question, &helper);
+                    Utility::ask(step, spec, kept, helper, wish)
+                }
+            };
+            match asked {
+                Ok(utility) => {
+                    let then = Then::Route(Routing { attempt, judge });
+                    self.phase = Phase::Consulting { utility: Box::new(utility), then };
+                    return;
+                }
+                Err(why) => _ = self.router.judged.insert(judge, Err(why)),
+            }
+        }
+    }
+
+    fn judge(&self, spec: &Spec, judge: Judge) -> Helper {
+        match &spec.helpers.rules.local {
+            Some(local) if judge == Judge::Local => {
+                let (purpose, model) = (Purpose::Router, spec.aliases.model_of(local));
+                Helper { purpose, model, params: Params::default() }
+            }
+            _ => spec.helpers.of(Purpose::Router, &self.model, &spec.aliases),
+        }
+    }
+
+    /// What a judge answered, or why there is no answer: then the next strategy has its say.
+    pub(super) fn judge_said(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        it: Routing,
+        said: Result<String, String>,
+    ) {
+        let judged = said.and_then(|it_said| it.judge.judged(&it_said, spec.helpers.rules.threshold));
+        self.router.judged.insert(it.judge, judged);
+        self.ask_model(step, spec, kept, it.attempt);
+    }
+
+    /// For all calls that follow, until a new prompt, another model or another kind of mode. The request is built again,
+    /// with the parameters and tools of this model.
+    fn found_model(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32, route: Route) {
+        self.router.judged.clear();
+        if *route.model != *self.model {
+            step.event(EventKind::SessionUpdate { title: None, model: Some(route.model.to_string()) });
+            self.model = route.model.clone();
+            (self.tries, self.again) = Default::default();
+        }
+        self.note_standing(step, kept);
+        self.router.sequence = Some(Sequence { route, holds: Holds::of(step.record) });
+        self.ask_model(step, spec, kept, attempt);
+    }
+}
+
+fn wish(Question { system, text, schema }: Question, helper: &Helper) -> Wish {
+    // Others have no such budgets, or want larger ones.
+    let thinking = routing::limits::is_gemini(&helper.model).then_some(Thinking::Budget(THOUGHTS));
+    let params = Params { max_output_tokens: Some(MAX_TOKENS), thinking, schema: Some(schema), ..Params::default() };
+    Wish { system: system.into(), contents: vec![saying(Role::User, text)], params, limits: LIMITS }
+}

@@ -1,0 +1,136 @@
+//! How long a decision of the router holds, and that a judge who is asked leaves nothing open.
+
+use std::collections::BTreeMap;
+
+use super::{Kept, Turn, endings::Cause, tests::spec};
+use crate::{
+    base::{
+        content::Part,
+        ids::{EffectId, PromptId, SessionId},
+        limits::Limits,
+        log::{Fact, Mode, Principal},
+        model::{Chunk, Finish},
+        now::Now,
+        path::AbsPath,
+    },
+    engine::{
+        record::{Origin, Record, Serial, Step},
+        routing::aliases::Aliases,
+        step::{Act, Effect, Input, Out},
+        turn::Spec,
+    },
+};
+
+const PRO: &str = "gemini-3-pro-preview";
+const FLASH: &str = "gemini-3-flash-preview";
+const JUDGE: &str = "gemini-3.1-flash-lite";
+
+struct Talk {
+    record: Record,
+    serial: Serial,
+    spec: Spec,
+    kept: Kept,
+    turn: Option<Turn>,
+    /// Requests that are open: the model and the effect, and timers.
+    open: Vec<(String, EffectId)>,
+}
+
+impl Talk {
+    fn begin() -> Self {
+        let cwd = AbsPath::new("/w").unwrap();
+        let (session, roots, model) = (SessionId::from("s"), vec![cwd.clone()], "auto".to_owned());
+        let origin = Origin { session, cwd, roots, mode: Mode::Default, model, principal: Principal::Root };
+        let mut spec = spec("");
+        spec.aliases = Aliases::new(BTreeMap::new(), Vec::new()).0;
+        spec.bounds.limits = Limits::parse("requests=100").unwrap();
+        let record = Record::new(origin);
+        let (serial, kept) = (Serial::default(), Kept::default());
+        Self { record, serial, spec, kept, turn: None, open: Vec::new() }
+    }
+
+    /// The models that are asked by what happens, and `abort` for what is not waited for any more.
+    fn step(&mut self, act: impl FnOnce(&mut Option<Turn>, &mut Step<'_>, &Spec, &mut Kept)) -> Vec<String> {
+        let mut out = Out::default();
+        let mut step = Step::new(&mut self.record, &mut self.serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
+        act(&mut self.turn, &mut step, &self.spec, &mut self.kept);
+        let mut said = Vec::new();
+        for act in out.acts {
+            match act {
+                Act::Do(id, Effect::Generate { request, .. }) => {
+                    said.push(request.model.to_string());
+                    self.open.push((request.model.to_string(), id));
+                }
+                Act::Do(_, Effect::Abort { effect }) => {
+                    self.open.retain(|(_, it)| *it != effect);
+                    said.push("abort".to_owned());
+                }
+                _ => (),
+            }
+        }
+        said
+    }
+
+    fn prompt(&mut self) -> Vec<String> {
+        self.step(|turn, step, spec, kept| {
+            *turn = Some(Turn::begin(step, spec, kept, PromptId(1), vec![Part::text("go")]));
+        })
+    }
+
+    /// The request that is open is answered with this.
+    fn answer(&mut self, chunk: Chunk) -> Vec<String> {
+        let (_, effect) = self.open.pop().unwrap();
+        self.step(|turn, step, spec, kept| {
+            let turn = turn.as_mut().unwrap();
+            let chunks = vec![chunk, Chunk::Finish(Finish::Stop)];
+            turn.step(Input::Chunks { effect, chunks }, step, spec, kept);
+            turn.step(Input::Generated { effect, result: Ok(()) }, step, spec, kept);
+        })
+    }
+
+    fn score(&mut self, it: u32) -> Vec<String> {
+        let mut said = self.answer(text(&format!(r#"{{"complexity_score": {it}}}"#)));
+        // The judge's timer.
+        said.retain(|it| it != "abort");
+        said
+    }
+
+    /// The model calls a tool that there is not: it is asked again with that.
+    fn call(&mut self) -> Vec<String> {
+        let args = serde_json::json!({});
+        self.answer(Chunk::Call { id: None, name: "no_such_tool".to_owned(), args, signature: None })
+    }
+
+    fn log(&mut self, fact: Fact) {
+        self.step(|_, step, _, _| step.log(fact));
+    }
+}
+
+fn text(it: &str) -> Chunk {
+    Chunk::Text { text: it.to_owned(), signature: None }
+}
+
+#[test]
+fn it_holds_until_a_named_point() {
+    let mut talk = Talk::begin();
+    assert_eq!(talk.prompt(), [JUDGE]);
+    assert_eq!(talk.score(10), [FLASH]);
+    assert_eq!(talk.call(), [FLASH], "for the calls that follow");
+    talk.log(Fact::Mode { mode: Mode::AutoEdit });
+    assert_eq!(talk.call(), [FLASH], "edits without questions are the same work");
+    // Results of tools are nothing to judge: the default has its say.
+    talk.log(Fact::Mode { mode: Mode::Yolo });
+    assert_eq!(talk.call(), [PRO], "another kind of mode");
+    talk.log(Fact::Model { model: "auto-gemini-2.5".to_owned() });
+    assert_eq!(talk.call(), ["gemini-2.5-pro"], "another model was chosen");
+    assert_eq!(talk.answer(text("Done.")), [""; 0]);
+    assert_eq!(talk.prompt(), [JUDGE], "a new prompt");
+}
+
+#[test]
+fn a_judge_who_is_not_needed_any_more_is_let_go() {
+    let mut talk = Talk::begin();
+    talk.prompt();
+    let said = talk.step(|turn, step, _, _| turn.as_mut().unwrap().end(step, Cause::Cancelled));
+    assert_eq!((said, talk.open.len()), (vec!["abort".to_owned(), "abort".to_owned()], 0));
+    assert!(talk.turn.unwrap().is_finished());
+}

@@ -1,0 +1,152 @@
+//! Auto models, from the editor's side: who is asked first, where the prompt goes then, with what, and why.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox},
+    model_server::{ModelServer, answers, calls, says, stream},
+};
+
+const CLAUDE: &str = r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Claude."}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}
+
+data: {"type":"message_stop"}
+
+"#;
+
+/// What the numerical classifier answers.
+fn score(it: u32) -> String {
+    says(&json!({"complexity_reasoning": "So it seems.", "complexity_score": it}).to_string())
+}
+
+fn agent(settings: &Value, gemini: &ModelServer, model: &str) -> (Sandbox, Client, String) {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), gemini.url.clone()));
+    sandbox.args.extend(["--model", model].map(Into::into));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    (sandbox, client, session)
+}
+
+fn prompt(client: &mut Client, session: &str, text: &str) -> String {
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+    let (answer, said) = client.call("session/prompt", params).unwrap();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    json!(said).to_string()
+}
+
+/// The models that were asked, in order.
+fn asked(server: &ModelServer) -> Vec<String> {
+    let model = |head: &str| head.split_once("/models/").unwrap().1.split_once(':').unwrap().0.to_owned();
+    server.asked().iter().map(|it| model(&it.head)).collect()
+}
+
+fn body(server: &ModelServer, at: usize) -> Value {
+    serde_json::from_str(&server.asked()[at].body).unwrap()
+}
+
+#[test]
+fn by_how_hard_a_request_is() {
+    const SMALL: &str = "gemini-3.1-flash-lite";
+    const FLASH: &str = "gemini-3-flash-preview";
+    const PRO: &str = "gemini-3-pro-preview";
+    let busy = answers("400 Bad Request", r#"{"error": {"code": 400, "message": "Not now."}}"#);
+    let server = ModelServer::start(vec![
+        score(20),
+        calls("list_directory", &json!({"dir_path": "."})),
+        says("Done."),
+        score(95),
+        says("Thought about."),
+        busy,
+        says("All the same."),
+        says("As chosen."),
+        says("no JSON"),
+        says("Default."),
+    ]);
+    let (_sandbox, mut client, session) = agent(&json!({}), &server, "auto");
+    let params = json!({"sessionId": session, "configId": "thought_level", "value": "low"});
+    client.result("session/set_config_option", params).unwrap();
+    prompt(&mut client, &session, "list the files");
+    assert_eq!(asked(&server), [SMALL, FLASH, FLASH], "judged once, also where tools are called");
+    let judge = body(&server, 0);
+    let config = &judge["generationConfig"];
+    assert_eq!(config["responseMimeType"], "application/json");
+    assert_eq!(config["responseJsonSchema"]["required"], json!(["complexity_reasoning", "complexity_score"]));
+    assert_eq!((&config["temperature"], &config["thinkingConfig"]["thinkingBudget"]), (&json!(0.0), &json!(512)));
+    assert_eq!(judge["contents"][0]["parts"][0]["text"], "<request>\nlist the files\n</request>");
+    assert!(judge["tools"].is_null() && body(&server, 1)["tools"].is_array());
+    assert_eq!(body(&server, 1)["generationConfig"]["thinkingConfig"]["thinkingLevel"], "low");
+    let why = prompt(&mut client, &session, "/model why");
+    assert!(
+        why.contains(&format!("`{FLASH}`: numerical classifier: 20 of 100, from 90 on pro: So it seems.")),
+        "{why}"
+    );
+
+    prompt(&mut client, &session, "design something");
+    assert_eq!(asked(&server)[3..], [SMALL, PRO]);
+    let shown = body(&server, 3)["contents"][0]["parts"][0]["text"].as_str().unwrap().to_owned();
+    let before = "<before>\nuser: list the files\nagent: [calls list_directory]\nresults: [list_directory gave ";
+    assert!(shown.starts_with(before) && shown.ends_with("<request>\ndesign something\n</request>"), "{shown}");
+
+    prompt(&mut client, &session, "nobody judges this");
+    assert_eq!(asked(&server)[5..], [SMALL, PRO]);
+    let why = prompt(&mut client, &session, "/model why");
+    assert!(why.contains(&format!("`{PRO}`: the default of auto: {SMALL} failed: Not now.")), "{why}");
+
+    prompt(&mut client, &session, "/model flash");
+    prompt(&mut client, &session, "chosen");
+    assert_eq!(asked(&server)[7..], [FLASH], "who chose a model is not judged");
+    prompt(&mut client, &session, "/model auto-gemini-2.5");
+    prompt(&mut client, &session, "again");
+    assert_eq!(asked(&server)[8..], [SMALL, "gemini-2.5-pro"]);
+    assert!(body(&server, 8)["generationConfig"]["responseJsonSchema"].to_string().contains("model_choice"));
+    let why = prompt(&mut client, &session, "/model why");
+    assert!(why.contains("the default of auto-gemini-2.5: the classifier answered no JSON object"), "{why}");
+}
+
+/// The names mean what the user says, and a model of this machine judges.
+#[test]
+fn across_providers_with_a_judge_of_this_machine() {
+    let choice = json!({"reasoning": "Large.", "model_choice": "pro"}).to_string();
+    let chunk = json!({"choices": [{"delta": {"content": choice}, "finish_reason": "stop"}]});
+    let judge = ModelServer::start(vec![stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n"))]);
+    let claude = ModelServer::start(vec![stream(CLAUDE)]);
+    let gemini = ModelServer::start(Vec::new());
+    let alias = |model: &str| json!({"modelConfig": {"model": model}});
+    let settings = json!({
+        "model": {"routing": {"local": "mine/small"}},
+        "modelConfigs": {"customAliases": {"pro": alias("claude/opus"), "flash": alias("mine/flash")}},
+        "providers": {
+            "mine": {"baseUrl": judge.url},
+            "claude": {"type": "anthropic", "baseUrl": claude.url},
+        },
+    });
+    let (_sandbox, mut client, session) = agent(&settings, &gemini, "auto");
+    let said = prompt(&mut client, &session, "build it");
+    assert!(said.contains("Claude."), "{said}");
+    let asked = body(&judge, 0);
+    assert_eq!((&asked["model"], &asked["response_format"]["type"]), (&json!("small"), &json!("json_schema")));
+    let request = body(&claude, 0);
+    assert_eq!(request["model"], "opus");
+    assert!(request["tools"][0]["input_schema"].is_object() && request["generationConfig"].is_null(), "{request}");
+    assert_eq!(gemini.asked().len(), 0);
+    let why = prompt(&mut client, &session, "/model why");
+    assert!(why.contains("`claude/opus`: local classifier: Large."), "{why}");
+}
+
+/// A busy model is left for the smaller one without a question, and is tried again in the next turn.
+#[test]
+fn what_auto_chose_falls_back_by_itself() {
+    let error = r#"{"error": {"code": 429, "message": "Slowly.", "details": [{"@type": "x", "retryDelay": "0s"}]}}"#;
+    let slow = || answers("429 Too Many Requests", error);
+    let server =
+        ModelServer::start(vec![score(99), slow(), slow(), slow(), says("Flash."), score(99), says("Pro again.")]);
+    let (_sandbox, mut client, session) = agent(&json!({}), &server, "auto");
+    assert!(prompt(&mut client, &session, "one").contains("Flash."));
+    assert!(prompt(&mut client, &session, "two").contains("Pro again."));
+    let [pro, flash, small] = ["gemini-3-pro-preview", "gemini-3-flash-preview", "gemini-3.1-flash-lite"];
+    assert_eq!(asked(&server), [small, pro, pro, pro, flash, small, pro]);
+}
