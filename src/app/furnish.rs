@@ -44,25 +44,9 @@ pub fn furnish(
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;
     let around = Surroundings { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
-    let found = session_rules(ground);
-    let folder = confinement::folder(roots, cwd);
-    let kept = confinement::kept(state.world.store.home(), folder, confinement::is_harmless(ground), settings);
     let screens = screens(&client, settings.tools.shell_in_client);
-    let held = match &screens {
-        Screens::Client { .. } => "off; commands run in your editor's terminals".to_owned(),
-        _ => confinement::hold(ground, settings).in_words(),
-    };
     let spec = Spec {
-        toolbox: Toolbox::new(
-            state.world.tools.iter().map(|(spec, _)| spec.clone()).collect(),
-            found.rules,
-            interactive,
-        )
-        .saving(found.saves)
-        .keeping(kept)
-        .held(held)
-        .hooking(hooks::gather(ground))
-        .planning(planning(state, id, ground, settings)),
+        toolbox: toolbox(state, id, site, interactive, &screens),
         instructions: Instructions::new(&around),
         scratch: state.world.store.scratch(id),
         remembers: true,
@@ -96,6 +80,24 @@ pub fn furnish(
         fault: Fault::read(&state.env),
     };
     Ok((Arc::new(spec), Arc::new(desk)))
+}
+
+fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screens: &Screens) -> Toolbox {
+    let Site { cwd, roots, ground, settings } = site;
+    let found = session_rules(ground);
+    let folder = confinement::folder(roots, cwd);
+    let kept = confinement::kept(state.world.store.home(), folder, confinement::is_harmless(ground), settings);
+    let held = match screens {
+        Screens::Client { .. } => "off; commands run in your editor's terminals".to_owned(),
+        _ => confinement::hold(ground, settings).in_words(),
+    };
+    let builtins = state.world.tools.iter().map(|(spec, _)| spec.clone()).collect();
+    Toolbox::new(builtins, found.rules, interactive)
+        .saving(found.saves)
+        .keeping(kept)
+        .held(held)
+        .hooking(hooks::gather(ground))
+        .planning(planning(state, id, ground, settings))
 }
 
 fn bounds(settings: &Settings) -> Bounds {
