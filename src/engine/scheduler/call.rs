@@ -25,7 +25,7 @@ use crate::{
             display::{TITLE, first_display, in_words},
             hooked::{Hooked, Then},
             plan::{self, Planning},
-            todos,
+            todos, topic,
         },
         step::{About, Confirmation, Effect, Outside, Question, Server},
     },
@@ -354,6 +354,7 @@ type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> Done;
 const SESSION_TOOLS: &[(&str, SessionTool)] = &[
     (ask::NAME, |_, args| ask::form(args).map_or_else(|it| Done::Output(Box::new(ToolOutput::failed(it))), Done::Ask)),
     (plan::ENTER, |step, args| Done::Output(Box::new(plan::enter(step, args)))),
+    (topic::NAME, |step, args| Done::Output(Box::new(topic::run(step, args)))),
     (todos::NAME, |step, args| Done::Output(Box::new(todos::run(step, args)))),
 ];
 
@@ -361,7 +362,7 @@ impl Toolbox {
     /// `builtins` and the session tools, in one sorted table, without those that are always denied.
     pub fn new(builtins: Vec<ToolSpec>, rules: Rules, interactive: bool) -> Self {
         let mut tools = builtins;
-        tools.extend([plan::enter_spec(), todos::spec()]);
+        tools.extend([plan::enter_spec(), todos::spec(), topic::spec()]);
         // Where nobody can be asked, the model is not told of it.
         tools.extend(interactive.then(ask::spec));
         tools.retain(|it| !hidden(&rules, it, None, interactive));

@@ -10,6 +10,7 @@ mod history;
 mod hooked;
 pub mod plan;
 mod todos;
+mod topic;
 mod unknown;
 mod wave;
 

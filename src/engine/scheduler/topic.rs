@@ -1,0 +1,85 @@
+//! update_topic: what the work is about now, in the model's words; the client shows it as the session's title.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::{
+        event::EventKind,
+        text,
+        tool::{ToolError, ToolKind, ToolOutput, ToolSpec},
+    },
+    engine::record::Step,
+};
+
+pub const NAME: &str = "update_topic";
+
+/// Longest title and longest other text, in characters.
+const MAX_TITLE: usize = 80;
+const MAX_CHARS: usize = 2_000;
+
+#[derive(Deserialize)]
+struct Topic {
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    summary: Option<String>,
+    strategic_intent: String,
+}
+
+pub fn spec() -> ToolSpec {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    ToolSpec {
+        name: NAME.into(),
+        title: "UpdateTopic".into(),
+        description:
+            "Tells the user what the work is about, when that changes: at the start of a task, and at each new \
+                      phase of it."
+                .into(),
+        kind: ToolKind::Think,
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "title": text("The topic in a few words, if it is a new one."),
+                "summary": text("What was found out or done so far, in a few sentences."),
+                "strategic_intent": text("What is done next, in a sentence.")
+            },
+            "required": ["strategic_intent"]
+        })
+        .into(),
+    }
+}
+
+pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
+    let topic = match read(args) {
+        Ok(it) => it,
+        Err(why) => return ToolOutput::failed(ToolError::new("invalid_tool_params", why)),
+    };
+    let mut told = Vec::new();
+    if let Some(title) = &topic.title {
+        step.event(EventKind::SessionUpdate { title: Some(title.clone()), model: None });
+        told.push(format!("Current topic: \"{title}\""));
+    } else if let Some(title) = &step.record.title {
+        told.push(format!("Current topic: \"{title}\""));
+    }
+    told.extend(topic.summary.as_ref().map(|it| format!("Topic summary: {it}")));
+    told.push(format!("Strategic intent: {}", topic.strategic_intent));
+    let shown = [topic.title, topic.summary, Some(topic.strategic_intent)];
+    let summary = shown.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    ToolOutput { summary: Some(summary), ..ToolOutput::text(told.join("\n")) }
+}
+
+fn read(args: &Map<String, Value>) -> Result<Topic, String> {
+    let topic = Topic::deserialize(Value::Object(args.clone()));
+    let mut topic = topic.map_err(|it| format!("update_topic: the arguments are not valid: {it}."))?;
+    let fits = |it: &str| !it.trim().is_empty() && it.chars().nth(MAX_CHARS).is_none();
+    if !fits(&topic.strategic_intent) || topic.summary.as_deref().is_some_and(|it| it.chars().nth(MAX_CHARS).is_some())
+    {
+        return Err(format!(
+            "update_topic: strategic_intent has 1 to {MAX_CHARS} characters, summary at most as many."
+        ));
+    }
+    topic.title = topic.title.map(|it| text::first_line(&it, MAX_TITLE)).filter(|it| !it.trim().is_empty());
+    topic.summary = topic.summary.filter(|it| !it.trim().is_empty());
+    Ok(topic)
+}
