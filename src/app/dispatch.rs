@@ -42,6 +42,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("session/close", requests::close_session),
     ("session/delete", requests::delete_session),
     ("session/prompt", requests::prompt),
+    ("_session/steering", requests::steer),
     ("session/set_mode", requests::set_mode),
     ("session/set_config_option", requests::set_config_option),
     // An alias for clients from before config options.

@@ -157,7 +157,7 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
         state.world.sync(log);
     }
     let error = match &outcome {
-        Outcome::Stop(_) => None,
+        Outcome::Stop(_) | Outcome::Steered(_) => None,
         Outcome::Failed { kind, why } => Some(error::failed(kind, why)),
         Outcome::AuthRequired(why) => Some(auth_required(why)),
     };
@@ -168,6 +168,7 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
     }
     match outcome {
         Outcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop)),
+        Outcome::Steered(steered) => write::result(lines, &request, &session::steering_response(&steered)),
         // The user may log in elsewhere before the next prompt.
         Outcome::AuthRequired(_) => sessions::refit(state, id),
         Outcome::Failed { .. } => (),

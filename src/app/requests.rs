@@ -119,6 +119,18 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     Ok(None)
 }
 
+/// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
+pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
+    known(state, &id)?;
+    if content.is_empty() {
+        return Err(error::invalid_params("prompt is empty; say something"));
+    }
+    asks(state, ticket, Asker::Prompt(id.clone()));
+    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content });
+    Ok(None)
+}
+
 pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
     known(state, &id)?;

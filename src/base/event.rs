@@ -188,6 +188,19 @@ pub enum Outcome {
     },
     /// Key missing or refused.
     AuthRequired(String),
+    /// Of words that came while a turn ran.
+    Steered(Steered),
+}
+
+/// What became of words for a running turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Steered {
+    /// The model has them.
+    Injected,
+    /// No turn takes them any more: they are a prompt, if they are still wanted. Why.
+    PromptRequired(String),
+    /// They were refused: why.
+    Failed(String),
 }
 
 /// The protocol's stop reasons.

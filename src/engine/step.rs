@@ -32,6 +32,11 @@ pub enum Input {
         prompt: PromptId,
         content: Vec<Part>,
     },
+    /// Words for the running turn. Answered by `Settle`, like a prompt.
+    Steer {
+        prompt: PromptId,
+        content: Vec<Part>,
+    },
     /// Ends the running prompt and all that wait.
     Cancel,
     /// Ends one prompt, running or waiting.

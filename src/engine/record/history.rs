@@ -22,6 +22,11 @@ const INTERRUPTED: &str = "The call was interrupted before it ended; whether it 
 /// results would be one content, which the model reads as results alone.
 const BROKEN_OFF: &str = "[The previous response was interrupted before it completed.]";
 
+/// What the model is to make of words that come while it works.
+const STEER: &str = "The user said this while you were working. Say to yourself whether it adds a task, changes or cancels \
+                     one, or only tells more; change the plan as little as that takes, cancel only what is plainly \
+                     cancelled, and acknowledge it in a few words.";
+
 /// What the model is said to have answered to a summary.
 const UNDERSTOOD: &str = "Got it. Thanks for the additional context!";
 
@@ -59,6 +64,18 @@ impl History {
     pub fn push_note(&mut self, content: &[Part]) {
         let notice = untrusted(&joined_text(content)).map(|it| Part::text(format!("{NOTICE}\n{it}")));
         self.change_turn(Role::User, false, |parts| parts.extend(notice.map(TurnPart::Content)));
+    }
+
+    /// What the user said while the model worked: behind the results, and marked, so that it is not taken for one.
+    pub fn push_steering(&mut self, content: &[Part]) {
+        self.answer = None;
+        let (text, rest): (Vec<&Part>, Vec<&Part>) = content.iter().partition(|it| it.as_text().is_some());
+        let text: Vec<&str> = text.into_iter().filter_map(Part::as_text).collect();
+        let text = format!("User steering update:\n<user_input>\n{}\n</user_input>\n{STEER}", text.join("\n"));
+        self.change_turn(Role::User, false, |parts| {
+            parts.push(TurnPart::Content(Part::text(text)));
+            parts.extend(rest.into_iter().cloned().map(TurnPart::Content));
+        });
     }
 
     /// The user's own words beside the prompt, or in place of one: a hook's.
@@ -219,6 +236,20 @@ mod tests {
         history.push_user(&[Part::text("three")]);
         let roles: Vec<Role> = history.turns.iter().map(|it| it.role()).collect();
         assert_eq!(roles, [Role::User, Role::User, Role::Model, Role::Tool, Role::Model, Role::User]);
+    }
+
+    #[test]
+    fn steering_stands_behind_the_results_and_is_marked() {
+        let (mut history, call) = (History::default(), CallId::from("a"));
+        history.push_user(&[Part::text("go")]);
+        history.begin_answer();
+        history.push_call(&call, "a", &json!({}), None);
+        history.push_result(&call, "a", &[Part::text("done")], false);
+        history.push_steering(&[Part::text("use tabs")]);
+        let roles: Vec<Role> = history.turns.iter().map(|it| it.role()).collect();
+        assert_eq!(roles, [Role::User, Role::Model, Role::Tool, Role::User]);
+        let TurnPart::Content(Part::Text { text, .. }) = &history.turns[3].parts()[0] else { panic!() };
+        assert!(text.starts_with("User steering update:\n<user_input>\nuse tabs\n</user_input>\nThe user said this"));
     }
 
     #[test]

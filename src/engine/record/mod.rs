@@ -259,6 +259,9 @@ impl Record {
             // Commands and castor's own questions are between the user and castor: the model does not see them.
             EventKind::Message { .. } | EventKind::ToolRequest { .. } | EventKind::ToolResponse { .. }
                 if event.meta.contains_key(COMMAND) => {}
+            EventKind::Message { role: Speaker::User, content, .. } if event.meta.contains_key(STEERING) => {
+                history.push_steering(content);
+            }
             EventKind::Message { role: Speaker::User, content, .. } => history.push_user(content),
             EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
@@ -280,6 +283,9 @@ impl Record {
 
 /// In `_meta` of messages that belong to a slash command, and of calls that are a question of castor's own.
 pub const COMMAND: &str = "command";
+
+/// In `_meta` of what the user said while a turn ran.
+pub const STEERING: &str = "steering";
 
 /// The kind of the custom event that carries the plan.
 pub const PLAN: &str = "plan";

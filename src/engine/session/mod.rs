@@ -11,7 +11,7 @@ use std::{collections::VecDeque, sync::Arc};
 use crate::{
     base::{
         content::Part,
-        event::{EventKind, Outcome, Stop},
+        event::{EventKind, Outcome, Steered, Stop},
         hook::{HookEvent, HookRun},
         ids::PromptId,
         limits::Limits,
@@ -22,7 +22,7 @@ use crate::{
         record::{Origin, Record, Serial, Step},
         scheduler::elicitation,
         step::{Act, Choice, Effect, Input, Out},
-        turn::{Arrivals, Kept, Spec, Turn, endings::Cause},
+        turn::{Arrivals, Kept, Spec, Turn, endings::Cause, steering},
     },
 };
 
@@ -129,6 +129,10 @@ impl Session {
                     step.effect(Effect::Settle { prompt, outcome: Outcome::Failed { kind: "session", why } });
                 }
             },
+            Input::Steer { prompt, content } => match turn {
+                Some(turn) => turn.steer(&mut step, prompt, content),
+                None => steering::answer(&mut step, prompt, Steered::PromptRequired(steering::NO_TURN.to_owned())),
+            },
             Input::Cancel => {
                 if let Some(turn) = turn {
                     turn.end(&mut step, Cause::Cancelled);
@@ -140,6 +144,8 @@ impl Session {
             Input::CancelPrompt(prompt) => {
                 if let Some(turn) = turn.as_mut().filter(|it| it.prompt() == prompt) {
                     turn.end(&mut step, Cause::Cancelled);
+                } else if turn.as_mut().is_some_and(|it| it.unsteer(&mut step, prompt)) {
+                    // It was words for the turn.
                 } else if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
                     waiting.remove(at);
                     step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
@@ -174,6 +180,9 @@ impl Session {
     /// The next prompt begins as soon as the one before it is over.
     fn go_on(&mut self, now: Now, out: &mut Out) {
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
+            if let Some(turn) = &mut self.turn {
+                turn.leave_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
+            }
             let Some((prompt, content)) = self.waiting.pop_front() else {
                 self.turn = None;
                 return;

@@ -41,7 +41,7 @@ pub(super) enum Next {
     Ended(Cause),
 }
 
-/// What hooks are told of a turn as a whole.
+/// What is said in a turn as a whole; hooks are told of it.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     /// The prompt's text.
@@ -50,6 +50,8 @@ pub(super) struct Talk {
     pub said: String,
     /// A hook did not let the agent stop.
     pub is_sent_back: bool,
+    /// What the user said meanwhile.
+    pub steering: super::steering::Steering,
 }
 
 /// An answer that hooks see before anybody else: whole.

@@ -13,6 +13,7 @@ mod recovery;
 mod response;
 mod router;
 mod spec;
+pub mod steering;
 mod trust;
 mod upkeep;
 pub mod utility;
@@ -269,6 +270,7 @@ impl Turn {
             Input::Prompt { .. }
             | Input::Cancel
             | Input::CancelPrompt(_)
+            | Input::Steer { .. }
             | Input::Choose(_)
             | Input::Doubted(_)
             | Input::Noticed(_)
@@ -335,6 +337,7 @@ impl Turn {
             return self.finish(step, &cause);
         }
         self.n_samples += u32::from(attempt == 1);
+        self.take_steering(step);
         self.tools = spec.toolbox.in_mode(step.record.mode);
         self.ask_model(step, spec, kept, attempt);
     }
@@ -405,6 +408,9 @@ impl Turn {
             Judged::Answer(cause) => {
                 self.answered_well(step, kept);
                 self.talk.said += response.said();
+                if self.is_steered() {
+                    return self.sample(step, spec, kept, 1);
+                }
                 self.over(step, spec, kept, cause);
             }
             Judged::None(empty) => {
@@ -457,7 +463,7 @@ impl Turn {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
             let message = match &outcome {
                 Outcome::Failed { why: it, .. } | Outcome::AuthRequired(it) => it.clone(),
-                Outcome::Stop(_) => cause.why().to_owned(),
+                Outcome::Stop(_) | Outcome::Steered(_) => cause.why().to_owned(),
             };
             step.event_with(EventKind::Error { status, message, fatal: true }, meta);
         }

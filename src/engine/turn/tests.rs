@@ -183,6 +183,7 @@ fn input(line: &str) -> Input {
     let json = || serde_json::from_str::<Value>(rest).unwrap_or_default();
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
+        "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
         "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },

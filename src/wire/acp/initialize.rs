@@ -111,11 +111,17 @@ pub fn response(client: &Client, login: &Login) -> InitializeResponse {
         .prompt_capabilities(PromptCapabilities::new().image(true).audio(true).embedded_context(true))
         .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions)
-        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()));
+        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
+        .meta(steering());
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .auth_methods(offered(client, login))
         .agent_info(Implementation::new("castor", env!("CARGO_PKG_VERSION")).title("castor".to_owned()))
+}
+
+/// `_session/steering` takes words for a running turn.
+fn steering() -> Map<String, Value> {
+    Map::from_iter([("steering".to_owned(), json!({ "supported": true }))])
 }
 
 pub const API_KEY: &str = "gemini-api-key";

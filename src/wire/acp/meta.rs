@@ -17,6 +17,8 @@ use crate::base::{
 pub struct Places {
     /// `clientCapabilities` of initialize.
     client_capabilities: Option<ClientMeta>,
+    /// `agentCapabilities` in the answer to initialize.
+    agent_capabilities: Option<AgentMeta>,
     /// The params of authenticate.
     authenticate: Option<AuthenticateMeta>,
     /// Each of `authMethods` in the answer to initialize.
@@ -40,6 +42,19 @@ struct ClientMeta {
     /// Runs a login command in a terminal, in the way that is older than `auth.terminal`.
     #[serde(rename = "terminal-auth")]
     terminal_auth: Option<bool>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as the field does")]
+struct AgentMeta {
+    steering: Option<SteeringMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as the field does")]
+struct SteeringMeta {
+    /// `_session/steering` takes words for a running turn.
+    supported: bool,
 }
 
 #[derive(JsonSchema)]
@@ -137,6 +152,8 @@ pub struct TerminalExit {
 struct EventMeta {
     /// The message belongs to a slash command: the model does not see it.
     command: Option<bool>,
+    /// The user said it while a turn ran.
+    steering: Option<bool>,
     /// Of an error: one word for programs.
     code: Option<String>,
     /// Of an error: messages that do not count any more, as their answer broke off.

@@ -7,12 +7,12 @@ use agent_client_protocol_schema::v1::{
     SessionModeState, SetSessionModeRequest, StopReason,
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
         content::Part,
-        event::Stop,
+        event::{Steered, Stop},
         ids::SessionId,
         log::Mode,
         mcp::{McpLink, McpServerConfig, McpSpeech},
@@ -206,6 +206,15 @@ pub fn prompt_response(stop: Stop) -> PromptResponse {
         Stop::Refusal => StopReason::Refusal,
         Stop::Cancelled => StopReason::Cancelled,
     })
+}
+
+/// What became of words for a running turn.
+pub fn steering_response(steered: &Steered) -> Value {
+    match steered {
+        Steered::Injected => json!({ "outcome": "injected" }),
+        Steered::PromptRequired(why) => json!({ "outcome": "promptRequired", "message": why }),
+        Steered::Failed(why) => json!({ "outcome": "failed", "message": why }),
+    }
 }
 
 fn modes(current: Mode) -> SessionModeState {

@@ -10,6 +10,7 @@ const SESSIONS: usize = 3;
 /// Requests by weight; each has its params in `params`.
 const REQUESTS: &[(usize, &str)] = &[
     (60, "session/prompt"),
+    (6, "_session/steering"),
     (6, "session/set_mode"),
     (6, "session/set_config_option"),
     (3, "session/set_model"),
@@ -160,8 +161,8 @@ impl Client {
                 res["sessionId"] = json!(known);
                 return res;
             }
-            "session/prompt" => json!({"prompt": prompt(dice)}),
-            "session/set_mode" => json!({"modeId": dice.word(&["default", "autoEdit", "yolo", "nope"])}),
+            "session/prompt" | "_session/steering" => json!({"prompt": prompt(dice)}),
+            "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),
             "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
             "session/set_config_option" => option(dice),
             "session/delete" if dice.one_in(2) => json!({"sessionId": gone(dice, watch)}),
