@@ -197,9 +197,10 @@ fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
     }
 }
 
-fn tools(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
+fn tools(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
     let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
-    spec.toolbox.tools.iter().map(|it| format!("- `{}`: {}\n", it.name, first(&it.description))).collect()
+    let toolbox = spec.toolbox.in_mode(step.record.mode);
+    toolbox.tools.iter().map(|it| format!("- `{}`: {}\n", it.name, first(&it.description))).collect()
 }
 
 /// Most tools of a server that are described.
