@@ -196,7 +196,7 @@ fn shown(state: &State, id: &SessionId, session: &Session) -> (Manner, View) {
     let models = session.models().to_vec();
     let (thinking, limits) = (!state.options.needs_no_access(), session.configured_limits());
     let offer = Offer { models, thinking, booleans: client.booleans, limits };
-    let manner = Manner { offer, notices: client.notices };
+    let manner = Manner { offer, sees: client.sees };
     let view = View::new(id.clone(), manner.clone(), chosen);
     (manner, view)
 }

@@ -19,6 +19,32 @@ pub const NOTICE: &str = "notice";
 
 /// In `_meta` of an error: ids of messages that do not count any more, as their answer broke off.
 pub const DISCARDS: &str = "discards";
+/// The kind of a custom event about a conversation that is compressed: a [`Compaction`].
+pub const COMPACTION: &str = "compaction";
+
+/// Where it is with the compression of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// The same from its beginning to its end.
+    pub id: String,
+    pub status: CompactionStatus,
+    /// For clients that know no compaction: in words. Empty: nothing.
+    pub text: String,
+    /// What stands for the old part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionStatus {
+    InProgress,
+    Completed,
+    Failed,
+    Cancelled,
+}
 
 /// One thing that a session told. Ids are `<stream>-<counter>`, unique within the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -158,6 +158,14 @@ pub enum Fact {
     Compressed {
         turns: u64,
         summary: String,
+        /// What a request is after it, in tokens by the rule of thumb; 0: nobody counted.
+        #[serde(default)]
+        tokens: u64,
+    },
+    /// It could not be compressed: why, and how large a request is, in tokens by the rule of thumb.
+    NotCompressed {
+        why: String,
+        tokens: u64,
     },
     /// Written by a newer castor.
     #[serde(other)]

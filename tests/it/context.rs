@@ -29,6 +29,54 @@ fn the_first_request_of_an_empty_session_is_small() {
     assert!((500..=4_000).contains(&size), "{size} tokens");
 }
 
+/// The model sees a summary in place of the older part, also in the next process; what is behind it is untouched.
+#[test]
+fn what_was_compressed_stays_compressed() {
+    let long = |what: &str| (0..300).map(|n| format!("{what} {n} is a number. ")).collect::<String>();
+    let snapshot =
+        says("<scratchpad>Hm.</scratchpad><state_snapshot><overall_goal>Count.</overall_goal></state_snapshot>");
+    let server = ModelServer::start(vec![
+        says(&long("first")),
+        snapshot.clone(),
+        says("no snapshot, but better"),
+        says("Two."),
+        says("Three."),
+        says("Four."),
+    ]);
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    sandbox.write("home/.castor/settings.json", r#"{"model":{"compressionThreshold":0.001}}"#);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    for text in ["one", "two", "three"] {
+        let (answer, _) = prompt(&mut client, &session, text);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
+    client.end().unwrap();
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let params = json!({ "sessionId": session, "cwd": sandbox.workspace(), "mcpServers": [] });
+    client.result("session/resume", params).unwrap();
+    prompt(&mut client, &session, "four");
+
+    let asked: Vec<Value> = server.asked().iter().map(|it| serde_json::from_str(&it.body).unwrap()).collect();
+    let texts = |at: usize| {
+        let contents = asked[at]["contents"].as_array().unwrap().iter();
+        contents.map(|it| it["parts"][0]["text"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    assert_eq!(asked.len(), 6);
+    let question = &texts(1)[0];
+    assert!(question.starts_with("<history>\n[user]\none\n\n[agent]\nfirst 0 is a number."), "{question}");
+    assert!(!question.contains("two") && asked[1].get("tools").is_none(), "{question}");
+    assert_eq!((texts(2)[0] == *question, texts(2).len()), (true, 3), "the second look has the same beginning");
+    let understood = "Got it. Thanks for the additional context!";
+    assert_eq!(texts(3), ["no snapshot, but better", understood, "two"]);
+    assert_eq!(texts(4), ["no snapshot, but better", understood, "two", "Two.", "three"]);
+    assert_eq!(texts(5)[..5], texts(4), "the next process sees the same");
+    assert!(asked[3].get("tools").is_some() && asked[3]["systemInstruction"] == asked[0]["systemInstruction"]);
+}
+
 /// A model that reads little: outputs give way, whole in files; what does not fit at all is refused before it is sent.
 #[test]
 fn a_small_window_is_never_overrun() {
@@ -49,7 +97,7 @@ fn a_small_window_is_never_overrun() {
         sandbox.write(format!("ws/{name}.txt"), &format!("{name} is in it\n").repeat(1_600));
     }
     let providers = json!({ "local": { "baseUrl": format!("{}/v1", server.url) } });
-    let settings = json!({ "providers": providers, "model": { "contextWindow": WINDOW } });
+    let settings = json!({ "providers": providers, "model": { "contextWindow": WINDOW, "compressionThreshold": 0 } });
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();

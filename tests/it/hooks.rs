@@ -137,6 +137,9 @@ fn check(kind: &str) {
         let mut life = Life::new(&settings(*event, kind, timeout));
         life.awaits_notice = *event == HookEvent::Notification;
         life.prompt("go");
+        if *event == HookEvent::PreCompress {
+            life.prompt("/compress");
+        }
         life.close(*event == HookEvent::SessionEnd);
         let fired = life.fired().remove(event.as_str()).unwrap_or_default().len();
         let file = fs::read_to_string(life.sandbox.workspace().join("new.txt")).unwrap_or("no file".to_owned());
@@ -162,6 +165,7 @@ fn what_hooks_are_told() {
     let all = HookEvent::ALL.iter().map(|it| (it.as_str().to_owned(), json!([{"hooks": [hook]}])));
     let mut life = Life::new(&json!({"hooks": serde_json::Map::from_iter(all)}));
     life.prompt("go");
+    life.prompt("/compress");
     life.close(true);
     let fired = life.fired();
     let count = |it: &str| fired.get(it).map_or(0, Vec::len);
@@ -176,8 +180,7 @@ fn what_hooks_are_told() {
         ("BeforeTool", 1),
         ("AfterTool", 1),
         ("Notification", 1),
-        // Nothing is compressed yet.
-        ("PreCompress", 0),
+        ("PreCompress", 1),
     ] {
         assert_eq!(count(event), n, "{event}");
     }
@@ -191,7 +194,7 @@ fn what_hooks_are_told() {
         (&first("SessionStart")["source"], &first("SessionEnd")["reason"]),
         (&json!("startup"), &json!("other"))
     );
-    assert_eq!(first("BeforeAgent")["prompt"], "go");
+    assert_eq!((&first("BeforeAgent")["prompt"], &first("PreCompress")["trigger"]), (&json!("go"), &json!("manual")));
     let after = first("AfterAgent");
     assert_eq!((&after["prompt_response"], &after["stop_hook_active"]), (&json!("Done."), &json!(false)));
     assert_eq!(first("BeforeModel")["llm_request"]["messages"], json!([{"role": "user", "content": "go"}]));

@@ -29,6 +29,10 @@ struct Setup {
 
 impl Setup {
     fn new() -> Self {
+        Self::with(&json!({}))
+    }
+
+    fn with(settings: &Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (sender, connections) = mpsc::channel();
@@ -43,6 +47,7 @@ impl Setup {
         sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), base));
         // The last one of its chain: nobody takes over.
         sandbox.args.extend(["--model", "gemini-2.5-flash-lite"].map(Into::into));
+        sandbox.write("home/.castor/settings.json", &settings.to_string());
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
         let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -185,6 +190,31 @@ fn cancel_closes_the_connection_whatever_had_come() {
         assert_eq!(answer["result"]["stopReason"], "cancelled", "after {said:?}");
         assert!(call.closes(), "after {said:?}");
     }
+    it.works();
+}
+
+#[test]
+fn a_compression_ends_with_its_turn_and_fails_for_itself() {
+    let mut it = Setup::with(&json!({"model": {"compressionThreshold": 0.001}}));
+    let long: String = (0..200).map(|n| format!("{n} is a number. ")).collect();
+    it.prompt().say(&format!("{HEAD}{}{STOP}", event(&long)));
+    it.outcome();
+    let mut call = it.prompt();
+    assert!(call.body["systemInstruction"].to_string().contains("state_snapshot"), "{}", call.body);
+    assert!(call.body.get("tools").is_none() && call.contents()[0].contains("199 is a number"), "{}", call.body);
+    call.say(&format!("{HEAD}{}", event("<state_snapshot>")));
+    it.cancel();
+    assert_eq!(it.outcome().1["result"]["stopReason"], "cancelled");
+    assert!(call.closes());
+
+    // Nothing is known against it: it is tried again, and fails. The turn goes on.
+    it.prompt().status(503, "{}");
+    let mut call = it.call();
+    assert!(call.contents().concat().contains("199 is a number"), "{:?}", call.contents());
+    call.say(&format!("{HEAD}{}{STOP}", event("fine")));
+    let (texts, answer) = it.outcome();
+    assert!(texts.contains("could not be compressed") && texts.ends_with("|fine"), "{texts}");
+    assert_eq!(answer["result"]["stopReason"], "end_turn");
     it.works();
 }
 

@@ -175,6 +175,11 @@ impl Ledger {
         if kind == "tool_call_update" && !update["status"].is_string() {
             self.problem(format!("an update without a status: {update}"));
         }
+        if kind == "compaction_update" {
+            let ended = text(&update["status"]) != "in_progress";
+            self.calls.insert((session, text(&update["compactionId"])), ended);
+            return;
+        }
         let key = (session, text(&update["toolCallId"]));
         let ended = ["completed", "failed"].contains(&text(&update["status"]).as_str());
         match (kind.as_str(), self.calls.get_mut(&key)) {

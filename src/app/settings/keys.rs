@@ -273,7 +273,7 @@ pub const KEYS: &[Key] = {
         key("adminPolicyPaths", Texts, "[]", "The same with an administrator's rules, where the system's folder has none.").merge(Union).guard(Closed),
 
         key("general", Object, "{}", "Gemini CLI's general settings.").merge(Shallow).usage(Accepted),
-        key("model.compressionThreshold", Fraction, "0.5", "The part of the window above which history is compressed.").usage(Accepted),
+        key("model.compressionThreshold", Fraction, "0.5", "The part of a model's window above which the older part of a conversation is compressed; 0: never."),
         key("model.disableLoopDetection", Bool, "false", "Whether a model that goes round in circles is let go on."),
         key("model.skipNextSpeakerCheck", Bool, "true", "Whether no model is asked who speaks next.").usage(Accepted),
         key("model.summarizeToolOutput", Object, "{}", "Tools whose output is summarized.").merge(Shallow).usage(Accepted),

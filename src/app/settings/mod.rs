@@ -80,8 +80,7 @@ pub struct Settings {
     /// Already careful enough for `disable_yolo`; what trust forbids is decided where trust is known.
     pub approval_mode: Mode,
     pub limits: Limits,
-    /// Characters of a tool's output above which it is cut.
-    pub truncate_threshold: usize,
+    pub caps: Caps,
     /// Of memory files.
     pub memory_names: Vec<String>,
     pub failing: Failing,
@@ -91,6 +90,15 @@ pub struct Settings {
     pub reach: Reach,
     pub disable_yolo: bool,
     pub disable_always_allow: bool,
+}
+
+/// What a model is not told all of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Caps {
+    /// Characters of a tool's output above which it is cut.
+    pub truncate_above: usize,
+    /// The part of a model's window above which a conversation is compressed; 0: never.
+    pub compress_above: f64,
 }
 
 /// How models are reached.
@@ -225,7 +233,10 @@ impl Settings {
             model_name: get.text("model.name"),
             approval_mode: approval_mode.unwrap_or_default(),
             limits: limits::read(&get),
-            truncate_threshold: get.size("tools.truncateToolOutputThreshold"),
+            caps: Caps {
+                truncate_above: get.size("tools.truncateToolOutputThreshold"),
+                compress_above: get.value("model.compressionThreshold").as_f64().unwrap_or_default(),
+            },
             failing: Failing {
                 patience: Patience {
                     max_attempts: get.size("general.maxAttempts"),

@@ -69,7 +69,7 @@ fn defaults_are_quiet() {
     assert_eq!(warnings, [""; 0]);
     assert_eq!((it.model_name, it.approval_mode, it.limits), (None, Mode::Default, Limits::default()));
     assert_eq!(
-        (it.truncate_threshold, it.failing.patience.max_attempts, it.failing.patience.retry_broken),
+        (it.caps.truncate_above, it.failing.patience.max_attempts, it.failing.patience.retry_broken),
         (40_000, 10, true)
     );
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());

@@ -34,20 +34,29 @@ pub fn due(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
     if of_tools.map(|it| tokens::of_turn(it)).sum::<u64>() <= PROTECTED + LEAST {
         return Vec::new();
     }
-    let (mut seen, mut prunable, mut old) = (0, 0, Vec::new());
     let before_last = turns.split_last().map_or(turns, |(_, before)| before);
-    for result in before_last.iter().rev().flat_map(|it| it.parts().iter().rev()).filter_map(maskable) {
-        let size = tokens::of_parts(&result.content);
-        seen += size;
-        if seen > PROTECTED {
-            prunable += size;
-            old.push(result);
-        }
-    }
-    match prunable < LEAST {
+    let old = unprotected(before_last);
+    match old.iter().map(|it| tokens::of_parts(&it.content)).sum::<u64>() < LEAST {
         true => Vec::new(),
         false => old.into_iter().rev().filter_map(|it| mask(it, scratch)).collect(),
     }
+}
+
+/// All that is not protected, however little it is: where a conversation could not be compressed.
+pub fn all(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
+    unprotected(turns).into_iter().rev().filter_map(|it| mask(it, scratch)).collect()
+}
+
+/// The newest first.
+fn unprotected(turns: &[Arc<Turn>]) -> Vec<&CallResult> {
+    let mut seen = 0;
+    let results = turns.iter().rev().flat_map(|it| it.parts().iter().rev()).filter_map(maskable);
+    results
+        .filter(|it| {
+            seen += tokens::of_parts(&it.content);
+            seen > PROTECTED
+        })
+        .collect()
 }
 
 /// The oldest outputs, until `excess` tokens are saved; in need those of the last turn, too.

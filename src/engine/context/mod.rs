@@ -1,9 +1,11 @@
 //! Builds the request that a model gets: an ordered table of processors over one draft.
 
 mod budget;
+pub mod compression;
 mod instructions;
-mod masking;
+pub mod masking;
 mod planning;
+pub mod snapshot;
 pub mod tokens;
 
 pub use instructions::{Instructions, Surroundings};
@@ -34,6 +36,8 @@ pub struct Materials<'a> {
     pub window: u64,
     /// Where whole outputs go.
     pub scratch: &'a AbsPath,
+    /// From how many tokens on the conversation is compressed; `None`: not now.
+    pub compress_at: Option<u64>,
 }
 
 /// A further attempt that should not end like the one before it.
@@ -46,11 +50,16 @@ pub struct Again {
 /// What has to be so before there is a request. Each is a fact, so that it stays so.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Need {
+    /// The first turns are to give way to a snapshot of them. The request would be so large.
+    Compress {
+        n_turns: usize,
+        size: u64,
+    },
     Mask(Vec<Mask>),
     /// The first turns give way to these words.
     Replace {
         n_turns: usize,
-        summary: &'static str,
+        summary: String,
     },
     /// There is more than the model reads, in tokens, and nothing to leave out.
     Room {
@@ -74,6 +83,7 @@ pub const PROCESSORS: &[(&str, Processor)] = &[
     ("memory", Shapes(memory)),
     ("planning", Shapes(planning::shape)),
     ("again", Shapes(again)),
+    ("compression", Checks(compression::due)),
     ("masking", Checks(masking)),
     ("budget", Checks(budget::check)),
     ("history", Shapes(history)),
@@ -154,3 +164,5 @@ fn is_empty(turn: &Turn) -> bool {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_compression;

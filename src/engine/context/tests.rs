@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Again, Instructions, Materials, Need, PROCESSORS, Surroundings, build, tokens};
+use super::{Again, Instructions, Materials, Need, PROCESSORS, Surroundings, build, compression, tokens};
 use crate::{
     base::{
         content::Part,
@@ -22,25 +22,36 @@ use crate::{
 #[test]
 fn the_order_of_processors_is_this() {
     let names: Vec<&str> = PROCESSORS.iter().map(|(name, _)| *name).collect();
-    let want =
-        ["instructions", "memory", "planning", "again", "masking", "budget", "history", "hardening", "parameters"];
+    let want = [
+        "instructions",
+        "memory",
+        "planning",
+        "again",
+        "compression",
+        "masking",
+        "budget",
+        "history",
+        "hardening",
+        "parameters",
+    ];
     assert_eq!(names, want);
 }
 
-struct Talk {
-    record: Record,
+pub(super) struct Talk {
+    pub record: Record,
     n: u64,
+    pub compress_at: Option<u64>,
 }
 
 impl Talk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
         let origin = Origin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
-        Self { record: Record::new(origin), n: 0 }
+        Self { record: Record::new(origin), n: 0, compress_at: None }
     }
 
-    fn log(&mut self, fact: Fact) {
+    pub(super) fn log(&mut self, fact: Fact) {
         self.record.apply(&Entry { at: 0, fact });
     }
 
@@ -50,20 +61,20 @@ impl Talk {
         self.log(Fact::Event { event: AgentEvent { id, stream_id, timestamp: 0, kind, meta: serde_json::Map::new() } });
     }
 
-    fn says(&mut self, role: Speaker, text: &str) {
+    pub(super) fn says(&mut self, role: Speaker, text: &str) {
         let content = vec![Part::text(text)];
         self.event(EventKind::Message { role, message_id: MessageId::from("m"), content, cuts: Vec::new() });
     }
 
     /// A prompt, a call with that result, an answer.
-    fn round(&mut self, tool: &str, result: &str) {
+    pub(super) fn round(&mut self, tool: &str, result: &str) {
         self.says(Speaker::User, "prompt");
         self.called(tool, result);
         self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
         self.says(Speaker::Agent, "answer");
     }
 
-    fn called(&mut self, tool: &str, result: &str) {
+    pub(super) fn called(&mut self, tool: &str, result: &str) {
         self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
         let (request_id, name) = (CallId::from(format!("c{}", self.n)), tool.to_owned());
         let display = ToolDisplay { title: String::new(), kind: ToolKind::Other, locations: Vec::new() };
@@ -91,12 +102,13 @@ impl Talk {
             Surroundings { cwd: AbsPath::new("/w").unwrap(), roots: Vec::new(), platform: "linux", interactive: true };
         let (instructions, tools) = (Instructions::new(&around), Arc::<[ToolSpec]>::default());
         let scratch = &AbsPath::new("/scratch").unwrap();
-        let (record, again) = (&self.record, None::<Again>);
-        build(Arc::from("m"), Materials { record, instructions: &instructions, tools: &tools, again, window, scratch })
+        let (record, again, instructions, tools) = (&self.record, None::<Again>, &instructions, &tools);
+        let compress_at = self.compress_at;
+        build(Arc::from("m"), Materials { record, instructions, tools, again, window, scratch, compress_at })
     }
 
     /// As a turn does it; the needs that were met, in words.
-    fn settle(&mut self, window: u64) -> (Vec<String>, Result<ModelRequest, Need>) {
+    pub(super) fn settle(&mut self, window: u64) -> (Vec<String>, Result<ModelRequest, Need>) {
         let mut met = Vec::new();
         loop {
             match self.build(window) {
@@ -104,9 +116,15 @@ impl Talk {
                     met.push(format!("masks {}", masks.len()));
                     self.log(Fact::Masked { masks });
                 }
+                Err(Need::Compress { n_turns, size }) => {
+                    met.push(format!("compresses {n_turns}"));
+                    let summary = compression::instead(self.record.turns(), n_turns, "<state_snapshot/>");
+                    let tokens = size - compression::saving(self.record.turns(), n_turns, &summary);
+                    self.log(Fact::Compressed { turns: n_turns as u64, summary, tokens });
+                }
                 Err(Need::Replace { n_turns, summary }) => {
                     met.push(format!("replaces {n_turns}"));
-                    self.log(Fact::Compressed { turns: n_turns as u64, summary: summary.to_owned() });
+                    self.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
                 }
                 other => return (met, other),
             }
@@ -120,7 +138,7 @@ impl Talk {
 }
 
 /// Ten thousand tokens.
-fn long() -> String {
+pub(super) fn long() -> String {
     "line of output\n".repeat(2_700)
 }
 
@@ -197,6 +215,6 @@ fn a_result_that_does_not_fit_is_masked_in_its_own_turn() {
     assert!(size(&request.unwrap()) < 2_000);
 }
 
-fn size(request: &ModelRequest) -> u64 {
+pub(super) fn size(request: &ModelRequest) -> u64 {
     tokens::of_frame(request) + request.contents.iter().map(|it| tokens::of_turn(it)).sum::<u64>()
 }

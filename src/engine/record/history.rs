@@ -144,14 +144,16 @@ impl History {
         }
     }
 
-    /// The summary takes the place of the first turns, as a prompt and its answer.
+    /// The summary takes the place of the first turns, as a prompt and its answer; alone, where the model's steps go on.
     pub fn compress(&mut self, n_turns: usize, summary: &str) {
         let turn = |role, text| {
             let mut res = Turn::new(role);
             res.parts_mut().push(TurnPart::Content(Part::text(text)));
             Arc::new(res)
         };
-        let instead = [turn(Role::User, summary), turn(Role::Model, UNDERSTOOD)];
+        let goes_on = self.turns.get(n_turns).is_some_and(|it| it.role() == Role::Model);
+        let answer = (!goes_on).then(|| turn(Role::Model, UNDERSTOOD));
+        let instead = [turn(Role::User, summary)].into_iter().chain(answer);
         self.turns.splice(..n_turns.min(self.turns.len()), instead);
         self.answer = None;
     }

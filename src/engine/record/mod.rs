@@ -64,6 +64,8 @@ struct Past {
     /// How far it may go, where that was chosen in the session.
     limits: Option<Limits>,
     meter: Meter,
+    /// How large a request was when it was last compressed, or could not be.
+    compressed_at: Option<u64>,
 }
 
 /// Where a request went, and why.
@@ -170,6 +172,11 @@ impl Record {
         self.past.meter.used(span)
     }
 
+    /// How large a request was, in tokens, after the last time that the conversation was compressed, or should have been.
+    pub fn compressed_at(&self) -> Option<u64> {
+        self.past.compressed_at
+    }
+
     /// Where the last request went; `None` before the first.
     pub fn routed(&self) -> Option<&Routed> {
         self.past.routed.as_ref()
@@ -214,7 +221,10 @@ impl Record {
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.past.limits = *limits,
             Fact::Worked { ms } => self.past.meter.worked(*ms),
-            Fact::Cleared => self.past.history.clear(),
+            Fact::Cleared => {
+                self.past.history.clear();
+                self.past.compressed_at = None;
+            }
             Fact::Hooked { context, retracts, .. } => {
                 if *retracts {
                     self.past.history.retract_prompt();
@@ -226,9 +236,11 @@ impl Record {
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.past.memory = Memory::new(files.clone()),
             Fact::Masked { masks } => self.past.history.mask(masks),
-            Fact::Compressed { turns, summary } => {
+            Fact::Compressed { turns, summary, tokens } => {
                 self.past.history.compress(usize::try_from(*turns).unwrap_or(usize::MAX), summary);
+                self.past.compressed_at = Some(*tokens).filter(|it| *it > 0);
             }
+            Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
                 self.past.revoked.push(grant.clone());

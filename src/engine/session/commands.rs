@@ -71,6 +71,7 @@ impl Command {
 pub const COMMANDS: &[Command] = &[
     command("help", "", "What can be typed here", help),
     command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clearing(),
+    errand("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
     command("model", "[name]", "Shows or chooses the model", super::models::model),
     command("mode", "[name]", "Shows or chooses what is done without asking", mode),
     command("tools", "", "The tools that the model has", tools),
@@ -292,6 +293,10 @@ fn memory(args: &str) -> Result<Errand, &'static str> {
         "show" => Ok(Errand::Memory { whole: true }),
         _ => Err("`/memory` reads the memory files again and lists them, `/memory show` with their text."),
     }
+}
+
+fn compress(args: &str) -> Result<Errand, &'static str> {
+    Ok(Errand::Compress { keep: text::head(args, 2_000).to_owned() })
 }
 
 fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {

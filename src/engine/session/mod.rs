@@ -192,7 +192,8 @@ impl Session {
             if let Some((command, args)) = commands::find(&content) {
                 let before = step.record.model.clone();
                 if let Some(errand) = commands::run(command, args, &mut step, &self.spec, prompt, &content) {
-                    self.turn = Some(Turn::for_errand(&mut step, &self.spec, prompt, content, errand));
+                    self.turn =
+                        Some(Turn::for_errand(&mut step, &self.spec, &mut self.kept, (prompt, content), errand));
                     continue;
                 }
                 if command.clears && self.kept.arrivals.is_opened() {

@@ -46,16 +46,18 @@ use crate::{
 
 const RUNS: u64 = 400;
 const STEPS: u64 = 150;
+const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode autoEdit|/usr/bin|/memory|/compress";
 
 #[test]
 fn random_lives_keep_every_promise() {
+    let mut n_compressed = 0;
     for seed in 0..RUNS {
         let mut world = World::new(seed);
-        for _ in 0..STEPS {
-            world.something_happens();
-        }
+        (0..STEPS).for_each(|_| world.something_happens());
         world.end();
+        n_compressed += world.log.iter().filter(|it| matches!(it.fact, Fact::Compressed { .. })).count();
     }
+    assert!(n_compressed > 5, "{n_compressed}: that is part of lives, too");
 }
 
 /// The same seed is the same life: that is what makes a failure worth reporting.
@@ -139,6 +141,10 @@ impl World {
             }
             _ if !self.pending.is_empty() => {
                 let at = self.dice(self.pending.len() as u64) as usize;
+                // What has a limit in time mostly keeps it.
+                if self.dice(8) > 0 && matches!(self.pending[at].1, Effect::Wake { .. }) {
+                    return;
+                }
                 self.answer(at)
             }
             _ => return,
@@ -182,10 +188,9 @@ impl World {
     }
 
     fn prompt_text(&mut self, prompt: PromptId) -> String {
-        let commands =
-            ["/help", "/clear", "/permissions revoke all", "/model nope", "/mode autoEdit", "/usr/bin", "/memory"];
         match self.dice(4) {
-            0 => commands[self.dice(7) as usize].to_owned(),
+            0 => COMMANDS.split('|').nth(self.dice(8) as usize).unwrap().to_owned(),
+            1 => format!("prompt {prompt:?} {}", "and so on ".repeat(100)),
             _ => format!("prompt {prompt:?}"),
         }
     }
@@ -219,7 +224,10 @@ impl World {
             self.pending.swap_remove(at);
         }
         match what {
-            Effect::Generate { .. } if partial => Input::Chunks { effect, chunks: self.chunks() },
+            Effect::Generate { purpose, .. } if partial => {
+                let whole = vec![text("text "), Chunk::Finish(Finish::Stop)];
+                Input::Chunks { effect, chunks: if purpose.is_agent() { self.chunks() } else { whole } }
+            }
             Effect::Generate { request, .. } => {
                 assert!(!request.contents.is_empty(), "a request without contents");
                 Input::Generated { effect, result: self.model_end() }
@@ -309,7 +317,9 @@ impl World {
             1 => Chunk::Text { text: "signed".to_owned(), signature: Some("sig".into()) },
             2 => Chunk::Usage(Usage { input: 5, output: 2, total: 7, ..Usage::default() }),
             3 => Chunk::Finish(
-                [Finish::Stop, Finish::MaxTokens, Finish::Safety("SAFETY".to_owned())][self.dice(3) as usize].clone(),
+                [Finish::Stop, Finish::MaxTokens, Finish::Safety("SAFETY".to_owned())]
+                    [self.dice(6).saturating_sub(3) as usize]
+                    .clone(),
             ),
             4 | 5 => {
                 let names = ["read", "write", "write_todos", "no_such_tool", "", "ask_user", "ask_user"];
@@ -320,7 +330,7 @@ impl World {
                 let name = names[self.dice(7) as usize].to_owned();
                 Chunk::Call { id, name, args: args[self.dice(5) as usize].clone(), signature: None }
             }
-            _ => Chunk::Text { text: "text ".to_owned(), signature: None },
+            _ => text("text "),
         }
     }
 
@@ -432,6 +442,10 @@ impl World {
     }
 }
 
+fn text(it: &str) -> Chunk {
+    Chunk::Text { text: it.to_owned(), signature: None }
+}
+
 fn origin() -> Origin {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "sim".to_owned());
@@ -471,6 +485,7 @@ fn spec(seed: u64) -> Spec {
     };
     let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
     let interactive = !seed.is_multiple_of(4);
+    let compress_above = if seed % 3 == 1 { 0.000_1 } else { 0.5 };
     let checker = "[[safety_checker]]\ntoolName = '*'\nchecker = { type = 'external', name = '/check' }\n";
     let (checkers, _) = Rules::parse(&checker.repeat(2), Tier::User, "f").unwrap();
     let rules = if seed.is_multiple_of(3) { Rules::shipped().with(checkers) } else { Rules::shipped() };
@@ -487,6 +502,7 @@ fn spec(seed: u64) -> Spec {
             limits: Limits::parse("requests=6").unwrap(),
             watches_loops: true,
             patience: Patience::default(),
+            compress_above,
         },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
         models: vec![("a".to_owned(), "A".to_owned())],

@@ -22,10 +22,12 @@ use crate::{
 };
 
 /// What the turn is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Errand {
     /// The memory files, as they are now; whole, or only named.
     Memory { whole: bool },
+    /// The conversation is compressed; what is to be kept above all.
+    Compress { keep: String },
 }
 
 /// A message between user and castor.
@@ -37,7 +39,13 @@ pub fn aside(step: &mut Step<'_>, role: Speaker, content: Vec<Part>) {
 
 impl Turn {
     /// Begins a turn for a command.
-    pub fn for_errand(step: &mut Step<'_>, spec: &Spec, prompt: PromptId, content: Vec<Part>, errand: Errand) -> Self {
+    pub fn for_errand(
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        (prompt, content): (PromptId, Vec<Part>),
+        errand: Errand,
+    ) -> Self {
         let stream = StreamId::from(step.fresh("s"));
         step.begin_stream(stream);
         aside(step, Speaker::User, content);
@@ -45,7 +53,7 @@ impl Turn {
             prompt,
             phase: Phase::Finished,
             n_samples: 0,
-            model: Arc::from(step.record.model.as_str()),
+            model: spec.aliases.model_of(&step.record.model).into(),
             router: super::router::Router::default(),
             tries: routing::failure::Tries::default(),
             once: false,
@@ -56,15 +64,17 @@ impl Turn {
             circles: super::circles::Circles::default(),
         };
         match errand {
-            Errand::Memory { .. } => res.remember(step, Some(errand)),
+            Errand::Memory { whole } => res.remember(step, Some(whole)),
+            Errand::Compress { keep } => res.compress_now(step, spec, kept, keep),
         }
         res
     }
 
     /// Memory files are looked at once for each session that is made or made anew, and when the user asks for it: what
     /// the model is told must not change with each request, or no prompt cache would hold.
-    pub(super) fn remember(&mut self, step: &mut Step<'_>, errand: Option<Errand>) {
-        self.phase = Phase::Remembering { effect: step.effect(Effect::Remember), errand };
+    /// `shown`: to show them, whole or not, and nothing else.
+    pub(super) fn remember(&mut self, step: &mut Step<'_>, shown: Option<bool>) {
+        self.phase = Phase::Remembering { effect: step.effect(Effect::Remember), shown };
     }
 
     pub(super) fn remembered(
@@ -75,8 +85,8 @@ impl Turn {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
     ) {
-        let errand = match self.phase {
-            Phase::Remembering { effect: own, errand } if own == effect => errand,
+        let shown = match self.phase {
+            Phase::Remembering { effect: own, shown } if own == effect => shown,
             _ => return,
         };
         kept.remembered = true;
@@ -87,8 +97,8 @@ impl Turn {
             Ok(_) => (),
             Err(why) => step.notice(&format!("The memory files could not be read: {why}")),
         }
-        match errand {
-            Some(Errand::Memory { whole }) => {
+        match shown {
+            Some(whole) => {
                 let text = in_words(step.record.memory(), whole);
                 self.report(step, text);
             }
@@ -97,7 +107,7 @@ impl Turn {
     }
 
     /// The one end of an errand.
-    fn report(&mut self, step: &mut Step<'_>, text: String) {
+    pub(super) fn report(&mut self, step: &mut Step<'_>, text: String) {
         self.phase = Phase::Finished;
         aside(step, Speaker::Agent, vec![Part::text(text)]);
         step.event(EventKind::AgentEnd { reason: EndReason::Completed });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Attempt, Kept, Phase, Spec, Turn, endings::Cause, response::Response};
+use super::{Attempt, Kept, Phase, Spec, Turn, compressing::Old, endings::Cause, response::Response, upkeep::Unbuilt};
 use crate::{
     base::{
         hook::{HookEvent, HookReport},
@@ -37,6 +37,8 @@ pub(super) enum Next {
     Tools { attempt: Attempt, request: Box<ModelRequest> },
     /// AfterModel.
     Answer { response: Box<Response>, attempt: u32, chunks: Vec<Chunk> },
+    /// PreCompress.
+    Compress(Old),
     /// AfterAgent.
     Ended(Cause),
 }
@@ -63,7 +65,14 @@ pub(super) struct Held {
 
 impl Turn {
     /// Fires an event, and goes on with what follows it when all have answered: at once, if nobody is asked.
-    fn fire(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, fired: (HookEvent, &str, Value), next: Next) {
+    pub(super) fn fire(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut Kept,
+        fired: (HookEvent, &str, Value),
+        next: Next,
+    ) {
         let (event, subject, input) = fired;
         let plan = spec.toolbox.hooks.plan(event, subject, &step.record.switches);
         let input = input.as_object().cloned().unwrap_or_default();
@@ -111,6 +120,7 @@ impl Turn {
             Next::Answer { response, attempt, chunks } => {
                 self.answer_read(step, spec, kept, outcome, (*response, attempt), chunks);
             }
+            Next::Compress(old) => self.hooks_heard(step, spec, kept, outcome, old),
             Next::Ended(cause) => self.ended(step, spec, kept, outcome, &cause),
         }
     }
@@ -192,9 +202,11 @@ impl Turn {
             let model = said.get("model").and_then(Value::as_str).unwrap_or(&request.model);
             if *model != *request.model {
                 attempt.why = format!("a hook named it in place of {}", request.model);
-                request = match self.build(step, spec, model) {
+                request = match self.build(step, spec, model, false) {
                     Ok(request) => request,
-                    Err(cause) => return self.finish(step, &cause),
+                    Err(Unbuilt::Over(cause)) => return self.finish(step, &cause),
+                    // Not asked for here.
+                    Err(Unbuilt::Long { .. }) => request,
                 };
             }
             llm::change(&mut request, said);

@@ -3,6 +3,7 @@
 mod arrivals;
 mod aside;
 mod circles;
+mod compressing;
 mod consulting;
 pub mod endings;
 mod errand;
@@ -48,6 +49,7 @@ use crate::{
             hooked::{Held, Next, Talk},
             recovery::Failed,
             response::{Judged, Response},
+            upkeep::Unbuilt,
         },
     },
 };
@@ -97,8 +99,8 @@ enum Phase {
     /// Memory files are read.
     Remembering {
         effect: EffectId,
-        /// The turn is for this, and asks no model for an answer.
-        errand: Option<Errand>,
+        /// The turn only shows them, whole or not, and asks no model for an answer.
+        shown: Option<bool>,
     },
     /// Servers are still starting; the effect wakes the turn when it has waited long enough.
     Preparing {
@@ -319,7 +321,10 @@ impl Turn {
                 let running: Vec<EffectId> = firing.running().collect();
                 running.into_iter().for_each(|effect| _ = step.effect(Effect::Abort { effect }));
             }
-            Phase::Consulting { utility, .. } => utility.leave(step),
+            Phase::Consulting { utility, then } => {
+                utility.leave(step);
+                then.leave(step);
+            }
             Phase::Doubting(asked) => asked.withdraw(step),
             Phase::Choosing(asked) => asked.withdraw(step),
             Phase::Circling(asked) => asked.withdraw(step),
@@ -339,17 +344,22 @@ impl Turn {
         self.n_samples += u32::from(attempt == 1);
         self.take_steering(step);
         self.tools = spec.toolbox.in_mode(step.record.mode);
-        self.ask_model(step, spec, kept, attempt);
+        self.ask_model(step, spec, kept, attempt, true);
     }
 
-    fn ask_model(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32) {
+    /// `compresses`: the conversation may be compressed first.
+    fn ask_model(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32, compresses: bool) {
         let why = self.follow(step, &spec.aliases);
-        match self.build(step, spec, &self.model) {
+        match self.build(step, spec, &self.model, compresses) {
             Ok(request) if self.is_open(step.record, spec) => {
                 self.find_model(step, spec, kept, attempt, &request.contents);
             }
             Ok(request) => self.request(step, spec, kept, Attempt { attempt, why }, request),
-            Err(cause) => self.finish(step, &cause),
+            Err(Unbuilt::Long { n_turns, size }) => {
+                let old = compressing::Old { goal: compressing::Goal::Request { attempt }, n_turns, size };
+                self.compress(step, spec, kept, old);
+            }
+            Err(Unbuilt::Over(cause)) => self.finish(step, &cause),
         }
     }
 

@@ -191,7 +191,7 @@ impl Turn {
     ) {
         let judged = said.and_then(|it_said| it.judge.judged(&it_said, spec.helpers.rules.threshold));
         self.router.judged.insert(it.judge, judged);
-        self.ask_model(step, spec, kept, it.attempt);
+        self.ask_model(step, spec, kept, it.attempt, true);
     }
 
     /// For all calls that follow, until a new prompt, another model or another kind of mode. The request is built again,
@@ -205,7 +205,7 @@ impl Turn {
         }
         self.note_standing(step, kept);
         self.router.sequence = Some(Sequence { route, holds: Holds::of(step.record) });
-        self.ask_model(step, spec, kept, attempt);
+        self.ask_model(step, spec, kept, attempt, true);
     }
 }
 

@@ -37,6 +37,16 @@ pub struct Bounds {
     pub watches_loops: bool,
     /// With models that fail.
     pub patience: routing::failure::Patience,
+    /// The part of a model's window from which on the conversation is compressed; 0: never.
+    pub compress_above: f64,
+}
+
+impl Bounds {
+    /// The same in tokens.
+    pub fn compress_at(&self, window: u64) -> Option<u64> {
+        let at = window as f64 * self.compress_above;
+        (self.compress_above > 0.0).then_some(at as u64)
+    }
 }
 
 /// What a session keeps from turn to turn, beside its record.

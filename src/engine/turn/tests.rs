@@ -126,7 +126,7 @@ pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut Strin
 }
 
 /// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's, `(n …)` where `n` may take over,
-/// silently or not, `headless` where nobody is there to ask.
+/// silently or not, `headless` where nobody is there to ask, `compresses` where that happens from 104 tokens on.
 pub(super) fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
@@ -151,6 +151,7 @@ pub(super) fn spec(name: &str) -> Spec {
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let rules = Rules::shipped().with(Rules::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless"));
+    let compress_above = if name.contains("compresses") { 0.000_1 } else { 0.5 };
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
     let action = if name.contains("silent") { Action::Silent } else { Action::Ask };
     let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
@@ -164,6 +165,7 @@ pub(super) fn spec(name: &str) -> Spec {
             limits: Limits::parse("requests=3").unwrap(),
             watches_loops: true,
             patience: Patience::default(),
+            compress_above,
         },
         chain,
         models: Vec::new(),
@@ -322,7 +324,10 @@ fn shown(act: &Act) -> Option<String> {
             other => Some(format!("{other:?}")),
         },
         Act::Do(id, effect) => Some(match effect {
-            Effect::Generate { request, .. } => format!("#{} Generate from {} turns", id.0, request.contents.len()),
+            Effect::Generate { purpose, request } => {
+                let what = if purpose.is_agent() { "" } else { purpose.as_str() };
+                format!("#{} Generate {what} from {} turns", id.0, request.contents.len()).replace("  ", " ")
+            }
             Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
             Effect::Check(it) => {
                 let history = it.history.as_ref().map_or_else(String::new, |it| format!(" after {it}"));

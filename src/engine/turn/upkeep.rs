@@ -17,27 +17,45 @@ use crate::{
     },
 };
 
+/// Why there is no request yet.
+pub(super) enum Unbuilt {
+    Over(Cause),
+    /// The first turns are to be compressed; the request would be so large.
+    Long {
+        n_turns: usize,
+        size: u64,
+    },
+}
+
 impl Turn {
     /// Whole, for this model: parameters of another one would be refused or do something else.
-    pub(super) fn build(&self, step: &mut Step<'_>, spec: &Spec, model: &str) -> Result<ModelRequest, Cause> {
+    pub(super) fn build(
+        &self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        model: &str,
+        compresses: bool,
+    ) -> Result<ModelRequest, Unbuilt> {
         let (window, scratch) = (spec.windows.of(model), &spec.scratch);
+        let compress_at = spec.bounds.compress_at(window).filter(|_| compresses);
         loop {
             let (record, instructions) = (&*step.record, &spec.instructions);
             let (tools, again) = (&self.tools.tools, self.again);
-            let materials = Materials { record, instructions, tools, again, window, scratch };
+            let materials = Materials { record, instructions, tools, again, window, scratch, compress_at };
             // Each need that is met leaves less that could be asked for: this ends.
             match context::build(Arc::from(model), materials) {
                 Ok(mut request) => {
                     spec.aliases.fill(&mut request, self.router.name(record, model), again.is_some());
                     return Ok(request);
                 }
+                Err(Need::Compress { n_turns, size }) => return Err(Unbuilt::Long { n_turns, size }),
                 Err(Need::Mask(masks)) => mask(step, masks),
                 Err(Need::Replace { n_turns, summary }) => {
                     step.notice("The conversation is longer than the model reads: its oldest part was left out.");
-                    step.log(Fact::Compressed { turns: n_turns as u64, summary: summary.to_owned() });
+                    step.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
                 }
                 Err(Need::Room { size, window }) => {
-                    return Err(Cause::TooLong { model: model.to_owned(), size, window });
+                    return Err(Unbuilt::Over(Cause::TooLong { model: model.to_owned(), size, window }));
                 }
             }
         }
@@ -45,7 +63,7 @@ impl Turn {
 }
 
 /// The whole outputs go to files first: that is where the masks point to.
-fn mask(step: &mut Step<'_>, masks: Vec<Mask>) {
+pub(super) fn mask(step: &mut Step<'_>, masks: Vec<Mask>) {
     let mut whole = Vec::new();
     for part in step.record.turns().iter().flat_map(|it| it.parts()) {
         let TurnPart::Result(result) = part else { continue };

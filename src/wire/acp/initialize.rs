@@ -31,11 +31,17 @@ pub struct Client {
     pub headless: bool,
     /// Knows boolean config options.
     pub booleans: bool,
-    /// Shows notices.
-    pub notices: bool,
+    pub sees: Sees,
     /// Wants each AgentEvent as `_castor/session/event`.
     pub wants_events: bool,
     pub login: LoginWays,
+}
+
+/// What a client can show beside messages and calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sees {
+    pub notices: bool,
+    pub compactions: bool,
 }
 
 /// How a client can have castor log its user in.
@@ -75,7 +81,10 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         reads_files: caps.fs.read_text_file,
         writes_files: caps.fs.write_text_file,
         booleans: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
-        notices: session.is_some_and(|it| it.notices.is_some()),
+        sees: Sees {
+            notices: session.is_some_and(|it| it.notices.is_some()),
+            compactions: session.is_some_and(|it| it.compaction.is_some()),
+        },
         has_terminals: caps.terminal,
         draws_terminals: draws == Some(true),
         shows_forms: elicitation.supports_form(),

@@ -1,5 +1,6 @@
 //! ACP and our own words: params become base values, facts become updates. Only this room and app know ACP.
 
+mod asides;
 pub mod choices;
 pub mod content;
 pub mod elicitation;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk, Cost,
-    CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate,
-    ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput,
-    UsageUpdate,
+    CurrentModeUpdate, Meta, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate, ToolCall, ToolCallContent,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput, UsageUpdate,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +14,7 @@ use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
-        event::{AgentEvent, DISCARDS, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
+        event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact},
         model::Purpose,
@@ -26,6 +25,7 @@ use crate::{
     },
     wire::acp::{
         content,
+        initialize::Sees,
         meta::CallMeta,
         options::{self, Chosen, Offer},
         session::{iso_time, wire_id},
@@ -42,19 +42,20 @@ const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 #[derive(Debug)]
 pub struct View {
     session: SessionId,
-    manner: Manner,
+    pub(super) manner: Manner,
     chosen: Chosen,
     /// Everything of a text chunk's line before the text, for messages and for thoughts.
     heads: [Vec<u8>; 2],
     calls: BTreeMap<CallId, Shown>,
+    /// A compaction under way.
+    pub(super) compacting: Option<String>,
 }
 
 /// How this client is shown things.
 #[derive(Clone, Debug, Default)]
 pub struct Manner {
     pub offer: Offer,
-    /// Whether it shows notices.
-    pub notices: bool,
+    pub sees: Sees,
 }
 
 /// A call that the client knows and that has not ended.
@@ -103,7 +104,7 @@ impl View {
     /// `chosen`: as the client knows it, from the response that this view follows.
     pub fn new(session: SessionId, manner: Manner, chosen: Chosen) -> Self {
         let heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
-        Self { session, manner, chosen, heads, calls: BTreeMap::new() }
+        Self { session, manner, chosen, heads, calls: BTreeMap::new(), compacting: None }
     }
 
     /// Other models may be on offer now.
@@ -194,6 +195,10 @@ impl View {
                 let text = data.get("text").and_then(Value::as_str).unwrap_or_default();
                 self.notice(&event.id, text, None, lines);
             }
+            EventKind::Custom { kind, data } if kind == COMPACTION => match way {
+                Way::Live => self.compaction(&event.id, data, lines),
+                Way::Replay => self.past_compaction(data, lines),
+            },
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
                     self.update(SessionUpdate::Plan(plan), lines);
@@ -201,18 +206,6 @@ impl View {
             }
             _ => (),
         }
-    }
-
-    /// Live only. Without notices as a thought: no client takes that for the answer.
-    fn notice(&self, id: &str, text: &str, meta: Option<Meta>, lines: &mut Vec<u8>) {
-        let update = match self.manner.notices {
-            true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text).meta(meta)),
-            false => {
-                let chunk = ContentChunk::new(content::text_block(text)).message_id(id).meta(meta);
-                SessionUpdate::AgentThoughtChunk(chunk)
-            }
-        };
-        self.update(update, lines);
     }
 
     fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], way: Way, lines: &mut Vec<u8>) {
@@ -326,6 +319,7 @@ impl View {
 
     /// Calls that the client saw no end of fail.
     pub fn interrupt(&mut self, why: &str, lines: &mut Vec<u8>) {
+        self.interrupt_compaction(why, lines);
         let error = ToolError::new("interrupted", why);
         for (id, shown) in std::mem::take(&mut self.calls) {
             let content = match shown.terminal(&id) {
@@ -346,7 +340,7 @@ impl View {
         self.update(SessionUpdate::ToolCallUpdate(update), lines);
     }
 
-    fn update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
+    pub(super) fn update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
         notification("session/update", &SessionNotification::new(wire_id(&self.session), update), lines);
     }
 }

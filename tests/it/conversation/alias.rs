@@ -19,6 +19,7 @@ const IDS: &[(&str, char)] = &[
     ("streamId", 't'),
     ("terminalId", 'x'),
     ("elicitationId", 'e'),
+    ("compactionId", 'k'),
 ];
 
 pub struct Aliases {

@@ -45,8 +45,17 @@ const GARBAGE: &[&[u8]] = &[
     b"{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":{}}}\n",
 ];
 
-const COMMANDS: &[&str] =
-    &["/help", "/clear", "/permissions", "/permissions revoke all", "/mode autoEdit", "/mode nope", "/model", "/nope"];
+const COMMANDS: &[&str] = &[
+    "/help",
+    "/clear",
+    "/permissions",
+    "/permissions revoke all",
+    "/mode autoEdit",
+    "/mode nope",
+    "/model",
+    "/nope",
+    "/compress",
+];
 
 pub struct Client {
     n_ids: u64,

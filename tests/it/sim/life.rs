@@ -83,7 +83,7 @@ impl Life {
         let env = Env::from_pairs(env.into_iter().chain([("CASTOR_TRUST_WORKSPACE", "true")]));
         // Who takes over is the default's matter in some lives; in others nobody is asked about it.
         if seed.is_multiple_of(3) {
-            let settings = r#"{"model":{"fallback":{"models":["gemini-2.5-flash","ollama/m"],"action":"silent"}}}"#;
+            let settings = r#"{"model":{"compressionThreshold":0.0001,"fallback":{"models":["gemini-2.5-flash","ollama/m"],"action":"silent"}}}"#;
             std::fs::write(home.path().join("settings.json"), settings).unwrap();
         }
         let (world, groups) = (World::default(), Groups::default());
