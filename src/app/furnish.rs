@@ -74,7 +74,7 @@ pub fn furnish(
             confined,
             closed: Closed::default(),
         },
-        intake: Intake { truncate_at: settings.caps.truncate_above, memory: Arc::new(memory_of(site)) },
+        intake: Intake { truncate_at: settings.caps.truncate_at(), memory: Arc::new(memory_of(site)) },
         editor: Editor { reads: client.reads_files, writes: client.writes_files },
         screens,
         fault: Fault::read(&state.env),
@@ -106,6 +106,7 @@ fn bounds(settings: &Settings) -> Bounds {
         watches_loops: settings.failing.watches_loops,
         patience: settings.failing.patience,
         compress_above: settings.caps.compress_above,
+        distill: settings.caps.distill,
     }
 }
 

@@ -113,6 +113,8 @@ pub enum Purpose {
     Router,
     /// What the conversation was about, in short.
     Compressor,
+    /// What counts in a very large result.
+    Summarizer,
 }
 
 impl Purpose {
@@ -125,6 +127,7 @@ impl Purpose {
             Self::Agent => "agent",
             Self::Router => "router",
             Self::Compressor => "compressor",
+            Self::Summarizer => "summarizer",
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
-    model_server::{ModelServer, says, stream},
+    model_server::{ModelServer, answers, calls, says, stream},
 };
 
 fn prompt(client: &mut Client, session: &str, text: &str) -> (Value, String) {
@@ -75,6 +75,52 @@ fn what_was_compressed_stays_compressed() {
     assert_eq!(texts(4), ["no snapshot, but better", understood, "two", "Two.", "three"]);
     assert_eq!(texts(5)[..5], texts(4), "the next process sees the same");
     assert!(asked[3].get("tools").is_some() && asked[3]["systemInstruction"] == asked[0]["systemInstruction"]);
+}
+
+/// Off by default. A small model lists what counts in a very large result; where it cannot, the edges have to do.
+#[test]
+fn very_large_results_are_distilled_where_settings_want_it() {
+    let call = || calls("glob", &json!({ "pattern": "**/*.txt" }));
+    let server = ModelServer::start(vec![
+        call(),
+        says("- forty files\n"),
+        says("Seen."),
+        call(),
+        answers("404 Not Found", "{}"),
+        says("Seen again."),
+        call(),
+        says("Not asked."),
+    ]);
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    for n in 0..40 {
+        sandbox.write(format!("ws/a-file-with-a-long-name-{n}.txt"), "");
+    }
+    let limits = json!({ "maxOutputTokens": 100, "summarizationThresholdTokens": 200 });
+    let settings = json!({
+        "experimental": { "contextManagement": true },
+        "contextManagement": { "tools": { "distillation": limits } },
+    });
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    for text in ["one", "two", "three"] {
+        let (answer, _) = prompt(&mut client, &session, text);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
+    let asked = server.asked();
+    let has = |at: usize, text: &str| asked[at].body.replace("\\u003c", "<").contains(text);
+    assert!(asked[1].head.contains("gemini-3-flash") && has(1, "list the hard facts") && has(1, "long-name-39"));
+    assert!(has(2, "[Message Normalized: Tool output exceeded size limit]") && has(2, "<facts>\\n- forty files"));
+    assert!(has(2, "bytes left out] ...") && tokens::of_text(&asked[2].body) < 5_000);
+    let (_, file) = asked[2].body.split_once("Full output saved to: ").expect("no file");
+    assert!(asked[5].body.matches("Message Normalized").count() == 2 && asked[5].body.matches("<facts>").count() == 1);
+    // The small model is gone for good: nobody asks it again.
+    assert_eq!((asked.len(), asked[7].body.matches("Message Normalized").count()), (8, 3));
+    let file = file.split('\\').next().unwrap();
+    client.result("session/close", json!({ "sessionId": session })).unwrap();
+    assert_eq!(fs::read_to_string(file).unwrap().matches("long-name").count(), 40, "the whole of it");
 }
 
 /// A model that reads little: outputs give way, whole in files; what does not fit at all is refused before it is sent.

@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use crate::{
     base::{limits::Limits, log::Mode, sandbox::Level},
-    engine::routing::{aliases::Aliases, failure::Patience, policies::Policies, prices::Prices, strategies::Rules},
+    engine::{
+        context::distillation,
+        routing::{aliases::Aliases, failure::Patience, policies::Policies, prices::Prices, strategies::Rules},
+    },
     world::{
         secrets::Env,
         tools::ToolSettings,
@@ -99,6 +102,28 @@ pub struct Caps {
     pub truncate_above: usize,
     /// The part of a model's window above which a conversation is compressed; 0: never.
     pub compress_above: f64,
+    /// How very large results are distilled, in place of being cut; `None`: they are cut.
+    pub distill: Option<distillation::Limits>,
+}
+
+impl Caps {
+    fn read(get: &Getter<'_>) -> Self {
+        let distilling = |name: &str| get.size(&format!("contextManagement.tools.distillation.{name}"));
+        let limits = || distillation::Limits {
+            keep: distilling("maxOutputTokens"),
+            ask_above: distilling("summarizationThresholdTokens"),
+        };
+        Self {
+            truncate_above: get.size("tools.truncateToolOutputThreshold"),
+            compress_above: get.value("model.compressionThreshold").as_f64().unwrap_or_default(),
+            distill: get.flag("experimental.contextManagement").then(limits),
+        }
+    }
+
+    /// Where results are distilled they are not cut before.
+    pub fn truncate_at(&self) -> usize {
+        if self.distill.is_some() { 0 } else { self.truncate_above }
+    }
 }
 
 /// How models are reached.
@@ -233,10 +258,7 @@ impl Settings {
             model_name: get.text("model.name"),
             approval_mode: approval_mode.unwrap_or_default(),
             limits: limits::read(&get),
-            caps: Caps {
-                truncate_above: get.size("tools.truncateToolOutputThreshold"),
-                compress_above: get.value("model.compressionThreshold").as_f64().unwrap_or_default(),
-            },
+            caps: Caps::read(&get),
             failing: Failing {
                 patience: Patience {
                     max_attempts: get.size("general.maxAttempts"),

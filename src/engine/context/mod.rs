@@ -2,6 +2,7 @@
 
 mod budget;
 pub mod compression;
+pub mod distillation;
 mod instructions;
 pub mod masking;
 mod planning;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use crate::{
     base::{
         history::{Role, Turn, TurnPart},
+        ids::CallId,
         log::Mask,
         model::{ModelRequest, Params},
         path::AbsPath,
@@ -38,6 +40,8 @@ pub struct Materials<'a> {
     pub scratch: &'a AbsPath,
     /// From how many tokens on the conversation is compressed; `None`: not now.
     pub compress_at: Option<u64>,
+    /// What is done with very large results; `None`: nothing.
+    pub distill: Option<distillation::Limits>,
 }
 
 /// A further attempt that should not end like the one before it.
@@ -55,6 +59,8 @@ pub enum Need {
         n_turns: usize,
         size: u64,
     },
+    /// The result of this call is to be distilled.
+    Distill(CallId),
     Mask(Vec<Mask>),
     /// The first turns give way to these words.
     Replace {
@@ -83,6 +89,7 @@ pub const PROCESSORS: &[(&str, Processor)] = &[
     ("memory", Shapes(memory)),
     ("planning", Shapes(planning::shape)),
     ("again", Shapes(again)),
+    ("distillation", Checks(distillation::due)),
     ("compression", Checks(compression::due)),
     ("masking", Checks(masking)),
     ("budget", Checks(budget::check)),

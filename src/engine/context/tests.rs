@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Again, Instructions, Materials, Need, PROCESSORS, Surroundings, build, compression, tokens};
+use super::{Again, Instructions, Materials, Need, PROCESSORS, Surroundings, build, compression, distillation, tokens};
 use crate::{
     base::{
         content::Part,
         event::{AgentEvent, EventKind, Speaker, ToolDisplay},
-        history::Turn,
+        history::{Turn, TurnPart},
         ids::{CallId, MessageId, SessionId, StreamId},
         log::{Entry, Fact, Mode, Principal},
         model::ModelRequest,
@@ -27,6 +27,7 @@ fn the_order_of_processors_is_this() {
         "memory",
         "planning",
         "again",
+        "distillation",
         "compression",
         "masking",
         "budget",
@@ -41,6 +42,7 @@ pub(super) struct Talk {
     pub record: Record,
     n: u64,
     pub compress_at: Option<u64>,
+    pub distill: Option<distillation::Limits>,
 }
 
 impl Talk {
@@ -48,7 +50,7 @@ impl Talk {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
         let origin = Origin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
-        Self { record: Record::new(origin), n: 0, compress_at: None }
+        Self { record: Record::new(origin), n: 0, compress_at: None, distill: None }
     }
 
     pub(super) fn log(&mut self, fact: Fact) {
@@ -103,8 +105,8 @@ impl Talk {
         let (instructions, tools) = (Instructions::new(&around), Arc::<[ToolSpec]>::default());
         let scratch = &AbsPath::new("/scratch").unwrap();
         let (record, again, instructions, tools) = (&self.record, None::<Again>, &instructions, &tools);
-        let compress_at = self.compress_at;
-        build(Arc::from("m"), Materials { record, instructions, tools, again, window, scratch, compress_at })
+        let (compress_at, distill) = (self.compress_at, self.distill);
+        build(Arc::from("m"), Materials { record, instructions, tools, again, window, scratch, compress_at, distill })
     }
 
     /// As a turn does it; the needs that were met, in words.
@@ -115,6 +117,17 @@ impl Talk {
                 Err(Need::Mask(masks)) => {
                     met.push(format!("masks {}", masks.len()));
                     self.log(Fact::Masked { masks });
+                }
+                Err(Need::Distill(call)) => {
+                    met.push("distills".to_owned());
+                    let results = self.record.turns().iter().flat_map(|it| it.parts()).filter_map(|it| match it {
+                        TurnPart::Result(it) => Some(it),
+                        _ => None,
+                    });
+                    let result = results.into_iter().find(|it| it.id == call).unwrap();
+                    let scratch = AbsPath::new("/scratch").unwrap();
+                    let mask = distillation::distilled(result, self.distill.unwrap(), &scratch, Some("- a fact\n"));
+                    self.log(Fact::Masked { masks: vec![mask] });
                 }
                 Err(Need::Compress { n_turns, size }) => {
                     met.push(format!("compresses {n_turns}"));

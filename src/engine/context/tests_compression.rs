@@ -1,12 +1,14 @@
 //! Conversations that fill much of the window: when they are compressed, which part, and what the compressor is shown.
 
 use super::{
-    compression, snapshot,
+    compression,
+    distillation::{self, Limits},
+    snapshot,
     tests::{Talk, long, size},
     tokens,
 };
 use crate::{
-    base::{event::Speaker, history::Role, log::Fact},
+    base::{content::Part, event::Speaker, history::Role, log::Fact, tool::CallResult},
     engine::context::compression::split,
 };
 
@@ -149,4 +151,34 @@ fn what_the_compressor_says() {
     let turns = talk.record.turns();
     assert!(compression::saving(turns, 2, "short") > 1_500);
     assert_eq!(compression::saving(turns, 2, &"word ".repeat(1_440)), 0, "as long is not shorter");
+}
+
+#[test]
+fn very_large_results_are_distilled_once_where_that_is_wanted() {
+    let limits = Limits { keep: 1_000, ask_above: 5_000 };
+    let mut talk = Talk::new();
+    talk.says(Speaker::User, "prompt");
+    talk.called("run_shell_command", &long());
+    assert_eq!(talk.settle(1_000_000).0, Vec::<String>::new(), "nobody wants it");
+    talk.distill = Some(limits);
+    assert_eq!(talk.settle(1_000_000).0, ["distills"]);
+    assert_eq!(talk.settle(1_000_000).0, Vec::<String>::new(), "it is done");
+    let text = format!("{:?}", talk.record.turns());
+    assert!(
+        text.contains("Full output saved to: /scratch/distilled-") && text.contains("<facts>\\n- a fact\\n</facts>")
+    );
+    assert!(tokens::of_turn(&talk.record.turns()[2]) < 1_100);
+    for (tool, size) in [("read_file", 90_000), ("run_shell_command", 3_999)] {
+        talk.called(tool, &"x".repeat(size));
+        assert_eq!(talk.settle(1_000_000).0, Vec::<String>::new(), "{tool} {size}");
+    }
+    let result = |size: usize| CallResult {
+        id: "c".into(),
+        name: "grep".to_owned(),
+        content: vec![Part::text("x".repeat(size))],
+        is_error: false,
+    };
+    assert!(distillation::question(&result(20_000), limits).is_none(), "a model is not asked about a little");
+    assert!(distillation::question(&result(20_001), limits).is_some_and(|it| it.starts_with("The output of grep:")));
+    assert!(distillation::question(&result(1_000_001), limits).is_none(), "nor about everything");
 }

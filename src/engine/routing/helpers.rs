@@ -48,7 +48,8 @@ impl Helpers {
 
 /// The models that settings name for any purpose: they have to be in reach.
 pub fn models(aliases: &Aliases) -> BTreeSet<String> {
-    let is_one = |it: &&str| it.starts_with(COMPRESSION) || named(Purpose::Router, "").iter().any(|name| name == it);
+    let named: Vec<String> = [Purpose::Router, Purpose::Summarizer].into_iter().flat_map(|it| named(it, "")).collect();
+    let is_one = |it: &&str| it.starts_with(COMPRESSION) || named.iter().any(|name| name == it);
     aliases.names().filter(is_one).filter_map(|it| aliases.model(it).map(str::to_owned)).collect()
 }
 
@@ -57,6 +58,7 @@ fn named(purpose: Purpose, model: &str) -> Vec<String> {
     match purpose {
         Purpose::Agent => Vec::new(),
         Purpose::Router => vec!["classifier".to_owned()],
+        Purpose::Summarizer => vec!["agent-history-provider-summarizer".to_owned()],
         Purpose::Compressor => {
             let model = model.trim_start_matches("models/");
             let short = model.trim_start_matches("gemini-").trim_end_matches("-preview");
@@ -69,6 +71,7 @@ fn named(purpose: Purpose, model: &str) -> Vec<String> {
 fn small(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Router => Some("flash-lite"),
+        Purpose::Summarizer => Some("flash"),
         Purpose::Agent | Purpose::Compressor => None,
     }
 }

@@ -35,7 +35,6 @@ use crate::{
         record::{Origin, Record},
         routing::{
             Chain,
-            failure::Patience,
             policies::{Action, Policies, Policy},
         },
         scheduler::Toolbox,
@@ -498,12 +497,7 @@ fn spec(seed: u64) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: true,
-        bounds: Bounds {
-            limits: Limits::parse("requests=6").unwrap(),
-            watches_loops: true,
-            patience: Patience::default(),
-            compress_above,
-        },
+        bounds: Bounds { limits: Limits::parse("requests=6").unwrap(), compress_above, ..Bounds::default() },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),

@@ -1,12 +1,15 @@
 //! A turn that waits for an answer beside the conversation, and what it goes on with.
 
-use super::{Kept, Phase, Spec, Turn, compressing::Compressing, router::Routing, utility::Heard};
+use super::{
+    Kept, Phase, Spec, Turn, compressing::Compressing, distilling::Distilling, router::Routing, utility::Heard,
+};
 use crate::engine::{record::Step, step::Input};
 
 /// What the answer is for. It may be none, with a reason: the turn goes on all the same.
 #[derive(Debug)]
 pub(super) enum Then {
     Compress(Compressing),
+    Distill(Distilling),
     Route(Routing),
 }
 
@@ -15,7 +18,7 @@ impl Then {
     pub fn leave(&self, step: &mut Step<'_>) {
         match self {
             Self::Compress(it) => it.leave(step),
-            Self::Route(_) => (),
+            Self::Distill(_) | Self::Route(_) => (),
         }
     }
 }
@@ -38,6 +41,7 @@ impl Turn {
         if let Phase::Consulting { then, .. } = std::mem::replace(&mut self.phase, Phase::Finished) {
             match then {
                 Then::Compress(it) => self.snapshot_said(step, spec, kept, it, said),
+                Then::Distill(it) => self.distilled(step, spec, kept, &it, said.ok().as_deref()),
                 Then::Route(it) => self.judge_said(step, spec, kept, it, said),
             }
         }

@@ -206,7 +206,7 @@ impl Turn {
                     Ok(request) => request,
                     Err(Unbuilt::Over(cause)) => return self.finish(step, &cause),
                     // Not asked for here.
-                    Err(Unbuilt::Long { .. }) => request,
+                    Err(Unbuilt::Long { .. } | Unbuilt::Large(_)) => request,
                 };
             }
             llm::change(&mut request, said);

@@ -5,6 +5,7 @@ mod aside;
 mod circles;
 mod compressing;
 mod consulting;
+mod distilling;
 pub mod endings;
 mod errand;
 mod hooked;
@@ -347,7 +348,7 @@ impl Turn {
         self.ask_model(step, spec, kept, attempt, true);
     }
 
-    /// `compresses`: the conversation may be compressed first.
+    /// `compresses`: models may be asked first how to make it shorter.
     fn ask_model(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32, compresses: bool) {
         let why = self.follow(step, &spec.aliases);
         match self.build(step, spec, &self.model, compresses) {
@@ -359,6 +360,7 @@ impl Turn {
                 let old = compressing::Old { goal: compressing::Goal::Request { attempt }, n_turns, size };
                 self.compress(step, spec, kept, old);
             }
+            Err(Unbuilt::Large(call)) => self.distill(step, spec, kept, call, attempt),
             Err(Unbuilt::Over(cause)) => self.finish(step, &cause),
         }
     }

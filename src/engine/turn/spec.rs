@@ -3,7 +3,11 @@
 use super::Arrivals;
 use crate::{
     base::{limits::Limits, log::Mode, path::AbsPath},
-    engine::{context::Instructions, routing, scheduler::Toolbox},
+    engine::{
+        context::{Instructions, distillation},
+        routing,
+        scheduler::Toolbox,
+    },
 };
 
 /// What a session is built from; the same for all its turns.
@@ -39,6 +43,15 @@ pub struct Bounds {
     pub patience: routing::failure::Patience,
     /// The part of a model's window from which on the conversation is compressed; 0: never.
     pub compress_above: f64,
+    pub distill: Option<distillation::Limits>,
+}
+
+impl Default for Bounds {
+    /// As without any settings.
+    fn default() -> Self {
+        let patience = routing::failure::Patience::default();
+        Self { limits: Limits::default(), watches_loops: true, patience, compress_above: 0.5, distill: None }
+    }
 }
 
 impl Bounds {

@@ -34,7 +34,6 @@ use crate::{
         record::Origin,
         routing::{
             Chain,
-            failure::Patience,
             policies::{Action, Policies, Policy},
         },
         scheduler::Toolbox,
@@ -161,12 +160,7 @@ pub(super) fn spec(name: &str) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: false,
-        bounds: Bounds {
-            limits: Limits::parse("requests=3").unwrap(),
-            watches_loops: true,
-            patience: Patience::default(),
-            compress_above,
-        },
+        bounds: Bounds { limits: Limits::parse("requests=3").unwrap(), compress_above, ..Bounds::default() },
         chain,
         models: Vec::new(),
         windows: Default::default(),

@@ -7,6 +7,7 @@ use crate::{
     base::{
         content::joined_text,
         history::TurnPart,
+        ids::CallId,
         log::{Fact, Mask},
         model::ModelRequest,
     },
@@ -20,6 +21,8 @@ use crate::{
 /// Why there is no request yet.
 pub(super) enum Unbuilt {
     Over(Cause),
+    /// The result of this call is too large as it is.
+    Large(CallId),
     /// The first turns are to be compressed; the request would be so large.
     Long {
         n_turns: usize,
@@ -37,11 +40,12 @@ impl Turn {
         compresses: bool,
     ) -> Result<ModelRequest, Unbuilt> {
         let (window, scratch) = (spec.windows.of(model), &spec.scratch);
-        let compress_at = spec.bounds.compress_at(window).filter(|_| compresses);
+        let (compress_at, distill) = (spec.bounds.compress_at(window).filter(|_| compresses), spec.bounds.distill);
+        let distill = distill.filter(|_| compresses);
         loop {
             let (record, instructions) = (&*step.record, &spec.instructions);
             let (tools, again) = (&self.tools.tools, self.again);
-            let materials = Materials { record, instructions, tools, again, window, scratch, compress_at };
+            let materials = Materials { record, instructions, tools, again, window, scratch, compress_at, distill };
             // Each need that is met leaves less that could be asked for: this ends.
             match context::build(Arc::from(model), materials) {
                 Ok(mut request) => {
@@ -49,6 +53,7 @@ impl Turn {
                     return Ok(request);
                 }
                 Err(Need::Compress { n_turns, size }) => return Err(Unbuilt::Long { n_turns, size }),
+                Err(Need::Distill(call)) => return Err(Unbuilt::Large(call)),
                 Err(Need::Mask(masks)) => mask(step, masks),
                 Err(Need::Replace { n_turns, summary }) => {
                     step.notice("The conversation is longer than the model reads: its oldest part was left out.");
