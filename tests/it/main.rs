@@ -27,6 +27,7 @@ mod ledger;
 mod leftovers;
 mod life;
 mod logs;
+mod long;
 mod mcp;
 mod mcp_server;
 mod mcp_web;
