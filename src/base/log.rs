@@ -141,6 +141,8 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failed: Vec<String>,
     },
+    /// The last prompt is not the model's to see: it was refused, as it is longer than what the model reads.
+    Retracted {},
     /// A hook runs in this session from now on, or not.
     HookSwitched {
         hook: String,

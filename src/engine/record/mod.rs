@@ -233,6 +233,7 @@ impl Record {
                     self.past.history.push_context(text);
                 }
             }
+            Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.past.memory = Memory::new(files.clone()),
             Fact::Masked { masks } => self.past.history.mask(masks),

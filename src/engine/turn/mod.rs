@@ -361,7 +361,10 @@ impl Turn {
                 self.compress(step, spec, kept, old);
             }
             Err(Unbuilt::Large(call)) => self.distill(step, spec, kept, call, attempt),
-            Err(Unbuilt::Over(cause)) => self.finish(step, &cause),
+            Err(Unbuilt::Over(cause)) => {
+                upkeep::retract(step, &cause);
+                self.finish(step, &cause);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::{Spec, Turn, endings::Cause};
 use crate::{
     base::{
         content::joined_text,
-        history::TurnPart,
+        history::{Role, TurnPart},
         ids::CallId,
         log::{Fact, Mask},
         model::ModelRequest,
@@ -64,6 +64,14 @@ impl Turn {
                 }
             }
         }
+    }
+}
+
+/// A prompt that is too long to be read is not in the way of the next one, nor paid for as a part of a summary.
+pub(super) fn retract(step: &mut Step<'_>, cause: &Cause) {
+    let is_prompt = step.record.turns().last().is_some_and(|it| it.role() == Role::User);
+    if is_prompt && matches!(cause, Cause::TooLong { .. }) {
+        step.log(Fact::Retracted {});
     }
 }
 
