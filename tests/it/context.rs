@@ -135,7 +135,7 @@ fn a_small_window_is_never_overrun() {
     };
     let text = json!({ "choices": [{ "delta": { "content": "Read it." }, "finish_reason": "stop" }] });
     let text = stream(&format!("data: {text}\n\ndata: [DONE]\n\n"));
-    let answers = vec![call("a.txt"), call("b.txt"), call("c.txt"), text.clone(), text];
+    let answers = vec![call("a.txt"), call("b.txt"), call("c.txt"), text.clone(), text.clone(), text];
     let server = ModelServer::start(answers);
     let mut sandbox = Sandbox::new();
     sandbox.args.extend(["--model", "local/m1"].map(Into::into));
@@ -176,4 +176,6 @@ fn a_small_window_is_never_overrun() {
     let why = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("too long for local/m1") && why.contains("16000"), "{answer}");
     assert_eq!(server.asked().len(), 5, "it was not sent");
+    prompt(&mut client, &session, "shorter");
+    assert!(!server.asked()[5].body.contains("word word"), "and is not sent with the next one");
 }
