@@ -53,6 +53,9 @@ pub enum Fact {
     Attempt {
         model: String,
         attempt: u32,
+        /// Its size by the rule of thumb; 0: logs of old do not say.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        tokens: u64,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         why: String,
     },
@@ -173,6 +176,12 @@ pub enum Fact {
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
+}
+
+// The signature that serde wants.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(it: &u64) -> bool {
+    *it == 0
 }
 
 /// What stands for the result of a call.

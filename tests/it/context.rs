@@ -179,3 +179,41 @@ fn a_small_window_is_never_overrun() {
     prompt(&mut client, &session, "shorter");
     assert!(!server.asked()[5].body.contains("word word"), "and is not sent with the next one");
 }
+
+/// A provider that counts more than the rule of thumb: what it said holds for what is sent next, after a load, too.
+#[test]
+fn the_providers_own_count_is_learned() {
+    let answer = |asked: &crate::model_server::Asked| {
+        let usage = json!({ "prompt_tokens": tokens::of_text(&asked.body) * 2, "completion_tokens": 1 });
+        let choice = json!([{ "delta": { "content": "Read it." }, "finish_reason": "stop" }]);
+        Some(stream(&format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": choice, "usage": usage }))))
+    };
+    let server = ModelServer::answering(answer);
+    let mut sandbox = Sandbox::new();
+    sandbox.args.extend(["--model", "local/m1"].map(Into::into));
+    let providers = json!({ "local": { "baseUrl": format!("{}/v1", server.url) } });
+    let settings = json!({ "providers": providers, "model": { "contextWindow": 32_000 } });
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let long = "word ".repeat(16_000);
+    prompt(&mut client, &session, "short");
+    let refused = |client: &mut Client| {
+        let (answer, _) = prompt(client, &session, &long);
+        let why = answer["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(why.contains("too long for local/m1") && why.contains("it reads 32000 at once"), "{answer}");
+    };
+    refused(&mut client);
+    client.end().unwrap();
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let params = json!({ "sessionId": session, "cwd": sandbox.workspace(), "mcpServers": [] });
+    client.result("session/load", params).unwrap();
+    refused(&mut client);
+    assert_eq!(server.asked().len(), 1, "neither was sent");
+    // A session that knows nothing yet goes by the rule.
+    let other = client.new_session(&sandbox.workspace()).unwrap();
+    let (answer, _) = prompt(&mut client, &other, &long);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+}

@@ -72,12 +72,12 @@ impl Talk {
     pub(super) fn round(&mut self, tool: &str, result: &str) {
         self.says(Speaker::User, "prompt");
         self.called(tool, result);
-        self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
+        self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, tokens: 0, why: String::new() });
         self.says(Speaker::Agent, "answer");
     }
 
     pub(super) fn called(&mut self, tool: &str, result: &str) {
-        self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
+        self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, tokens: 0, why: String::new() });
         let (request_id, name) = (CallId::from(format!("c{}", self.n)), tool.to_owned());
         let display = ToolDisplay { title: String::new(), kind: ToolKind::Other, locations: Vec::new() };
         let args = json!({});
@@ -201,7 +201,7 @@ fn no_request_is_larger_than_what_the_model_reads() {
     assert!(size(&request.unwrap()) <= 18_000);
 
     talk.says(Speaker::User, &"words ".repeat(8_000));
-    talk.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, why: String::new() });
+    talk.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, tokens: 0, why: String::new() });
     talk.says(Speaker::Agent, "answer");
     talk.says(Speaker::User, &"words ".repeat(8_000));
     let (met, request) = talk.settle(20_000);

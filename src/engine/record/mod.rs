@@ -2,9 +2,11 @@
 
 mod history;
 mod meter;
+mod scale;
 mod spent;
 mod writer;
 
+pub use scale::Scale;
 pub use spent::{Bill, Spent, Tally};
 pub use writer::{Serial, Step};
 
@@ -66,6 +68,7 @@ struct Past {
     meter: Meter,
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
+    scale: Scale,
 }
 
 /// Where a request went, and why.
@@ -152,6 +155,11 @@ impl Record {
         &self.past.history.turns
     }
 
+    /// How models count tokens.
+    pub fn scale(&self) -> &Scale {
+        &self.past.scale
+    }
+
     /// What the model is told of user and project.
     pub fn memory(&self) -> &Memory {
         &self.past.memory
@@ -197,7 +205,8 @@ impl Record {
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
-            Fact::Attempt { model, attempt, why } => {
+            Fact::Attempt { model, attempt, tokens, why } => {
+                self.past.scale.asked(model, *tokens);
                 self.past.history.begin_answer();
                 if *attempt == 1 {
                     self.past.meter.request();
@@ -286,6 +295,9 @@ impl Record {
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
             EventKind::Usage { model, usage, size, purpose, cost, .. } => {
+                if purpose.is_agent() {
+                    self.past.scale.counted(model, usage.input);
+                }
                 self.past.meter.bill(usage, *cost);
                 self.spent.add(Bill { purpose: *purpose, model, usage: *usage, size: *size, cost: *cost });
             }

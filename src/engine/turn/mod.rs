@@ -36,7 +36,7 @@ use crate::{
         model::{Chunk, Failure, ModelRequest, Purpose},
     },
     engine::{
-        context::Again,
+        context::{Again, tokens},
         hooks::{
             firing::Firing,
             plugins::{Moment, Point},
@@ -370,7 +370,8 @@ impl Turn {
 
     fn send(&mut self, step: &mut Step<'_>, spec: &Spec, Attempt { attempt, why }: Attempt, request: ModelRequest) {
         let (model, held) = (request.model.clone(), Self::held(step, spec, &request));
-        step.log(Fact::Attempt { model: model.to_string(), attempt, why });
+        let tokens = tokens::of_request(&request);
+        step.log(Fact::Attempt { model: model.to_string(), attempt, tokens, why });
         let effect = step.effect(Effect::Generate { purpose: Purpose::Agent, request });
         self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, spec), held };
     }

@@ -39,7 +39,9 @@ impl Turn {
         model: &str,
         compresses: bool,
     ) -> Result<ModelRequest, Unbuilt> {
-        let (window, scratch) = (spec.windows.of(model), &spec.scratch);
+        let (whole, scratch) = (spec.windows.of(model), &spec.scratch);
+        // By the rule of thumb, as all sizes here are; the provider may count more or less.
+        let window = step.record.scale().by_rule(model, whole);
         let (compress_at, distill) = (spec.bounds.compress_at(window).filter(|_| compresses), spec.bounds.distill);
         let distill = distill.filter(|_| compresses);
         loop {
@@ -59,8 +61,9 @@ impl Turn {
                     step.notice("The conversation is longer than the model reads: its oldest part was left out.");
                     step.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
                 }
-                Err(Need::Room { size, window }) => {
-                    return Err(Unbuilt::Over(Cause::TooLong { model: model.to_owned(), size, window }));
+                Err(Need::Room { size, .. }) => {
+                    let size = step.record.scale().real(model, size);
+                    return Err(Unbuilt::Over(Cause::TooLong { model: model.to_owned(), size, window: whole }));
                 }
             }
         }

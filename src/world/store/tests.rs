@@ -111,7 +111,7 @@ fn everything(id: &SessionId) -> Vec<Entry> {
     ];
     let failure = Failure { status: Some(503), ..Failure::new(FailureKind::Status, "busy") };
     let facts = vec![
-        Fact::Attempt { model: "m".to_owned(), attempt: 1, why: "configured".to_owned() },
+        Fact::Attempt { model: "m".to_owned(), attempt: 1, tokens: 9, why: "configured".to_owned() },
         Fact::AttemptFailed { failure, abandoned: true, class: "server".to_owned(), decision: "retry".to_owned() },
         Fact::Decision { call: call.clone(), decision: Decision::Ask, rule: "r".to_owned() },
         Fact::Answered { call, answer: Answer::AllowSession },

@@ -183,7 +183,7 @@ fn past(store: &Store) -> Past {
 fn last_request(store: &Store) -> Option<String> {
     let entries = store.read(&store.list(None).first()?.id).ok()?;
     entries.iter().rev().find_map(|it| match &it.fact {
-        Fact::Attempt { model, attempt, why } => Some(format!("{model}, attempt {attempt}: {why}")),
+        Fact::Attempt { model, attempt, why, .. } => Some(format!("{model}, attempt {attempt}: {why}")),
         _ => None,
     })
 }

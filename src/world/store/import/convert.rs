@@ -195,7 +195,7 @@ impl Pen {
             self.begin_stream();
         }
         let model = text_at(message, "model").unwrap_or("gemini").to_owned();
-        self.fact(Fact::Attempt { model: model.clone(), attempt: 1, why: String::new() });
+        self.fact(Fact::Attempt { model: model.clone(), attempt: 1, tokens: 0, why: String::new() });
         let message_id = message_id(message);
         let thoughts = message.get("thoughts").and_then(Value::as_array).into_iter().flatten().map(thought);
         let said = parts(content).into_iter().filter(|it| it.as_text() != Some(""));

@@ -1,0 +1,82 @@
+//! How each model counts tokens, as against the rule of thumb: learned from what its provider says of every request.
+
+use std::collections::BTreeMap;
+
+/// In thousandths of the rule's count. Beyond this somebody counts something else, such as a server that reports what
+/// was new only.
+const LEAST: u64 = 500;
+const MOST: u64 = 3_000;
+/// Where nothing is known.
+const EVEN: u64 = 1_000;
+/// Smaller requests say more about frames than about texts.
+const TOO_SMALL: u64 = 200;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scale {
+    /// The request that is under way: its model, and its size by the rule.
+    asked: Option<(String, u64)>,
+    /// By model, in thousandths.
+    ratios: BTreeMap<String, u64>,
+}
+
+impl Scale {
+    pub fn asked(&mut self, model: &str, tokens: u64) {
+        self.asked = Some((model.to_owned(), tokens));
+    }
+
+    /// The provider's count of the request.
+    pub fn counted(&mut self, model: &str, input: u64) {
+        let Some((_, tokens)) = self.asked.take().filter(|(it, _)| it == model) else { return };
+        if tokens < TOO_SMALL || input == 0 {
+            return;
+        }
+        let found = (u128::from(input) * u128::from(EVEN) / u128::from(tokens)).min(u128::from(MOST));
+        let found = u64::try_from(found).unwrap_or(MOST).max(LEAST);
+        // One odd answer does not turn everything upside down; what stays so counts soon.
+        let ratio = self.ratios.get(model).map_or(found, |it| it.midpoint(found));
+        self.ratios.insert(model.to_owned(), ratio);
+    }
+
+    /// What the model would count, where the rule says `tokens`.
+    pub fn real(&self, model: &str, tokens: u64) -> u64 {
+        scaled(tokens, self.of(model), EVEN)
+    }
+
+    /// What the rule says of as much as the model counts as `tokens`.
+    pub fn by_rule(&self, model: &str, tokens: u64) -> u64 {
+        scaled(tokens, EVEN, self.of(model))
+    }
+
+    fn of(&self, model: &str) -> u64 {
+        self.ratios.get(model).copied().unwrap_or(EVEN)
+    }
+}
+
+fn scaled(tokens: u64, by: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(tokens) * u128::from(by) / u128::from(of.max(1))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scale;
+
+    #[test]
+    fn what_the_provider_counts_is_learned_within_bounds() {
+        let mut scale = Scale::default();
+        assert_eq!([scale.real("m", 900), scale.by_rule("m", u64::MAX)], [900, u64::MAX]);
+        let mut learn = |tokens, input| {
+            scale.asked("m", tokens);
+            scale.counted("m", input);
+            (scale.real("m", 1_000), scale.by_rule("m", 16_000))
+        };
+        assert_eq!(learn(1_000, 2_000), (2_000, 8_000));
+        assert_eq!(learn(1_000, 1_000), (1_500, 10_666), "half of the way");
+        assert_eq!(learn(1_000, 1_000_000), (2_250, 7_111), "not more than three times as much");
+        assert_eq!(learn(1_000_000, 1), (1_375, 11_636), "not less than half");
+        assert_eq!([learn(1_000, 0), learn(10, 500)], [(1_375, 11_636); 2], "that says nothing");
+        scale.counted("m", 9_000);
+        scale.asked("n", 1_000);
+        scale.counted("m", 9_000);
+        assert_eq!([scale.real("m", 1_000), scale.real("n", 1_000)], [1_375, 1_000], "of another request");
+    }
+}
