@@ -199,6 +199,16 @@ mod tests {
     }
 
     #[test]
+    fn no_link_on_the_way_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", root.join("link")).unwrap();
+        assert!(Held::default().make(&root.join("link/.vscode"), StandIn::Folder).is_err());
+        assert_eq!(std::fs::read_dir(root.join("elsewhere")).unwrap().count(), 0);
+    }
+
+    #[test]
     fn what_the_user_made_stays() {
         let dir = tempfile::tempdir().unwrap();
         let (own, filled) = (dir.path().join(".zed"), dir.path().join(".idea"));
