@@ -121,8 +121,11 @@ impl Project {
         for (name, mut value) in parsed.collect::<Vec<_>>() {
             // A shell that reads a variable may have another value for it than the one that is filled in.
             let mut named = vec![programs::files(&value, root, env)];
+            let written = value.clone();
             settings::fill_in_for_workspace(&mut value, env);
-            named.push(programs::files(&value, root, env));
+            if value != written {
+                named.push(programs::files(&value, root, env));
+            }
             let paths = named.iter().flat_map(|it| it.files.clone());
             let mut needed: BTreeSet<String> = paths.filter_map(|it| self.take_program(root, it, &mut left)).collect();
             if let Some(why) = named.iter().find_map(|it| it.more) {
