@@ -28,6 +28,7 @@ mod policies;
 mod providers;
 mod questions;
 mod reach;
+mod refold;
 mod reply;
 mod requests;
 pub mod serve;

@@ -7,7 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -15,10 +14,9 @@ use crate::{
     app::{
         desk::Desk,
         event::EditorRequest,
-        fault, flush,
+        fault,
         models::Models,
         options::Options,
-        sessions,
         terminals::{self, Terminals},
         trust::Pending,
         world::World,
@@ -139,7 +137,7 @@ impl Asked {
     }
 
     /// Whether somebody in that session waits for the answer.
-    fn is_of(&self, id: &SessionId) -> bool {
+    pub fn is_of(&self, id: &SessionId) -> bool {
         match self {
             Self::Question { session, .. } | Self::Hand { session, .. } => session == id,
             Self::Terminal { .. } | Self::Nothing => false,
@@ -231,47 +229,6 @@ impl State {
             let id = self.asked.open(Asked::Nothing);
             self.say_lines(|lines| _ = write::request(lines, id, method, &params));
         }
-    }
-
-    /// The session as its log has it. Whatever of it the client still waits for ends with the error.
-    pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
-        self.world.abort_session(id, self.now.unix_ms);
-        self.outbox.said.retain(|it| !matches!(it, Said::Acts(of, _) if of == id));
-        self.end_shown(id, error.message());
-        let requests = self.terminals.give_all_back(id);
-        self.tell(requests);
-        self.world.traces.forget_turn(id);
-        let open: Vec<Ticket> = self.prompts_of(id);
-        for ticket in open {
-            self.world.traces.answered(ticket, Some(error.code()));
-            if let Some((request, _)) = self.requests.complete(ticket) {
-                self.say_lines(|lines| write::error(lines, &request, error));
-            }
-        }
-        let Some(desk) = self.sessions.get(id).map(|it| it.desk.clone()) else { return };
-        let record = sessions::record_again(self, &desk);
-        let Some(live) = self.sessions.get_mut(id) else { return };
-        match record {
-            Some(record) => live.session.refold(record),
-            None => {
-                let live = self.sessions.remove(id);
-                self.world.mcp.release(id);
-                // A log that took nothing, not even that there is a session, is none.
-                if live.is_some_and(|it| it.log.is_empty()) {
-                    _ = self.world.store.delete(id);
-                }
-            }
-        }
-    }
-
-    /// Calls and questions that the client knows of. The log has no end of them, and a load would show them as ended.
-    fn end_shown(&mut self, id: &SessionId, why: &str) {
-        let mut lines = Vec::new();
-        flush::withdraw(self, |it| it.is_of(id), &mut lines);
-        if let Some(live) = self.sessions.get_mut(id) {
-            live.view.interrupt(why, &mut lines);
-        }
-        self.say_lines(|it| it.append(&mut lines));
     }
 
     pub fn prompts_of(&self, id: &SessionId) -> Vec<Ticket> {
