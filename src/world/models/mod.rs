@@ -2,6 +2,7 @@
 
 pub mod anthropic;
 pub mod chat;
+mod chunks;
 pub mod demo;
 pub mod fault;
 pub mod gemini;

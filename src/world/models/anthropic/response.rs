@@ -10,8 +10,8 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        fault,
-        legal::{self, Names},
+        chunks, fault,
+        legal::Names,
         lenient::{Count, Str},
         remote::Decode,
     },
@@ -33,12 +33,9 @@ impl Decoder {
 
     fn begin(&mut self, block: Block<'_>, out: &mut Vec<Chunk>) {
         match &*block.kind.0 {
-            "text" => out.extend(block.text.and_then(|it| said(it.0.into_owned()))),
-            "thinking" => out.extend(block.thinking.and_then(|it| thought(it.0.into_owned()))),
-            "redacted_thinking" => {
-                let data = block.data.map(|it| legal::sign(HIDDEN_SIGNER, &it.0).into());
-                out.push(Chunk::Thought { text: String::new(), signature: data });
-            }
+            "text" => out.extend(block.text.and_then(|it| chunks::text(it.0.into_owned()))),
+            "thinking" => out.extend(block.thinking.and_then(|it| chunks::thought(it.0.into_owned()))),
+            "redacted_thinking" => out.extend(block.data.map(|it| chunks::signature(HIDDEN_SIGNER, &it.0))),
             "tool_use" => {
                 // Some servers send the arguments at once.
                 let whole = block.input.map(RawValue::get).filter(|it| *it != "{}").unwrap_or_default();
@@ -51,12 +48,9 @@ impl Decoder {
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Chunk>) {
         match delta {
-            Delta { text: Some(it), .. } => out.extend(said(it.0.into_owned())),
-            Delta { thinking: Some(it), .. } => out.extend(thought(it.0.into_owned())),
-            Delta { signature: Some(it), .. } => {
-                let signature = Some(legal::sign(SIGNER, &it.0).into());
-                out.push(Chunk::Thought { text: String::new(), signature });
-            }
+            Delta { text: Some(it), .. } => out.extend(chunks::text(it.0.into_owned())),
+            Delta { thinking: Some(it), .. } => out.extend(chunks::thought(it.0.into_owned())),
+            Delta { signature: Some(it), .. } => out.push(chunks::signature(SIGNER, &it.0)),
             Delta { partial_json: Some(it), .. } => {
                 if let Some((.., arguments)) = &mut self.call {
                     arguments.push_str(&it.0);
@@ -68,12 +62,7 @@ impl Decoder {
 
     fn pass_call(&mut self, out: &mut Vec<Chunk>) {
         let Some((id, name, arguments)) = self.call.take() else { return };
-        out.push(Chunk::Call {
-            id: Some(id).filter(|it| !it.is_empty()),
-            name: self.names.restore(name),
-            args: legal::read_arguments(&arguments),
-            signature: None,
-        });
+        out.push(chunks::call(&self.names, id, name, &arguments));
     }
 
     fn count(&mut self, tokens: &Tokens) {
@@ -143,14 +132,6 @@ fn finish(word: &str) -> Finish {
         "refusal" => Finish::Safety(word.to_owned()),
         _ => Finish::Other(word.to_owned()),
     }
-}
-
-fn said(text: String) -> Option<Chunk> {
-    (!text.is_empty()).then_some(Chunk::Text { text, signature: None })
-}
-
-fn thought(text: String) -> Option<Chunk> {
-    (!text.is_empty()).then_some(Chunk::Thought { text, signature: None })
 }
 
 #[derive(Deserialize)]

@@ -12,8 +12,8 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        fault,
-        legal::{self, Names},
+        chunks, fault,
+        legal::Names,
         lenient::{Count, Str},
         remote::Decode,
     },
@@ -53,17 +53,17 @@ impl Decoder {
         let details = delta.reasoning_details.into_iter().flatten();
         let parts: Vec<String> = details.filter_map(|it| self.reasoning.take(it)).collect();
         match plain {
-            Some(it) => thought(it.0.into_owned(), out),
+            Some(it) => out.extend(chunks::thought(it.0.into_owned())),
             // Mostly they say the same once more.
-            None => parts.into_iter().for_each(|it| thought(it, out)),
+            None => out.extend(parts.into_iter().filter_map(chunks::thought)),
         }
         match delta.content {
             None => (),
-            Some(Content::Text(it)) => said(it.0.into_owned(), out),
+            Some(Content::Text(it)) => out.extend(chunks::text(it.0.into_owned())),
             Some(Content::Parts(parts)) => parts.iter().for_each(|it| part(it, out)),
         }
         if let Some(it) = delta.refusal {
-            said(it.0.into_owned(), out);
+            out.extend(chunks::text(it.0.into_owned()));
         }
         for it in delta.tool_calls.into_iter().flatten() {
             self.fragment(it);
@@ -112,12 +112,7 @@ impl Decoder {
     fn pass_calls(&mut self, out: &mut Vec<Chunk>) {
         out.extend(self.reasoning.mark());
         for it in std::mem::take(&mut self.calls) {
-            out.push(Chunk::Call {
-                id: Some(it.id).filter(|it| !it.is_empty()),
-                name: self.names.restore(it.name),
-                args: legal::read_arguments(&it.arguments),
-                signature: None,
-            });
+            out.push(chunks::call(&self.names, it.id, it.name, &it.arguments));
         }
     }
 }
@@ -173,25 +168,13 @@ fn finish(word: &str) -> Finish {
     }
 }
 
-fn said(text: String, out: &mut Vec<Chunk>) {
-    if !text.is_empty() {
-        out.push(Chunk::Text { text, signature: None });
-    }
-}
-
-fn thought(text: String, out: &mut Vec<Chunk>) {
-    if !text.is_empty() {
-        out.push(Chunk::Thought { text, signature: None });
-    }
-}
-
 /// `{"type":"text","text":…}`, or `{"type":"thinking","thinking":[…]}`.
 fn part(part: &Value, out: &mut Vec<Chunk>) {
     let text = |it: &Value| it.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
     match part.get("thinking") {
-        Some(Value::Array(parts)) => parts.iter().for_each(|it| thought(text(it), out)),
-        Some(Value::String(it)) => thought(it.clone(), out),
-        _ => said(text(part), out),
+        Some(Value::Array(parts)) => out.extend(parts.iter().filter_map(|it| chunks::thought(text(it)))),
+        Some(Value::String(it)) => out.extend(chunks::thought(it.clone())),
+        _ => out.extend(chunks::text(text(part))),
     }
 }
 

@@ -10,8 +10,8 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        fault,
-        legal::{self, Names},
+        chunks, fault,
+        legal::Names,
         lenient::{Count, Str},
         remote::Decode,
     },
@@ -34,16 +34,13 @@ impl Decoder {
     fn item(&mut self, item: Item<'_>, out: &mut Vec<Chunk>) {
         let text = |it: Option<Str<'_>>| it.map(|it| it.0.into_owned()).unwrap_or_default();
         match &*item.kind.0 {
-            "function_call" => out.push(Chunk::Call {
-                id: item.call_id.map(|it| it.0.into_owned()).filter(|it| !it.is_empty()),
-                name: self.names.restore(text(item.name)),
-                args: legal::read_arguments(&text(item.arguments)),
-                signature: None,
-            }),
+            "function_call" => {
+                let arguments = text(item.arguments);
+                out.push(chunks::call(&self.names, text(item.call_id), text(item.name), &arguments));
+            }
             "reasoning" => {
                 self.thinking = false;
-                let signature = item.encrypted_content.map(|it| Some(legal::sign(SIGNER, &it.0).into()));
-                out.extend(signature.map(|signature| Chunk::Thought { text: String::new(), signature }));
+                out.extend(item.encrypted_content.map(|it| chunks::signature(SIGNER, &it.0)));
             }
             _ => (),
         }
@@ -79,14 +76,14 @@ impl Decode for Decoder {
             return Ok(());
         }
         let event: Event<'_> = fault::parse(data)?;
-        let delta = || event.delta.map(|it| it.0.into_owned()).filter(|it| !it.is_empty());
+        let delta = || event.delta.map(|it| it.0.into_owned());
         match &*event.kind.0 {
             "response.output_text.delta" | "response.refusal.delta" => {
-                out.extend(delta().map(|text| Chunk::Text { text, signature: None }));
+                out.extend(delta().and_then(chunks::text));
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 self.thinking = true;
-                out.extend(delta().map(|text| Chunk::Thought { text, signature: None }));
+                out.extend(delta().and_then(chunks::thought));
             }
             // Parts of a summary are paragraphs.
             "response.reasoning_summary_part.added" if self.thinking => {

@@ -1,0 +1,25 @@
+//! The pieces of an answer, as every dialect's decoder passes them on.
+
+use super::legal::{self, Names};
+use crate::base::model::Chunk;
+
+/// `None`: it says nothing.
+pub fn text(text: String) -> Option<Chunk> {
+    (!text.is_empty()).then_some(Chunk::Text { text, signature: None })
+}
+
+/// As [`text`], of what the model thinks.
+pub fn thought(text: String) -> Option<Chunk> {
+    (!text.is_empty()).then_some(Chunk::Thought { text, signature: None })
+}
+
+/// What is to come back with the thoughts, marked as this provider's.
+pub fn signature(signer: &str, data: &str) -> Chunk {
+    Chunk::Thought { text: String::new(), signature: Some(legal::sign(signer, data).into()) }
+}
+
+/// A call that is whole, under the tool's own name.
+pub fn call(names: &Names, id: String, name: String, arguments: &str) -> Chunk {
+    let (id, name) = (Some(id).filter(|it| !it.is_empty()), names.restore(name));
+    Chunk::Call { id, name, args: legal::read_arguments(arguments), signature: None }
+}
