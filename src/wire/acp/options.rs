@@ -204,7 +204,7 @@ pub fn mode_words(mode: Mode) -> (&'static str, &'static str) {
         Mode::Plan => ("Plan", "Reads and plans; nothing changes before you accept the plan"),
         Mode::Default => ("Default", "Asks before it changes files or runs commands"),
         Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
-        Mode::Yolo => ("YOLO", "Does everything without asking"),
+        Mode::Yolo => ("YOLO", "Asks only before what cannot be taken back, secrets and what programs obey"),
     }
 }
 
