@@ -104,6 +104,7 @@ fn bounds(settings: &Settings) -> Bounds {
     Bounds {
         limits: settings.limits,
         watches_loops: settings.failing.watches_loops,
+        asks_next_speaker: settings.failing.asks_next_speaker,
         patience: settings.failing.patience,
         compress_above: settings.caps.compress_above,
         distill: settings.caps.distill,

@@ -115,6 +115,12 @@ pub enum Purpose {
     Compressor,
     /// What counts in a very large result.
     Summarizer,
+    /// Whether a long turn leads anywhere.
+    LoopDetector,
+    /// The same again, from another model.
+    LoopDoubleCheck,
+    /// Whether an answer is the last one.
+    NextSpeaker,
 }
 
 impl Purpose {
@@ -128,6 +134,9 @@ impl Purpose {
             Self::Router => "router",
             Self::Compressor => "compressor",
             Self::Summarizer => "summarizer",
+            Self::LoopDetector => "loop_detector",
+            Self::LoopDoubleCheck => "loop_double_check",
+            Self::NextSpeaker => "next_speaker",
         }
     }
 }

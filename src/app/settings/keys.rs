@@ -275,7 +275,7 @@ pub const KEYS: &[Key] = {
         key("general", Object, "{}", "Gemini CLI's general settings.").merge(Shallow).usage(Accepted),
         key("model.compressionThreshold", Fraction, "0.5", "The part of a model's window above which the older part of a conversation is compressed; 0: never."),
         key("model.disableLoopDetection", Bool, "false", "Whether a model that goes round in circles is let go on."),
-        key("model.skipNextSpeakerCheck", Bool, "true", "Whether no model is asked who speaks next.").usage(Accepted),
+        key("model.skipNextSpeakerCheck", Bool, "true", "Whether no model is asked if an answer was the last one."),
         key("model.summarizeToolOutput", Object, "{}", "Tools whose output is summarized.").merge(Shallow).usage(Accepted),
         key("modelConfigs", Object, "{}", "Other names of models and their parameters: customAliases by name, with extends and modelConfig, and customOverrides.").merge(Shallow).guard(Closed),
         key("agents", Object, "{}", "Sub-agents.").merge(Shallow).usage(Accepted),

@@ -194,6 +194,8 @@ pub struct Failing {
     pub policies: Policies,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
+    /// Whether a model is asked if an answer is the last one.
+    pub asks_next_speaker: bool,
 }
 
 /// How commands are confined.
@@ -267,6 +269,7 @@ impl Settings {
                 models: get.texts("model.fallback.models").into_iter().map(|it| it.trim().to_owned()).collect(),
                 policies: fallback::read(&get, &reach.aliases, &mut warnings),
                 watches_loops: !get.flag("model.disableLoopDetection"),
+                asks_next_speaker: !get.flag("model.skipNextSpeakerCheck"),
             },
             tools: ToolSettings {
                 respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),

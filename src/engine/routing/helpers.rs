@@ -48,7 +48,9 @@ impl Helpers {
 
 /// The models that settings name for any purpose: they have to be in reach.
 pub fn models(aliases: &Aliases) -> BTreeSet<String> {
-    let named: Vec<String> = [Purpose::Router, Purpose::Summarizer].into_iter().flat_map(|it| named(it, "")).collect();
+    const NAMED: [Purpose; 5] =
+        [Purpose::Router, Purpose::Summarizer, Purpose::LoopDetector, Purpose::LoopDoubleCheck, Purpose::NextSpeaker];
+    let named: Vec<String> = NAMED.into_iter().flat_map(|it| named(it, "")).collect();
     let is_one = |it: &&str| it.starts_with(COMPRESSION) || named.iter().any(|name| name == it);
     aliases.names().filter(is_one).filter_map(|it| aliases.model(it).map(str::to_owned)).collect()
 }
@@ -59,6 +61,9 @@ fn named(purpose: Purpose, model: &str) -> Vec<String> {
         Purpose::Agent => Vec::new(),
         Purpose::Router => vec!["classifier".to_owned()],
         Purpose::Summarizer => vec!["agent-history-provider-summarizer".to_owned()],
+        Purpose::LoopDetector => vec!["loop-detection".to_owned()],
+        Purpose::LoopDoubleCheck => vec!["loop-detection-double-check".to_owned()],
+        Purpose::NextSpeaker => vec!["next-speaker-checker".to_owned()],
         Purpose::Compressor => {
             let model = model.trim_start_matches("models/");
             let short = model.trim_start_matches("gemini-").trim_end_matches("-preview");
@@ -71,8 +76,8 @@ fn named(purpose: Purpose, model: &str) -> Vec<String> {
 fn small(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Router => Some("flash-lite"),
-        Purpose::Summarizer => Some("flash"),
-        Purpose::Agent | Purpose::Compressor => None,
+        Purpose::Summarizer | Purpose::LoopDetector | Purpose::NextSpeaker => Some("flash"),
+        Purpose::Agent | Purpose::Compressor | Purpose::LoopDoubleCheck => None,
     }
 }
 

@@ -497,7 +497,12 @@ fn spec(seed: u64) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: true,
-        bounds: Bounds { limits: Limits::parse("requests=6").unwrap(), compress_above, ..Bounds::default() },
+        bounds: Bounds {
+            limits: Limits::parse("requests=6").unwrap(),
+            asks_next_speaker: seed.is_multiple_of(7),
+            compress_above,
+            ..Bounds::default()
+        },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
         models: vec![("a".to_owned(), "A".to_owned())],
         windows: Default::default(),

@@ -34,6 +34,8 @@ const STOP: &str = "stop";
 pub(super) struct Circles {
     loops: Loops,
     strikes: u32,
+    /// Of questions to a model about it.
+    pub(super) pace: super::checks::Pace,
 }
 
 /// The user has it before them.
@@ -49,7 +51,7 @@ impl Turn {
     pub(super) fn after_calls(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
         let found = if spec.bounds.watches_loops { self.circles.ended(step.record) } else { None };
         match found {
-            None => self.sample(step, spec, kept, 1),
+            None => self.judge_progress(step, spec, kept),
             Some(it) => self.circled(step, spec, kept, it),
         }
     }
@@ -66,7 +68,7 @@ impl Turn {
         self.circled(step, spec, kept, found);
     }
 
-    fn circled(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, Loop { why }: Loop) {
+    pub(super) fn circled(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, Loop { why }: Loop) {
         self.circles.strikes += 1;
         if self.circles.strikes == 1 {
             let message_id = MessageId::from(step.fresh("m"));

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod aside;
+mod checks;
 mod circles;
 mod compressing;
 mod consulting;
@@ -134,6 +135,8 @@ enum Phase {
     Choosing(Box<recovery::Asked>),
     /// The user is asked whether a model that goes round in circles may go on.
     Circling(Box<circles::Asked>),
+    /// A model is asked about the turn itself.
+    Judging(Box<checks::Judging>),
     Calling,
     Finished,
 }
@@ -233,6 +236,9 @@ impl Turn {
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
     pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
         let Some(input) = self.consulted(input, step, spec, kept) else { return };
+        if self.judged(step, spec, kept, &input) {
+            return;
+        }
         match input {
             Input::Chunks { effect, chunks } => self.heard(step, spec, kept, effect, chunks),
             Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
@@ -312,6 +318,7 @@ impl Turn {
             return;
         }
         match &mut self.phase {
+            Phase::Judging(it) => it.utility.leave(step),
             Phase::Remembering { effect, .. }
             | Phase::Preparing { effect }
             | Phase::Sampling { effect, .. }
@@ -427,7 +434,7 @@ impl Turn {
                 if self.is_steered() {
                     return self.sample(step, spec, kept, 1);
                 }
-                self.over(step, spec, kept, cause);
+                self.judge_speaker(step, spec, kept, cause);
             }
             Judged::None(empty) => {
                 let (failure, nudge, shown) = (empty.failure(), empty.nudge(), response.has_shown());

@@ -39,6 +39,8 @@ pub struct Bounds {
     pub limits: Limits,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
+    /// Whether a model is asked if an answer is the last one.
+    pub asks_next_speaker: bool,
     /// With models that fail.
     pub patience: routing::failure::Patience,
     /// The part of a model's window from which on the conversation is compressed; 0: never.
@@ -50,7 +52,14 @@ impl Default for Bounds {
     /// As without any settings.
     fn default() -> Self {
         let patience = routing::failure::Patience::default();
-        Self { limits: Limits::default(), watches_loops: true, patience, compress_above: 0.5, distill: None }
+        Self {
+            limits: Limits::default(),
+            watches_loops: true,
+            asks_next_speaker: false,
+            patience,
+            compress_above: 0.5,
+            distill: None,
+        }
     }
 }
 

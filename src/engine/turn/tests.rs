@@ -160,7 +160,12 @@ pub(super) fn spec(name: &str) -> Spec {
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: false,
-        bounds: Bounds { limits: Limits::parse("requests=3").unwrap(), compress_above, ..Bounds::default() },
+        bounds: Bounds {
+            limits: Limits::parse("requests=3").unwrap(),
+            asks_next_speaker: name.contains("next speaker"),
+            compress_above,
+            ..Bounds::default()
+        },
         chain,
         models: Vec::new(),
         windows: Default::default(),
