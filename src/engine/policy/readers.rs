@@ -62,11 +62,7 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[A
             all_of(&mut git.iter().filter(|it| !it.text.starts_with('-')).skip(skipped), &|_| true)
         }
         "diff" if args.iter().any(safe::recurses) => all_of(&mut operands(), &|_| true),
-        // The last one is where it goes to.
-        "cp" if args.iter().any(safe::copies_all) => {
-            let n = operands().count().saturating_sub(1);
-            all_of(&mut operands().take(n.max(1)), &|_| true)
-        }
+        "cp" if args.iter().any(safe::copies_all) => all_of(&mut sources(args), &|_| true),
         _ if PACK.contains(&name) && operands().next().is_some() => all_of(&mut operands(), &|_| true),
         _ if GREPS.contains(&name) && args.iter().any(safe::recurses) => {
             let included: Vec<&str> = args.iter().filter_map(|it| it.text.strip_prefix("--include=")).collect();
@@ -82,6 +78,12 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[A
         }
         _ => None,
     }
+}
+
+/// What is copied: the last operand is where it goes to.
+fn sources(args: &[Word]) -> impl Iterator<Item = &Word> {
+    let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
+    operands().take(operands().count().saturating_sub(1).max(1))
 }
 
 fn name_of(path: &AbsPath) -> String {
