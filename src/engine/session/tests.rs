@@ -56,7 +56,7 @@ fn random_lives_keep_every_promise() {
         world.end();
         n_compressed += world.log.iter().filter(|it| matches!(it.fact, Fact::Compressed { .. })).count();
     }
-    assert!(n_compressed > 5, "{n_compressed}: that is part of lives, too");
+    assert!(n_compressed > 2, "{n_compressed}: that is part of lives, too");
 }
 
 /// The same seed is the same life: that is what makes a failure worth reporting.
