@@ -192,7 +192,7 @@ fn the_providers_own_count_is_learned() {
     let mut sandbox = Sandbox::new();
     sandbox.args.extend(["--model", "local/m1"].map(Into::into));
     let providers = json!({ "local": { "baseUrl": format!("{}/v1", server.url) } });
-    let settings = json!({ "providers": providers, "model": { "contextWindow": 32_000 } });
+    let settings = json!({ "providers": providers, "model": { "contextWindow": 32_000, "compressionThreshold": 0 } });
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
