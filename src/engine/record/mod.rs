@@ -207,12 +207,7 @@ impl Record {
             Fact::Event { event } => self.apply_event(event),
             Fact::Attempt { model, attempt, tokens, why } => {
                 self.past.scale.asked(model, *tokens);
-                self.past.history.begin_answer();
-                if *attempt == 1 {
-                    self.past.meter.request();
-                }
-                let (model, why, left) = (model.clone(), why.clone(), self.past.left.clone());
-                self.past.routed = Some(Routed { model, attempt: *attempt, why, left });
+                self.asked(model, *attempt, why);
             }
             Fact::Fallback { from, to: Some(_), why, .. } => self.past.left = Some((from.clone(), why.clone())),
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
@@ -264,6 +259,15 @@ impl Record {
             | Fact::Trust { .. }
             | Fact::Unknown => (),
         }
+    }
+
+    fn asked(&mut self, model: &str, attempt: u32, why: &str) {
+        self.past.history.begin_answer();
+        if attempt == 1 {
+            self.past.meter.request();
+        }
+        let left = self.past.left.clone();
+        self.past.routed = Some(Routed { model: model.to_owned(), attempt, why: why.to_owned(), left });
     }
 
     fn apply_event(&mut self, event: &AgentEvent) {

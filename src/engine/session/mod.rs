@@ -247,3 +247,5 @@ fn forgive(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_given;

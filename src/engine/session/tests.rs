@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::Session;
+use super::{
+    Session,
+    tests_given::{origin, spec},
+};
 use crate::{
     base::{
         check::Finding,
@@ -15,31 +18,22 @@ use crate::{
         elicitation::Wanted,
         event::EventKind,
         fallback::{Intent, Outage, OutageCause},
-        hook::{Hook, HookEnd, HookEvent, HookReport},
-        ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId, SessionId},
+        hook::{HookEnd, HookReport},
+        ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
         limits::{Caps, Limits},
-        log::{Answer, Decision, Entry, Fact, Mode, Principal, ThoughtLevel, Tuning},
+        log::{Answer, Decision, Entry, Fact, Mode, ThoughtLevel, Tuning},
         memory::{MemoryFile, Tier as MemoryTier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
         question::Form,
         terminal::Screen,
-        tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
         trust::TrustChoice,
     },
     engine::{
-        context::{Instructions, Surroundings},
-        hooks::Hooks,
-        policy::{Rules, Tier},
-        record::{Origin, Record},
-        routing::{
-            Chain,
-            policies::{Action, Policies, Policy},
-        },
-        scheduler::Toolbox,
+        record::Record,
         step::{Act, Choice, Doubted, Effect, Input, Out},
-        turn::{Bounds, Spec},
     },
 };
 
@@ -443,72 +437,4 @@ impl World {
 
 fn text(it: &str) -> Chunk {
     Chunk::Text { text: it.to_owned(), signature: None }
-}
-
-fn origin() -> Origin {
-    let cwd = AbsPath::new("/w").unwrap();
-    let (mode, model) = (Mode::Default, "sim".to_owned());
-    Origin {
-        session: SessionId::from("sim"),
-        cwd: cwd.clone(),
-        roots: vec![cwd],
-        mode,
-        model,
-        principal: Principal::Root,
-    }
-}
-
-/// Every third session has two at each point.
-fn hooks(seed: u64) -> Hooks {
-    let hook = |event: HookEvent, command: &str| Hook {
-        event,
-        matcher: None,
-        sequential: seed.is_multiple_of(2),
-        command: format!("{command} {}", event.as_str()),
-        name: None,
-        description: None,
-        timeout_ms: 1,
-        env: Vec::new(),
-        of_project: false,
-        scripts: Vec::new(),
-    };
-    let n = if seed.is_multiple_of(3) { 2 } else { 0 };
-    let rows = HookEvent::ALL.iter().flat_map(|it| ["one", "two"].into_iter().take(n).map(|name| hook(*it, name)));
-    Hooks::new(rows.collect(), BTreeSet::new())
-}
-
-fn spec(seed: u64) -> Spec {
-    let tool = |name: &'static str, kind| {
-        let (name, description) = (name.into(), "".into());
-        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into() }
-    };
-    let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
-    let interactive = !seed.is_multiple_of(4);
-    let compress_above = if seed % 3 == 1 { 0.000_1 } else { 0.5 };
-    let checker = "[[safety_checker]]\ntoolName = '*'\nchecker = { type = 'external', name = '/check' }\n";
-    let (checkers, _) = Rules::parse(&checker.repeat(2), Tier::User, "f").unwrap();
-    let rules = if seed.is_multiple_of(3) { Rules::shipped().with(checkers) } else { Rules::shipped() };
-    let cwd = AbsPath::new("/w").unwrap();
-    let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
-    let action = if seed.is_multiple_of(5) { Action::Silent } else { Action::Ask };
-    let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
-    Spec {
-        toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)),
-        instructions: Instructions::new(&around),
-        scratch: AbsPath::new("/scratch").unwrap(),
-        remembers: true,
-        bounds: Bounds {
-            limits: Limits::parse("requests=6").unwrap(),
-            asks_next_speaker: seed.is_multiple_of(7),
-            compress_above,
-            ..Bounds::default()
-        },
-        chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
-        models: vec![("a".to_owned(), "A".to_owned())],
-        windows: Default::default(),
-        prices: Default::default(),
-        aliases: Default::default(),
-        helpers: Default::default(),
-        modes: Mode::OFFERED.to_vec(),
-    }
 }
