@@ -108,6 +108,8 @@ fn asking<'a>(
     judged: &'a BTreeMap<Judge, Result<Judged, String>>,
     now_ms: u64,
 ) -> Asking<'a> {
+    // Of conversations that never planned, nothing is looked through.
+    let may_have_plan = record.mode_before_plan().is_some() && spec.aliases.auto(&record.model).is_some();
     Asking {
         wanted: &record.model,
         aliases: &spec.aliases,
@@ -116,7 +118,7 @@ fn asking<'a>(
         health: &kept.health,
         rules: &spec.helpers.rules,
         mode: record.mode,
-        has_plan: has_plan(record.turns()),
+        has_plan: may_have_plan && has_plan(record.turns()),
         judged,
         unasked: false,
         now_ms,
