@@ -8,6 +8,7 @@ mod client;
 mod confined;
 mod connections;
 mod context;
+mod contract;
 mod conversation;
 #[cfg(target_os = "linux")]
 mod disk_full;
