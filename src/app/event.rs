@@ -24,7 +24,7 @@ pub enum Event {
     Written(usize),
     /// The client no longer reads.
     StdoutClosed,
-    /// SIGTERM or SIGINT.
+    /// SIGTERM, SIGINT or SIGHUP.
     Terminate,
     /// A timer is due.
     Timer,

@@ -51,11 +51,12 @@ impl Open {
 /// # Errors
 /// When signals cannot be listened for.
 pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> std::io::Result<Instant> {
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let [term, int, hup] = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let mut ends = [signal(term)?, signal(int)?, signal(hup)?];
     loop {
         // Signals and timers are heard only when the runtime gets a moment: a flood of requests must leave it one.
         tokio::task::yield_now().await;
-        let event = next_event(&mut inbox, Open::of(machine), &mut term, &mut int).await;
+        let event = next_event(&mut inbox, Open::of(machine), &mut ends).await;
         let (start, name) = (Instant::now(), event.name());
         let (mut next, mut n_handled, mut ended) = (Some(event), 0, false);
         while let Some(event) = next.take() {
@@ -88,12 +89,13 @@ fn send(stdout: &Stdout, lines: Vec<u8>) {
     }
 }
 
-async fn next_event(inbox: &mut Inbox, open: Open, term: &mut Signal, int: &mut Signal) -> Event {
+async fn next_event(inbox: &mut Inbox, open: Open, [term, int, hup]: &mut [Signal; 3]) -> Event {
     let wait = Duration::from_millis(open.due_ms.unwrap_or_default().saturating_sub(unix_ms()));
     tokio::select! {
         biased;
         _ = term.recv() => Event::Terminate,
         _ = int.recv() => Event::Terminate,
+        _ = hup.recv() => Event::Terminate,
         Some(event) = inbox.control.recv() => event,
         () = tokio::time::sleep(wait), if open.due_ms.is_some() => Event::Timer,
         event = inbox.stdin.recv(), if open.stdin => event.unwrap_or(Event::StdinClosed),
@@ -162,14 +164,14 @@ mod tests {
         let (requests, stdin) = channel(16);
         let ((_control, control), (_answers, answers)) = (channel(1), channel(1));
         let mut inbox = Inbox { stdin, control, answers };
-        let mut first = signal(SignalKind::user_defined1()).unwrap();
-        let mut second = signal(SignalKind::user_defined2()).unwrap();
+        let (first, second) = (SignalKind::user_defined1(), SignalKind::user_defined2());
+        let mut ends = [first, second, second].map(|it| signal(it).unwrap());
         let open = Open { stdin: true, answers: true, due_ms: None };
         raise(Signal::SIGUSR1).unwrap();
         for _ in 0..10 {
             while requests.try_send(Event::Stdin(Vec::new())).is_ok() {}
             tokio::task::yield_now().await;
-            let event = next_event(&mut inbox, open, &mut first, &mut second).await;
+            let event = next_event(&mut inbox, open, &mut ends).await;
             if matches!(event, Event::Terminate) {
                 return;
             }

@@ -204,6 +204,26 @@ fn cancelled() {
 const SCRIPT: &str = "--fake-responses=script.jsonl";
 
 /// `castor run` with a scripted model.
+/// Who is ended leaves the agent a moment: nothing that stood in for configuration stays in the folder.
+#[test]
+fn terminated_while_a_command_runs() {
+    let command = r#"call run_shell_command {"command": "echo > there; sleep 3333"}"#;
+    let mut case = Case::answers(&[command]);
+    case.args = &[SCRIPT, "--approval-mode", "yolo"];
+    let run = case.command().spawn().unwrap();
+    let (start, there) = (Instant::now(), case.sandbox.workspace().join("there"));
+    while !there.exists() {
+        assert!(start.elapsed() < WATCHDOG, "the command does not begin");
+        thread::yield_now();
+    }
+    kill(Pid::from_raw(run.id().cast_signed()), Signal::SIGTERM).unwrap();
+    ends_with(run, 130, "");
+    let mut left: Vec<_> =
+        std::fs::read_dir(case.sandbox.workspace()).unwrap().map(|it| it.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["script.jsonl", "there"]);
+}
+
 struct Case {
     sandbox: Sandbox,
     args: &'static [&'static str],

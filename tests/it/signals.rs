@@ -1,4 +1,4 @@
-//! SIGTERM is the end, in order: the prompt is answered, the exit status is 0, and nothing that castor started stays.
+//! SIGTERM and SIGHUP are the end, in order: the prompt is answered, the exit status is 0, and nothing that castor started stays.
 
 use std::{thread, time::Instant};
 
@@ -19,6 +19,16 @@ fn terminated_while_idle() {
 
 #[test]
 fn terminated_while_a_command_runs() {
+    ended_while_a_command_runs(Signal::SIGTERM);
+}
+
+/// As when the terminal of a script that uses castor is closed.
+#[test]
+fn hung_up_while_a_command_runs() {
+    ended_while_a_command_runs(Signal::SIGHUP);
+}
+
+fn ended_while_a_command_runs(by: Signal) {
     let mut sandbox = Sandbox::new();
     let command = "(trap '' TERM; echo > child; sleep 3333) & until [ -s child ]; do :; done; echo started; wait";
     let call = json!({"functionCall": {"name": "run_shell_command", "args": {"command": command}}});
@@ -33,7 +43,7 @@ fn terminated_while_a_command_runs() {
     let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     client.request_as(json!(1), "session/prompt", prompt);
     while !client.next().unwrap().expect("the agent ended").to_string().contains("started\\n") {}
-    kill(client.pid(), Signal::SIGTERM).unwrap();
+    kill(client.pid(), by).unwrap();
     client.ledger.close();
     let (status, rest) = client.end().unwrap();
     assert_eq!(status.code(), Some(0));
@@ -45,4 +55,6 @@ fn terminated_while_a_command_runs() {
         assert!(start.elapsed() < WATCHDOG, "somebody is still there");
         thread::yield_now();
     }
+    let left: Vec<_> = std::fs::read_dir(sandbox.workspace()).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["child"], "what stood in for configuration went with the command");
 }

@@ -157,10 +157,8 @@ async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
     let wish = Wish { interactive, ..prepared.wish };
     let end = converse(&mut driver, &wish, &prepared.prompt, Some(&mut agent)).await;
     let exit = conclude(driver, end, started.elapsed()).await;
-    match exit {
-        Exit::Quit | Exit::Unread => drop(agent),
-        _ => agent.leave().await,
-    }
+    // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
+    agent.leave().await;
     exit
 }
 
