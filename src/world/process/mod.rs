@@ -34,7 +34,7 @@ pub use crate::base::terminal::{Exit, Findings, Happening};
 pub use decode::Decoder;
 pub use groups::Groups;
 pub use pipes::{Life, Piped};
-use sandbox::{Before, Held};
+use sandbox::{Before, Held, Rest};
 pub use terminal::OwnTerminal;
 
 /// How much is read at once: a pipe holds no more than this by default.
@@ -122,11 +122,9 @@ impl Spawn<'_> {
     }
 
     fn start_with(&self, pipe: pipe::Receiver, output: OwnedFd, groups: &Groups) -> io::Result<Child> {
-        // The command owns the writing ends and is dropped here: else the pipe would never be at its end.
         let mark = groups.mark();
-        let (mut command, held) = self.command(output, &mark)?;
-        let mut child = command.spawn()?;
-        drop(command);
+        let (command, rest) = self.command(output, &mark)?;
+        let (mut child, held) = begin(command, rest)?;
         let Some(pid) = child.id() else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
@@ -138,32 +136,32 @@ impl Spawn<'_> {
         Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state, before })
     }
 
-    fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, Held)> {
-        let (mut res, held) = self.bare_command(mark)?;
+    fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, Rest<'_>)> {
+        let (mut res, rest) = self.bare_command(mark)?;
         res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
         res.stdout(output.try_clone()?).stderr(output);
-        Ok((res, held))
+        Ok((res, rest))
     }
 
     /// All but the three streams.
-    fn bare_command(&self, mark: &str) -> io::Result<(Command, Held)> {
-        let (mut res, held, life) = match self.confined {
+    fn bare_command(&self, mark: &str) -> io::Result<(Command, Rest<'_>)> {
+        let (mut res, rest, life): (_, Rest<'_>, _) = match self.confined {
             None => {
                 let mut res = Command::new(self.program);
                 res.args(self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
-                (res, Held::default(), None)
+                (res, Box::new(|| Ok(Held::default())), None)
             }
             Some(it) => {
                 let door = sandbox::door(it, self.program, self.args, self.cwd, self.env)?;
                 let mut res = Command::new(door.program);
                 res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env));
-                (res, door.held, door.life)
+                (res, door.rest, door.life)
             }
         };
         res.current_dir(self.cwd).env(groups::MARK, mark);
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(move || leave(life.as_ref())) };
-        Ok((res, held))
+        Ok((res, rest))
     }
 }
 
@@ -256,6 +254,21 @@ impl Drop for Child {
     fn drop(&mut self) {
         if !matches!(self.state, State::Over) {
             self.end();
+        }
+    }
+}
+
+/// Starts it, and does what it waits for.
+fn begin(mut command: Command, rest: Rest<'_>) -> io::Result<(tokio::process::Child, Held)> {
+    let mut child = command.spawn()?;
+    // It owns the new process's ends of all pipes. With them here, output would never be at its end, and nobody would
+    // notice that the helper is gone.
+    drop(command);
+    match rest() {
+        Ok(held) => Ok((child, held)),
+        Err(why) => {
+            _ = child.start_kill();
+            Err(why)
         }
     }
 }

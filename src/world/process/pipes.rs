@@ -4,7 +4,7 @@ use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Findings, Groups, Spawn, sandbox::Before, signal_name};
+use super::{Exit, Findings, Groups, Spawn, begin, sandbox::Before, signal_name};
 
 /// A process that we started, and its streams.
 pub struct Piped {
@@ -30,8 +30,9 @@ impl Spawn<'_> {
     /// When the system cannot start it.
     pub fn start_piped(&self, groups: &Groups) -> io::Result<Piped> {
         let mark = groups.mark();
-        let (mut command, held) = self.bare_command(&mark)?;
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (mut command, rest) = self.bare_command(&mark)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, held) = begin(command, rest)?;
         let streams = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = streams else {
             _ = child.start_kill();

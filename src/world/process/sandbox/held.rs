@@ -80,11 +80,10 @@ impl Held {
         self.before.clone()
     }
 
-    /// What the first process of the sandbox watches.
-    pub(super) fn lives(&mut self) -> io::Result<OwnedFd> {
-        let (reader, writer) = io::pipe()?;
-        self.life = Some(writer);
-        Ok(reader.into())
+    /// What the first process of the sandbox watches the other end of.
+    #[cfg(target_os = "linux")]
+    pub(super) fn lives(&mut self, life: PipeWriter) {
+        self.life = Some(life);
     }
 
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.

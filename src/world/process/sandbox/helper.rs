@@ -7,6 +7,7 @@ mod rules;
 
 use std::{
     ffi::OsString,
+    io::PipeReader,
     os::{
         fd::{FromRawFd, OwnedFd},
         unix::process::CommandExt,
@@ -21,7 +22,7 @@ use nix::{
     unistd::{ForkResult, fork},
 };
 
-use super::{ARG, FAILED, Plan};
+use super::{ARG, FAILED, Plan, Start};
 
 /// In place of a plan: only tries namespaces, and says by its exit code whether they can be had.
 const PROBE: &str = "probe";
@@ -53,22 +54,32 @@ pub fn enter_if_asked() {
 }
 
 fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible, String> {
-    let plan = args.next().and_then(|it| it.into_string().ok()).ok_or("no plan")?;
-    if plan == PROBE {
+    let start = args.next().and_then(|it| it.into_string().ok()).ok_or("nothing to start with")?;
+    if start == PROBE {
         probe();
     }
-    let plan: Plan = serde_json::from_str(&plan).map_err(|it| it.to_string())?;
+    let start: Start = serde_json::from_str(&start).map_err(|it| it.to_string())?;
+    if start.life <= 2 {
+        return Err("nobody to live for".to_owned());
+    }
     let program = args.next().ok_or("no program")?;
     let args: Vec<OsString> = args.collect();
     // SAFETY: castor left it open for this process, and nobody else here knows of it.
-    let life = unsafe { OwnedFd::from_raw_fd(plan.life.filter(|it| *it > 2).ok_or("nobody to live for")?) };
+    let life = unsafe { OwnedFd::from_raw_fd(start.life) };
     nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|it| format!("life: {it}"))?;
     nix::sys::prctl::set_no_new_privs().map_err(|it| format!("no_new_privs: {it}"))?;
-    if plan.namespaces {
-        mounts::isolate(&plan)?;
+    // What takes long and needs no plan is done while castor still looks at the folders.
+    if start.namespaces {
+        mounts::isolate(start.network)?;
     }
-    let arrange = || if plan.namespaces { mounts::arrange(&plan) } else { Ok(()) };
-    Err(init::start(life, plan.namespaces, arrange, || match confine(&plan) {
+    let arrange = |life: &mut PipeReader| {
+        let plan = Plan::receive(life).map_err(|it| format!("no plan: {it}"))?;
+        if start.namespaces {
+            mounts::arrange(&plan)?;
+        }
+        Ok(plan)
+    };
+    Err(init::start(life.into(), start.namespaces, arrange, |plan| match confine(&plan) {
         Ok(()) => {
             let why = Command::new(&program).args(&args).exec();
             format!("{}: {why}", program.to_string_lossy())
@@ -90,7 +101,7 @@ fn confine(plan: &Plan) -> Result<(), String> {
 fn probe() -> ! {
     let plan = Plan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..Plan::default() };
     let tried = || -> Result<i32, String> {
-        mounts::isolate(&plan)?;
+        mounts::isolate(plan.network)?;
         // SAFETY: there is one thread only, so the new process may do anything.
         match unsafe { fork() }.map_err(|it| it.to_string())? {
             ForkResult::Child => std::process::exit(mounts::arrange(&plan).map_or(FAILED, |()| 0)),

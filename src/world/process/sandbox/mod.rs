@@ -12,7 +12,7 @@ mod seatbelt;
 use std::{
     ffi::OsString,
     fs, io,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    os::fd::{OwnedFd, RawFd},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -53,6 +53,15 @@ const LEADS_OUT: &[&str] = &[
 /// Where programs look for the folder of temporary files.
 const TMP: &[&str] = &["TMPDIR", "TMP", "TEMP"];
 
+/// What the helper must know before it has its plan.
+#[derive(Debug, Serialize, Deserialize)]
+struct Start {
+    /// The number of the descriptor that brings the plan, and closes when castor lets go.
+    life: RawFd,
+    network: bool,
+    namespaces: bool,
+}
+
 /// What the helper does, in paths that were there when it was made.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Plan {
@@ -69,8 +78,6 @@ struct Plan {
     /// Written, but neither renamed nor removed.
     fixed: Vec<PathBuf>,
     network: bool,
-    /// The number of the descriptor that closes when castor lets go.
-    life: Option<RawFd>,
     /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,
     /// Something protected is a symlink, which a mount cannot hold: new entries beside it are refused.
@@ -78,14 +85,17 @@ struct Plan {
 }
 
 /// How to start something confined.
-pub(super) struct Door {
+pub(super) struct Door<'c> {
     pub program: OsString,
     pub args: Vec<OsString>,
-    /// Kept until the last of its processes is gone.
-    pub held: Held,
     /// Open in the new process, under the same number.
     pub life: Option<OwnedFd>,
+    pub rest: Rest<'c>,
 }
+
+/// What is left to do when the process is there, which waits for it: so both get ready at the same time. Where it fails,
+/// or is never done, nothing is run. What it returns is kept until the last of the process's children is gone.
+pub(super) type Rest<'c> = Box<dyn FnOnce() -> io::Result<Held> + 'c>;
 
 /// Whether this system can confine at all. Cheap: asked for every session.
 pub fn is_available() -> bool {
@@ -116,13 +126,13 @@ static AVAILABLE: OnceLock<bool> = OnceLock::new();
 ///
 /// # Errors
 /// When it cannot be confined, or the program is not there: then nothing is started.
-pub(super) fn door(
-    it: &Confinement,
+pub(super) fn door<'c>(
+    it: &'c Confinement,
     program: &str,
     args: &[&str],
-    cwd: &AbsPath,
+    cwd: &'c AbsPath,
     env: &[(String, String)],
-) -> io::Result<Door> {
+) -> io::Result<Door<'c>> {
     if !is_available() {
         let why = "this system has nothing to confine it with; security.sandbox.level = \"off\" runs it unconfined";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
@@ -135,25 +145,53 @@ pub(super) fn door(
 }
 
 #[cfg(target_os = "linux")]
-fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io::Result<Door> {
+fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], cwd: &'c AbsPath) -> io::Result<Door<'c>> {
+    use std::os::fd::AsRawFd;
     let namespaces = helper::has_namespaces();
-    let (mut plan, mut held) = guards::plan(it, cwd, namespaces)?;
-    let life = held.lives()?;
-    plan.life = Some(life.as_raw_fd());
-    let plan = serde_json::to_string(&plan).map_err(io::Error::other)?;
-    let args = [ARG, &plan, program].iter().chain(args).map(OsString::from).collect();
+    let (life, mut writer) = io::pipe()?;
+    let start = Start { life: life.as_raw_fd(), network: it.network, namespaces };
+    let start = serde_json::to_string(&start).map_err(io::Error::other)?;
+    let args = [ARG, &start, program].iter().chain(args).map(OsString::from).collect();
+    let rest = move || {
+        let (plan, mut held) = guards::plan(it, cwd, namespaces)?;
+        match plan.send(&mut writer) {
+            // The helper is gone, and its last words say why.
+            Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
+            it => it?,
+        }
+        held.lives(writer);
+        Ok(held)
+    };
     // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.
-    Ok(Door { program: "/proc/self/exe".into(), args, held, life: Some(life) })
+    Ok(Door { program: "/proc/self/exe".into(), args, life: Some(life.into()), rest: Box::new(rest) })
+}
+
+#[cfg(target_os = "linux")]
+impl Plan {
+    /// Behind its length: what comes after it is the end.
+    fn send(&self, to: &mut impl io::Write) -> io::Result<()> {
+        let text = serde_json::to_vec(self).map_err(io::Error::other)?;
+        to.write_all(&[&text.len().to_ne_bytes(), text.as_slice()].concat())
+    }
+
+    /// Waits until castor knows what is to be done.
+    fn receive(from: &mut impl io::Read) -> io::Result<Self> {
+        let mut length = [0; size_of::<usize>()];
+        from.read_exact(&mut length)?;
+        let mut text = vec![0; usize::from_ne_bytes(length)];
+        from.read_exact(&mut text)?;
+        serde_json::from_slice(&text).map_err(io::Error::other)
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn through(it: &Confinement, program: &str, args: &[&str], cwd: &AbsPath) -> io::Result<Door> {
+fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], cwd: &'c AbsPath) -> io::Result<Door<'c>> {
     #[cfg(target_os = "macos")]
     {
         let (plan, held) = guards::plan(it, cwd, false)?;
         let profile = seatbelt::profile(&plan);
         let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
-        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, held, life: None })
+        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(held)) })
     }
     #[cfg(not(target_os = "macos"))]
     {

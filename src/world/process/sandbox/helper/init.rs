@@ -7,7 +7,7 @@
 use std::{
     fs::File,
     io::{self, PipeReader, PipeWriter, Read, Write},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::AsFd,
 };
 
 use nix::{
@@ -38,13 +38,13 @@ struct Report {
     left: bool,
 }
 
-/// Runs `command` in the last of the three processes, after `arrange` in the second. Returns only where something went
-/// wrong. All three live no longer than somebody holds the other end of `life`.
-pub(super) fn start(
-    life: OwnedFd,
+/// Runs `command` in the last of the three processes, with what `arrange` in the second read from `life`. Returns only
+/// where something went wrong. All three live no longer than somebody holds the other end of `life`.
+pub(super) fn start<P>(
+    life: PipeReader,
     own_numbers: bool,
-    arrange: impl FnOnce() -> Result<(), String>,
-    command: impl FnOnce() -> String,
+    arrange: impl FnOnce(&mut PipeReader) -> Result<P, String>,
+    command: impl FnOnce(P) -> String,
 ) -> String {
     let (reader, writer) = match io::pipe() {
         Ok(it) => it,
@@ -103,19 +103,19 @@ fn die_of(number: i32) -> ! {
     std::process::exit(128 + number)
 }
 
-fn be_first(
-    life: OwnedFd,
+fn be_first<P>(
+    mut life: PipeReader,
     mut writer: PipeWriter,
     own_numbers: bool,
-    arrange: impl FnOnce() -> Result<(), String>,
-    command: impl FnOnce() -> String,
+    arrange: impl FnOnce(&mut PipeReader) -> Result<P, String>,
+    command: impl FnOnce(P) -> String,
 ) -> Result<std::convert::Infallible, String> {
     let said = |what: &'static str| move |it: Errno| format!("{what}: {it}");
     prctl::set_name(NAME).map_err(said("name"))?;
     if !own_numbers {
         prctl::set_child_subreaper(true).map_err(said("subreaper"))?;
     }
-    arrange()?;
+    let arranged = arrange(&mut life)?;
     let mut child_ended = SigSet::empty();
     child_ended.add(Signal::SIGCHLD);
     let ended = SignalFd::with_flags(&child_ended, SfdFlags::SFD_CLOEXEC).map_err(said("signalfd"))?;
@@ -125,7 +125,7 @@ fn be_first(
         ForkResult::Child => {
             drop((life, writer, ended));
             SigSet::empty().thread_set_mask().map_err(said("signals"))?;
-            return Err(command());
+            return Err(command(arranged));
         }
     };
     // Nobody looks into it, and its ends of the command's pipes are no reason to wait for more.
@@ -147,7 +147,7 @@ fn be_first(
 }
 
 /// Waits until a child ended, or castor let go.
-fn is_over(life: &OwnedFd, ended: &SignalFd) -> bool {
+fn is_over(life: &PipeReader, ended: &SignalFd) -> bool {
     let mut both = [PollFd::new(life.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
     match poll(&mut both, PollTimeout::NONE) {
         Ok(_) => (),

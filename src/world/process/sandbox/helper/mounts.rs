@@ -29,14 +29,14 @@ struct Attributes {
 }
 
 /// Moves this process into namespaces of its own.
-pub(super) fn isolate(plan: &Plan) -> Result<(), String> {
+pub(super) fn isolate(network: bool) -> Result<(), String> {
     let (uid, gid) = (geteuid(), getegid());
     let mut flags = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWIPC
         // Of its children: it stays where it is itself.
         | CloneFlags::CLONE_NEWPID;
-    if !plan.network {
+    if !network {
         flags |= CloneFlags::CLONE_NEWNET;
     }
     unshare(flags).map_err(|it| format!("namespaces: {it}"))?;
@@ -46,7 +46,7 @@ pub(super) fn isolate(plan: &Plan) -> Result<(), String> {
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{uid} {uid} 1"))?;
     write("gid_map", format!("{gid} {gid} 1"))?;
-    if !plan.network {
+    if !network {
         loopback_up().map_err(|it| format!("loopback: {it}"))?;
     }
     Ok(())
