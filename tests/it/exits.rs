@@ -149,6 +149,7 @@ fn chosen_and_not_there() {
         ("{}", &[vertex, ("GOOGLE_CLOUD_PROJECT", "p")], &[], 41, "GOOGLE_CLOUD_LOCATION is not set"),
         ("{}", &[], &["--model", "openai/"], 52, "\"openai/\" names no model: write openai/NAME"),
         (r#"{"model": {"name": "ollama/ "}}"#, &[], &[], 52, "names no model"),
+        (r#"{"model": {"name": "gemini-2.5-pro"}}"#, &[], &[], 41, "castor auth login"),
     ] {
         let mut case = Case { settings, args, ..Case::answers(&[]) };
         case.sandbox.env.extend(env.iter().map(|(name, value)| ((*name).into(), (*value).into())));

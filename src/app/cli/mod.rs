@@ -78,10 +78,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Whether some model can be reached from a folder, and if not, which keys were looked for.
+/// Whether some model can be reached from a folder or was chosen in settings, and if not, which keys were looked for.
 fn model_access(folder: &AbsPath) -> Reach {
     let (ground, settings) = factory::look(&Options::default(), &Env::from_process(), folder);
-    match access::is_configured(&ground.env, &settings) {
+    match settings.model_name.is_some() || access::is_configured(&ground.env, &settings) {
         true => Reach::Some,
         false => Reach::Keys(providers::keys(&ground.env, &settings)),
     }
