@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nix::libc;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
-    SeccompRule,
+    SeccompRule, sock_filter,
 };
 
 use crate::world::process::sandbox::Plan;
@@ -77,8 +77,10 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u64;
-/// On x86-64 every call has a second number.
-const X32: i64 = 0x4000_0000;
+/// On x86-64 every call has a second number, from this one on, which hardly a kernel knows and no program uses.
+const X32: libc::c_uint = 0x4000_0000;
+/// Where a filter finds the number of the call.
+const NUMBER: libc::c_uint = 0;
 
 pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = NEVER.iter().map(|it| (*it, Vec::new())).collect();
@@ -97,13 +99,7 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
     // Typing into somebody's terminal.
     rules.insert(libc::SYS_ioctl, vec![when(&[(1, Op::Eq, libc::TIOCSTI)])?, when(&[(1, Op::Eq, libc::TIOCLINUX)])?]);
-    if cfg!(target_arch = "x86_64") {
-        let twins: Vec<_> = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect();
-        rules.extend(twins);
-    }
-    apply(rules, libc::EPERM)?;
-    // Its flags are in memory, where a filter cannot look; without the call, libraries take `clone`.
-    apply(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
+    apply(rules)
 }
 
 /// Families that a process may open sockets of. Not AF_UNIX, whose sockets are doors to containers, agents and desktop;
@@ -140,11 +136,29 @@ fn when(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions).map_err(|it| format!("seccomp: {it}"))
 }
 
-fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>, error: libc::c_int) -> Result<(), String> {
-    let refuse = SeccompAction::Errno(u32::try_from(error).unwrap_or_default());
+/// Calls that are not there at all. Beginning of a filter that only refuses, so that what comes behind holds as it is;
+/// one filter, and a short one: the kernel tries it with every number when it is set.
+fn unknown() -> Result<Vec<sock_filter>, String> {
+    let number = |it: libc::c_long| libc::c_uint::try_from(it).map_err(|it| format!("seccomp: {it}"));
+    let code = |it: libc::c_uint| u16::try_from(it).map_err(|it| format!("seccomp: {it}"));
+    let load = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS)?;
+    let (equal, from) = (code(libc::BPF_JMP | libc::BPF_JEQ)?, code(libc::BPF_JMP | libc::BPF_JGE)?);
+    let refuse = libc::SECCOMP_RET_ERRNO | number(libc::ENOSYS.into())?;
+    Ok(vec![
+        sock_filter { code: load, jt: 0, jf: 0, k: NUMBER },
+        sock_filter { code: from, jt: 1, jf: 0, k: X32 },
+        // Its flags are in memory, where a filter cannot look; without the call, libraries take `clone`.
+        sock_filter { code: equal, jt: 0, jf: 1, k: number(libc::SYS_clone3)? },
+        sock_filter { code: code(libc::BPF_RET)?, jt: 0, jf: 0, k: refuse },
+    ])
+}
+
+fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<(), String> {
+    let refuse = SeccompAction::Errno(u32::try_from(libc::EPERM).unwrap_or_default());
     let arch = std::env::consts::ARCH.try_into().map_err(|it| format!("seccomp: {it}"))?;
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|it| format!("seccomp: {it}"))?;
     let program: BpfProgram = filter.try_into().map_err(|it: seccompiler::BackendError| format!("seccomp: {it}"))?;
+    let program = [unknown()?, program].concat();
     seccompiler::apply_filter(&program).map_err(|it| format!("seccomp: {it}"))
 }
