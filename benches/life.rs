@@ -22,7 +22,7 @@ use castor::{
         scheduler::Toolbox,
         session::Session,
         step::{Act, Effect, Input, Out},
-        turn::{Bounds, Spec},
+        turn::{Bounds, Remembers, Spec},
     },
     world::{
         models::{gemini::Gemini, remote::Dialect, script},
@@ -202,7 +202,7 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         toolbox: Toolbox::new(tools, Rules::shipped(), true),
         instructions: Instructions::new(&around),
         scratch: around.cwd.join("scratch"),
-        remembers: false,
+        remembers: Remembers { at_start: false, just_in_time: false },
         bounds: Bounds::default(),
         chain: Chain::default(),
         models: Vec::new(),

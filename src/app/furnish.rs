@@ -21,7 +21,7 @@ use crate::{
         context::{Instructions, PLANS, Surroundings},
         scheduler::{Planning, Toolbox},
         step::Standing,
-        turn::{Bounds, Spec},
+        turn::{Bounds, Remembers, Spec},
     },
     wire::acp::{initialize::Client, session::Place},
     world::{
@@ -49,7 +49,7 @@ pub fn furnish(
         toolbox: toolbox(state, id, site, interactive, &screens),
         instructions: Instructions::new(&around),
         scratch: state.world.store.scratch(id),
-        remembers: true,
+        remembers: Remembers { at_start: true, just_in_time: settings.memory.just_in_time },
         bounds: bounds(settings),
         chain: reached.chain,
         models: models_on_offer(&state.options, settings, &catalog, model),
@@ -137,7 +137,7 @@ pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
 }
 
 fn memory_of(Site { roots, ground, settings, .. }: &Site) -> Wanted {
-    let (env, names, trust) = (ground.env.clone(), settings.memory_names.clone(), ground.trust.clone());
+    let (env, names, trust) = (ground.env.clone(), settings.memory.names.clone(), ground.trust.clone());
     Wanted { env, names, roots: roots.clone(), trust }
 }
 

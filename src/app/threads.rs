@@ -30,6 +30,7 @@ use crate::{
         fs::{BoxFuture, Fs},
         hook::{HookEnd, HookReport, HookRun},
         ids::EffectId,
+        memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
         sandbox::Leave,
@@ -44,7 +45,11 @@ use crate::{
         models::Sink,
         process::Groups,
         tools::{Builtin, Terminals, ToolContext, shell, truncate},
-        workspace::{Warning, memory, saved},
+        workspace::{
+            Warning,
+            memory::{self, Wanted},
+            saved,
+        },
     },
 };
 
@@ -87,7 +92,8 @@ impl Threads {
                 let span = traces::hook_span(&it.hook);
                 self.spawn(hook(hand, *it, span));
             }
-            Effect::Remember => self.spawn(remember(hand)),
+            Effect::Remember => self.spawn(remember(hand, memory::read)),
+            Effect::Discover { places } => self.spawn(remember(hand, move |it| memory::near(it, &places))),
             // Said or timed by the loop itself.
             Effect::Ask(_)
             | Effect::Withdraw { .. }
@@ -423,9 +429,9 @@ async fn hook(hand: Hand, it: HookRun, span: Span) {
 }
 
 /// A look at the disk: not for the loop.
-async fn remember(hand: Hand) {
+async fn remember(hand: Hand, look: impl FnOnce(&Wanted) -> Vec<MemoryFile> + Send + 'static) {
     let wanted = hand.desk.intake.memory.clone();
-    let files = tokio::task::spawn_blocking(move || memory::read(&wanted).into()).await;
+    let files = tokio::task::spawn_blocking(move || look(&wanted).into()).await;
     hand.say(Input::Remembered { effect: hand.id, files: files.map_err(|it| it.to_string()) }).await;
 }
 

@@ -155,6 +155,10 @@ pub enum Fact {
     Remembered {
         files: Vec<MemoryFile>,
     },
+    /// Files of folders that calls came to, and of which the model is told from here on, beside what it is told anyway.
+    Discovered {
+        files: Vec<MemoryFile>,
+    },
     /// The model sees less of these results from now on; the log has them whole.
     Masked {
         masks: Vec<Mask>,

@@ -5,7 +5,10 @@ use std::{fmt::Write, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::path::AbsPath;
+use crate::base::{path::AbsPath, text::head};
+
+/// Of all files together that a model is told of, in bytes. What is over is cut, from the end of the last ones.
+pub const MAX_ALL: usize = 256 << 10;
 
 /// One file, as it was read; imports are in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,8 +47,13 @@ impl Memory {
     /// General files first, those that are nearest to the work last.
     pub fn new(files: impl Into<Arc<[MemoryFile]>>) -> Self {
         let files = files.into();
-        let text = (!files.is_empty()).then(|| text_of(&files).into());
+        let text = (!files.is_empty()).then(|| in_words(HEADING, &files).into());
         Self { files, text }
+    }
+
+    /// Of what a model is told, in bytes.
+    pub fn size(&self) -> usize {
+        self.text().map_or(0, str::len)
     }
 
     pub fn files(&self) -> &[MemoryFile] {
@@ -58,14 +66,32 @@ impl Memory {
     }
 }
 
-fn text_of(files: &[MemoryFile]) -> String {
-    let mut res =
-        "# What user and project want you to know\nFrom their memory files. Later files win over earlier ones, \
-                   and what the user says now wins over all of them."
-            .to_owned();
+const HEADING: &str = "# What user and project want you to know\nFrom their memory files. Later files win over earlier \
+                       ones, and what the user says now wins over all of them.";
+
+/// Of folders that the work has only now come to.
+const FOUND: &str = "# What the project wants you to know of the folders that were just looked into\nFrom the memory files in \
+                     them; each holds below its folder. Where one was told before, this is what it says now. They win \
+                     over more general ones, and what the user says now wins over all of them.";
+
+/// Files as they join a conversation under way.
+pub fn found(files: &[MemoryFile]) -> String {
+    in_words(FOUND, files)
+}
+
+fn in_words(heading: &str, files: &[MemoryFile]) -> String {
+    let mut res = heading.to_owned();
     for MemoryFile { path, tier, text } in files {
         let tier = tier.as_str();
         _ = write!(res, "\n\n--- Context from: {path} ({tier}) ---\n{text}\n--- End of Context from: {path} ---");
     }
     res
+}
+
+/// `text` up to so many bytes, and how many more there are.
+pub fn capped(text: &str, max: usize) -> String {
+    match text.len() <= max {
+        true => text.to_owned(),
+        false => format!("{}\n[cut here: {} bytes more]", head(text, max), text.len() - head(text, max).len()),
+    }
 }

@@ -111,7 +111,7 @@ pub enum Input {
         effect: EffectId,
         report: Box<HookReport>,
     },
-    /// The memory files as they are now, or why nobody could look.
+    /// The memory files that were asked for, as they are now, or why nobody could look.
     Remembered {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
@@ -231,6 +231,8 @@ pub enum Effect {
     Hook(Box<HookRun>),
     /// The memory files are to be read. Answered by `Remembered`.
     Remember,
+    /// Those of the folders that lead to these places, below the session's own. Answered by `Remembered`.
+    Discover { places: Vec<AbsPath> },
     /// The one answer to a prompt.
     Settle { prompt: PromptId, outcome: Outcome },
 }

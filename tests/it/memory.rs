@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
-    model_server::{ModelServer, says},
+    model_server::{ModelServer, calls, says},
 };
 
 fn agent(server: &ModelServer, trusted: bool) -> Sandbox {
@@ -106,4 +106,79 @@ fn settings_name_them() {
     let body = &server.asked()[0].body;
     assert!(body.contains("NOTES-WORD"), "{body}");
     assert!(["CREDENTIAL", "USER-WORD", "PROJECT-WORD"].iter().all(|it| !body.contains(it)), "{body}");
+}
+
+fn read(file: &str) -> String {
+    calls("read_file", &json!({ "file_path": file }))
+}
+
+/// How often the model is told of it in the conversation; the system instruction never changes.
+fn told(server: &ModelServer, at: usize, word: &str) -> usize {
+    let body: Value = serde_json::from_str(&server.asked()[at].body).unwrap();
+    let first: Value = serde_json::from_str(&server.asked()[0].body).unwrap();
+    assert_eq!(body["systemInstruction"], first["systemInstruction"]);
+    body["contents"].to_string().matches(word).count()
+}
+
+#[test]
+fn those_of_sub_folders_join_when_the_work_comes_there() {
+    let sub = || read("sub/x.txt");
+    let answers = vec![sub(), sub(), says("1."), sub(), says("2."), says("3."), sub(), says("4.")];
+    let server = ModelServer::start(answers);
+    let sandbox = agent(&server, true);
+    sandbox.write("ws/sub/x.txt", "text");
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    prompt(&mut client, &session, "one");
+    let word = "NEAREST-WORD";
+    assert_eq!([0, 1, 2].map(|it| told(&server, it, word)), [0, 1, 1]);
+    let body: Value = serde_json::from_str(&server.asked()[1].body).unwrap();
+    let parts = &body["contents"][2]["parts"];
+    let [result, memory] = parts.as_array().unwrap().as_slice() else { panic!("{parts}") };
+    assert!(result["functionResponse"].is_object() && memory["text"].as_str().unwrap().contains(word), "{parts}");
+
+    // What was said stays said, byte for byte.
+    let contents = |at: usize| {
+        let body: Value = serde_json::from_str(&server.asked()[at].body).unwrap();
+        body["contents"].as_array().unwrap().clone()
+    };
+    assert_eq!(contents(2)[..3], contents(1));
+
+    sandbox.write("ws/sub/GEMINI.md", "CHANGED-WORD");
+    prompt(&mut client, &session, "two");
+    assert_eq!([told(&server, 4, word), told(&server, 4, "CHANGED-WORD")], [1, 1]);
+
+    // The next process knows what was told.
+    client.end().unwrap();
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let params = json!({ "sessionId": session, "cwd": sandbox.workspace(), "mcpServers": [] });
+    client.result("session/load", params).unwrap();
+    prompt(&mut client, &session, "three");
+    assert_eq!(contents(5)[..contents(4).len()], contents(4));
+    let (_, said) = prompt(&mut client, &session, "/memory refresh");
+    assert!(said.contains("Of sub-folders it was told these") && said.contains("sub/GEMINI.md` (project"), "{said}");
+    prompt(&mut client, &session, "four");
+    assert_eq!([5, 6, 7].map(|it| told(&server, it, "CHANGED-WORD")), [1, 1, 2]);
+}
+
+#[test]
+fn those_of_sub_folders_need_trust_and_can_be_switched_off() {
+    for (trusted, settings, want) in [
+        (true, json!({}), 1),
+        (true, json!({ "experimental": { "jitContext": false } }), 0),
+        (true, json!({ "context": { "fileName": "NOTES.md" } }), 0),
+        (false, json!({}), 0),
+    ] {
+        let server = ModelServer::start(vec![read("sub/x.txt"), says("Done.")]);
+        let sandbox = agent(&server, trusted);
+        sandbox.write("ws/sub/x.txt", "text");
+        sandbox.write("home/.castor/settings.json", &settings.to_string());
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        prompt(&mut client, &session, "go");
+        assert_eq!(told(&server, 1, "NEAREST-WORD"), want, "{trusted} {settings}");
+    }
 }

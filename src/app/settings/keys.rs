@@ -308,6 +308,7 @@ pub const KEYS: &[Key] = {
         key("useWriteTodos", Bool, "true", "Whether the model may keep a list of tasks.").usage(Accepted),
         key("experimental.adk", Object, "{}", "Which runtime Gemini CLI uses.").merge(Shallow).usage(ONE_RUNTIME),
         key("experimental.contextManagement", Bool, "false", "Whether very large results are distilled: a small model lists what counts in them."),
+        key("experimental.jitContext", Bool, "true", "Whether memory files of sub-folders count, from when the work comes there."),
         key("experimental", Object, "{}", "Gemini CLI's experiments.").merge(Shallow).usage(Accepted),
         key("advanced.excludedEnvVars", Texts, r#"["DEBUG", "DEBUG_MODE"]"#, "Variables that a project's .env may not set.").merge(Union).usage(Accepted),
         key("advanced", Object, "{}", "Gemini CLI's process.").merge(Shallow).usage(Accepted),

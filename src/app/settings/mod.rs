@@ -84,8 +84,7 @@ pub struct Settings {
     pub approval_mode: Mode,
     pub limits: Limits,
     pub caps: Caps,
-    /// Of memory files.
-    pub memory_names: Vec<String>,
+    pub memory: Memory,
     pub failing: Failing,
     pub tools: ToolSettings,
     pub children: Children,
@@ -93,6 +92,14 @@ pub struct Settings {
     pub reach: Reach,
     pub disable_yolo: bool,
     pub disable_always_allow: bool,
+}
+
+/// What memory files there may be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    pub names: Vec<String>,
+    /// Those of sub-folders count when the work comes there.
+    pub just_in_time: bool,
 }
 
 /// What a model is not told all of.
@@ -254,9 +261,9 @@ impl Settings {
             let message = format!("{}: only names of files count, in every folder", strange.join(", "));
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message });
         }
-        let memory_names = memory_names(&get, &mut warnings);
+        let names = memory_names(&get, &mut warnings);
         let res = Self {
-            memory_names,
+            memory: Memory { names, just_in_time: get.flag("experimental.jitContext") },
             model_name: get.text("model.name"),
             approval_mode: approval_mode.unwrap_or_default(),
             limits: limits::read(&get),

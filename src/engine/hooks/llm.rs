@@ -54,7 +54,9 @@ pub fn change(request: &mut ModelRequest, said: &Map<String, Value>) {
                 let mut changed = Turn::clone(turn);
                 let parts = changed.parts_mut();
                 parts.retain(|it| !is_text(it));
-                parts.insert(0, TurnPart::Content(Part::text(text)));
+                // Providers want results first.
+                let at = if turn.role() == Role::Tool { parts.len() } else { 0 };
+                parts.insert(at, TurnPart::Content(Part::text(text)));
                 *turn = Arc::new(changed);
             }
         }

@@ -7,11 +7,13 @@ use std::{
 
 use serde_json::Value;
 
+use super::found::Found;
 use crate::base::{
     content::{Part, joined_text},
     history::{NOTICE, Role, Turn, TurnPart},
     ids::CallId,
     log::Mask,
+    memory::{self, MemoryFile},
     text::untrusted,
     tool::{CallResult, ToolCall},
 };
@@ -39,6 +41,7 @@ pub(super) struct History {
     open_calls: VecDeque<(CallId, String)>,
     /// Where the current answer of the model began in `turns`.
     answer: Option<usize>,
+    pub found: Found,
 }
 
 impl History {
@@ -84,6 +87,15 @@ impl History {
         self.change_turn(Role::User, false, |it| it.push(TurnPart::Content(Part::text(text))));
     }
 
+    /// Memory of folders that calls came to: with their results, and not one of them, which could be masked. `len`: what
+    /// else of memory the model is told, in bytes.
+    pub fn push_found(&mut self, files: &[MemoryFile], len: usize) {
+        let is_result = self.turns.last().is_some_and(|it| it.role() == Role::Tool);
+        let turn = self.turns.len().saturating_sub(usize::from(is_result));
+        let text = memory::found(&self.found.tell(files, turn, len));
+        self.change_turn(Role::Tool, false, |it| it.push(TurnPart::Content(Part::text(text))));
+    }
+
     /// The prompt at hand is not the model's to see; nobody has answered it yet.
     pub fn retract_prompt(&mut self) {
         _ = self.turns.pop_if(|it| it.role() == Role::User);
@@ -98,6 +110,7 @@ impl History {
         if let Some(start) = self.answer.take() {
             self.turns.truncate(start);
             self.open_calls.clear();
+            self.found.cut(start);
         }
     }
 
@@ -153,8 +166,10 @@ impl History {
         };
         let goes_on = self.turns.get(n_turns).is_some_and(|it| it.role() == Role::Model);
         let answer = (!goes_on).then(|| turn(Role::Model, UNDERSTOOD));
+        let n_turns = n_turns.min(self.turns.len());
+        self.found.compress(n_turns, 1 + usize::from(answer.is_some()));
         let instead = [turn(Role::User, summary)].into_iter().chain(answer);
-        self.turns.splice(..n_turns.min(self.turns.len()), instead);
+        self.turns.splice(..n_turns, instead);
         self.answer = None;
     }
 

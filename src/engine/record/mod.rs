@@ -1,5 +1,6 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
+mod found;
 mod history;
 mod meter;
 mod scale;
@@ -22,7 +23,7 @@ use crate::{
         ids::{CallId, SessionId, StreamId},
         limits::{Limits, Span, Used},
         log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
-        memory::Memory,
+        memory::{Memory, MemoryFile},
         path::AbsPath,
     },
     engine::hooks::Switches,
@@ -165,6 +166,16 @@ impl Record {
         &self.past.memory
     }
 
+    /// What the model was told of folders that its calls came to, and still knows.
+    pub fn found(&self) -> impl Iterator<Item = &MemoryFile> {
+        self.past.history.found.files()
+    }
+
+    /// What of these files of such folders it is to be told.
+    pub fn news_of(&self, files: &[MemoryFile]) -> Vec<MemoryFile> {
+        self.past.history.found.news(files, self.past.memory.size())
+    }
+
     /// The mode that plan mode took the place of.
     pub fn mode_before_plan(&self) -> Option<Mode> {
         self.past.before_plan
@@ -239,7 +250,8 @@ impl Record {
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
-            Fact::Remembered { files } => self.past.memory = Memory::new(files.clone()),
+            Fact::Remembered { files } => self.remembered(files),
+            Fact::Discovered { files } => self.past.history.push_found(files, self.past.memory.size()),
             Fact::Masked { masks } => self.past.history.mask(masks),
             Fact::Compressed { turns, summary, tokens } => {
                 self.past.history.compress(usize::try_from(*turns).unwrap_or(usize::MAX), summary);
@@ -259,6 +271,11 @@ impl Record {
             | Fact::Trust { .. }
             | Fact::Unknown => (),
         }
+    }
+
+    fn remembered(&mut self, files: &[MemoryFile]) {
+        self.past.memory = Memory::new(files);
+        self.past.history.found.tell_again();
     }
 
     fn asked(&mut self, model: &str, attempt: u32, why: &str) {

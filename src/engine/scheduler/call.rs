@@ -42,6 +42,8 @@ pub struct Call {
     pub state: State,
     /// What policy decided about, where it really is.
     pub places: Arc<[TargetPath]>,
+    /// It was not only asked for.
+    pub(super) ran: bool,
     /// Why the user is asked, where a safety checker wants it.
     pub reason: Option<String>,
     /// What the user allowed this call beyond the sandbox, after it had run into it.
@@ -172,6 +174,7 @@ impl Call {
             news: false,
             state: State::Waiting,
             places: Arc::default(),
+            ran: false,
             reason: None,
             leave: Leave::default(),
             n_expansions: 0,
@@ -272,6 +275,7 @@ impl Call {
     pub(super) fn start(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>) {
         let durable = self.display.kind.has_side_effects();
         let leave = policy::leave(&self.call, &step.record.standing(&tools.kept)).and(&self.leave);
+        self.ran = true;
         let (call, places) = (self.call.clone(), self.places.clone());
         let effect = step.effect(Effect::Run { call, places, base, durable, leave });
         self.state = State::Running { effect };

@@ -24,6 +24,7 @@ use crate::{
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
         log::{Answer, Fact},
+        path::AbsPath,
         question::Form,
         sandbox::Denial,
         tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
@@ -75,6 +76,12 @@ impl Scheduler {
     /// The calls are over; who was told beside them may still answer.
     pub fn clear(&mut self) {
         self.calls.clear();
+    }
+
+    /// Where in the session's folders calls were that ran.
+    pub fn places(&self) -> impl Iterator<Item = &AbsPath> {
+        let places = self.calls.iter().filter(|it| it.ran).flat_map(|it| it.places.iter());
+        places.filter(|it| it.in_roots).map(|it| &it.real)
     }
 
     /// Takes a call in as it streams from the model, and shows it.

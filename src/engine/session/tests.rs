@@ -244,9 +244,10 @@ impl World {
                 let result = if self.dice(4) == 0 { Err("disk full".to_owned()) } else { Ok(()) };
                 Input::Joined { effect, result }
             }
-            Effect::Remember => {
+            Effect::Remember | Effect::Discover { .. } => {
+                let name = if matches!(what, Effect::Remember) { "/w/GEMINI.md" } else { "/w/a/GEMINI.md" };
                 let file = |text: &str| MemoryFile {
-                    path: AbsPath::new("/w/GEMINI.md").unwrap(),
+                    path: AbsPath::new(name).unwrap(),
                     tier: MemoryTier::Project,
                     text: text.to_owned(),
                 };

@@ -23,7 +23,7 @@ use crate::{
             policies::{Action, Policies, Policy},
         },
         scheduler::Toolbox,
-        turn::{Bounds, Spec},
+        turn::{Bounds, Remembers, Spec},
     },
 };
 
@@ -78,7 +78,7 @@ pub(super) fn spec(seed: u64) -> Spec {
         toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)),
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
-        remembers: true,
+        remembers: Remembers { at_start: true, just_in_time: true },
         bounds: Bounds {
             limits: Limits::parse("requests=6").unwrap(),
             asks_next_speaker: seed.is_multiple_of(7),

@@ -87,11 +87,16 @@ impl Turn {
     ) {
         let shown = match self.phase {
             Phase::Remembering { effect: own, shown } if own == effect => shown,
+            Phase::Discovering(it) if it.look == effect => return self.discovered(step, spec, kept, files),
             _ => return,
         };
         kept.remembered = true;
+        kept.is_blind &= shown.is_none();
+        let found: Vec<String> = step.record.found().map(line).collect();
+        // Who asks for it wants to have it anew.
+        let anew = shown.is_some() && !found.is_empty();
         match files {
-            Ok(files) if *files != *step.record.memory().files() => {
+            Ok(files) if anew || *files != *step.record.memory().files() => {
                 step.log(Fact::Remembered { files: files.to_vec() });
             }
             Ok(_) => (),
@@ -99,7 +104,7 @@ impl Turn {
         }
         match shown {
             Some(whole) => {
-                let text = in_words(step.record.memory(), whole);
+                let text = with(&found, in_words(step.record.memory(), whole));
                 self.report(step, text);
             }
             None => self.prepare(step, spec, kept),
@@ -122,11 +127,25 @@ fn in_words(memory: &Memory, whole: bool) -> String {
             .to_owned(),
         files => format!("The model knows {} memory file(s), as they are now:\n", files.len()),
     };
-    for MemoryFile { path, tier, text } in memory.files() {
-        _ = writeln!(res, "- `{path}` ({}, {} bytes)", tier.as_str(), text.len());
+    for file in memory.files() {
+        res += &line(file);
         if whole {
-            _ = writeln!(res, "\n{text}\n");
+            _ = writeln!(res, "\n{}\n", file.text);
         }
     }
     res
+}
+
+fn line(MemoryFile { path, tier, text }: &MemoryFile) -> String {
+    format!("- `{path}` ({}, {} bytes)\n", tier.as_str(), text.len())
+}
+
+/// `found`: files of sub-folders, each a line.
+fn with(found: &[String], text: String) -> String {
+    let text = match found {
+        [] => return text,
+        _ => text.trim_end(),
+    };
+    let found = found.concat();
+    format!("{text}\n\nOf sub-folders it was told these; when work comes there again it is told anew:\n{found}")
 }

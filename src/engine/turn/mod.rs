@@ -6,6 +6,7 @@ mod checks;
 mod circles;
 mod compressing;
 mod consulting;
+mod discovery;
 mod distilling;
 pub mod endings;
 mod errand;
@@ -25,7 +26,7 @@ pub mod utility;
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};
 pub use limits::limits;
-pub use spec::{Bounds, Kept, Spec};
+pub use spec::{Bounds, Kept, Remembers, Spec};
 
 use std::sync::Arc;
 
@@ -136,6 +137,8 @@ enum Phase {
     /// A model is asked about the turn itself.
     Judging(Box<checks::Judging>),
     Calling,
+    /// Memory of the folders that the calls came to is read.
+    Discovering(discovery::Discovery),
     Finished,
 }
 
@@ -194,7 +197,7 @@ impl Turn {
     }
 
     fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        if spec.remembers && !kept.remembered {
+        if spec.remembers.at_start && !kept.remembered {
             return self.remember(step, None);
         }
         match kept.arrivals.wait_until(step.now.unix_ms) {
@@ -290,6 +293,7 @@ impl Turn {
         match self.phase {
             Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
             Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, kept),
+            Phase::Discovering(it) if it.timer == effect => self.look_took_long(step, spec, kept),
             _ => {
                 let standing = self.scheduler.woke(step, &self.tools, effect);
                 self.called(step, spec, kept, standing);
@@ -322,6 +326,7 @@ impl Turn {
             Phase::Choosing(asked) => asked.withdraw(step),
             Phase::Circling(asked) => asked.withdraw(step),
             Phase::Joining { joining, .. } => joining.leave(step),
+            Phase::Discovering(it) => it.leave(step),
             Phase::Calling | Phase::Finished => (),
         }
         self.finish(step, &cause);
@@ -338,10 +343,7 @@ impl Turn {
         }
         match standing {
             Standing::Open => (),
-            Standing::Done => {
-                self.scheduler.clear();
-                self.after_calls(step, spec, kept);
-            }
+            Standing::Done => self.discover(step, spec, kept),
             Standing::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
             Standing::TurnCancelled => self.finish(step, &Cause::Cancelled),
             Standing::Stopped(why) => self.finish(step, &Cause::HookStop(why)),

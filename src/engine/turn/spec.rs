@@ -17,8 +17,7 @@ pub struct Spec {
     pub instructions: Instructions,
     /// Where whole outputs of tools go.
     pub scratch: AbsPath,
-    /// Whether there may be memory files.
-    pub remembers: bool,
+    pub remembers: Remembers,
     pub bounds: Bounds,
     /// Who takes over from those.
     pub chain: routing::Chain,
@@ -30,6 +29,14 @@ pub struct Spec {
     pub helpers: routing::helpers::Helpers,
     /// Modes that trust and settings allow here.
     pub modes: Vec<Mode>,
+}
+
+/// Which memory files there may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Remembers {
+    pub at_start: bool,
+    /// Those of sub-folders, when calls come there.
+    pub just_in_time: bool,
 }
 
 /// How far a turn may go.
@@ -78,4 +85,6 @@ pub struct Kept {
     pub health: routing::health::Health,
     /// The memory files were read.
     pub remembered: bool,
+    /// Looking for those of sub-folders took too long once.
+    pub is_blind: bool,
 }

@@ -11,7 +11,7 @@ use std::{
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use super::{Bounds, Spec};
+use super::{Bounds, Remembers, Spec};
 use crate::{
     base::{
         check::Finding,
@@ -22,11 +22,12 @@ use crate::{
         ids::{EffectId, ElicitationId, PromptId, QuestionId, SessionId},
         limits::Limits,
         log::{Answer, Decision, Fact, Mode, Principal},
+        memory::{MemoryFile, Tier as MemoryTier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         now::Now,
         path::AbsPath,
         question::Form,
-        tool::{Preview, TailCall, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
         context::{Instructions, Surroundings},
@@ -125,7 +126,8 @@ pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut Strin
 }
 
 /// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's, `(n …)` where `n` may take over,
-/// silently or not, `headless` where nobody is there to ask, `compresses` where that happens from 104 tokens on.
+/// silently or not, `headless` where nobody is there to ask, `compresses` where that happens from 104 tokens on,
+/// `discovers` where memory of sub-folders is looked for.
 pub(super) fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
@@ -159,7 +161,7 @@ pub(super) fn spec(name: &str) -> Spec {
         toolbox,
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
-        remembers: false,
+        remembers: Remembers { at_start: false, just_in_time: name.contains("discovers") },
         bounds: Bounds {
             limits: Limits::parse("requests=3").unwrap(),
             asks_next_speaker: name.contains("next speaker"),
@@ -218,9 +220,20 @@ fn input(line: &str) -> Input {
         }
         "woke" => Input::Woke { effect },
         "tools" => Input::ToolsChanged(kit(rest)),
+        // Places, or a command.
         "resolved" => {
+            let place = |it: &Value| {
+                let path = AbsPath::new(it.as_str()?)?;
+                let in_roots = path.as_path().starts_with("/w");
+                Some(TargetPath { real: path.clone(), path, access: Access::Read, line: None, in_roots })
+            };
+            let paths = json().get("paths").and_then(Value::as_array).map(|it| it.iter().filter_map(place).collect());
+            let paths = paths.unwrap_or_default();
             let command = json().get("command").and_then(Value::as_str).map(str::to_owned);
-            Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), command, ..Targets::default() }) }
+            Input::Resolved {
+                effect,
+                result: Ok(Targets { title: format!("t{n}"), command, paths, ..Targets::default() }),
+            }
         }
         "checked" => {
             let (word, reason) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -253,6 +266,16 @@ fn input(line: &str) -> Input {
         "hooked" => {
             let end = HookEnd::Exit(if rest.starts_with('{') { 0 } else { 2 });
             Input::Hooked { effect, report: Box::new(HookReport { stdout: rest.to_owned(), ..HookReport::of(end) }) }
+        }
+        // `path=text`, or why not.
+        "remembered" => {
+            let file = |it: &str| {
+                let (path, text) = it.split_once('=')?;
+                let path = AbsPath::new(path)?;
+                Some(MemoryFile { path, tier: MemoryTier::Project, text: text.to_owned() })
+            };
+            let files = rest.split_whitespace().map(file).collect::<Option<Arc<[_]>>>();
+            Input::Remembered { effect, files: files.ok_or_else(|| rest.to_owned()) }
         }
         "printed" => Input::Printed { effect, text: rest.to_owned() },
         "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)) },
@@ -320,6 +343,10 @@ fn shown(act: &Act) -> Option<String> {
             Fact::Decision { decision, rule, .. } => Some(format!("{decision:?} by {rule}")),
             Fact::Answered { answer, .. } => Some(format!("answered {answer:?}")),
             Fact::Granted { grant } => Some(format!("granted {grant:?}")),
+            Fact::Discovered { files } => {
+                let files: Vec<String> = files.iter().map(|it| format!("{} = {}", it.path, it.text)).collect();
+                Some(format!("discovered {}", files.join(", ")))
+            }
             other => Some(format!("{other:?}")),
         },
         Act::Do(id, effect) => Some(match effect {
@@ -357,6 +384,9 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
             Effect::Remember => format!("#{} Remember", id.0),
+            Effect::Discover { places } => {
+                format!("#{} Discover {}", id.0, places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            }
             Effect::Hook(it) => {
                 format!("#{} Hook {} {}", id.0, it.hook.event.as_str(), Value::Object(it.input.clone()))
             }

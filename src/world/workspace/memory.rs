@@ -1,15 +1,16 @@
 //! Memory files on the disk: which there are, and what they import.
 
 mod imports;
+mod near;
 
 use std::collections::BTreeSet;
 
 use crate::{
     base::{
         guarded::SECRETS,
-        memory::{MemoryFile, Tier},
+        memory::{MAX_ALL, MemoryFile, Tier, capped},
         path::AbsPath,
-        text::{head, visible},
+        text::visible,
         trust::Trust,
     },
     world::{
@@ -20,11 +21,10 @@ use crate::{
 };
 
 use imports::Importer;
+pub use near::near;
 
 /// Of a file with all that it imports, in bytes; what is over is cut.
 pub const MAX_FILE: usize = 64 << 10;
-/// Of all files together. What is over is cut, from the end of the last ones.
-pub const MAX_ALL: usize = 256 << 10;
 /// More folders above a workspace are not looked at.
 const MAX_ABOVE: usize = 40;
 
@@ -49,25 +49,42 @@ pub fn is_name(name: &str) -> bool {
 /// The user's own files, then those of each trusted root, from its repository down. Each real file counts once. What
 /// cannot be read is not there.
 pub fn read(wanted: &Wanted) -> Vec<MemoryFile> {
-    let Wanted { env, names, roots, trust } = wanted;
-    let reader = Reader::disk();
-    let mut found = Found { names: names.iter().filter(|it| is_name(it)).collect(), ..Found::default() };
-    for home in [gemini_home(env), castor_home(env)].into_iter().flatten() {
+    let mut found = Found::of(wanted);
+    for home in [gemini_home(&wanted.env), castor_home(&wanted.env)].into_iter().flatten() {
         found.take(&home, Tier::Global, None);
     }
-    for (at, root) in roots.iter().enumerate() {
-        let real = reader.real(root);
-        let own = if at == 0 { trust.clone() } else { trust_of(env, &real, trust, reader) };
-        let Trust::Trusted { root: rule, .. } = own else { continue };
-        // What lies above the folder that was trusted nobody vouches for.
-        let top = repository(&real, rule.as_ref());
-        let mut folders = vec![real.clone()];
-        while let Some(parent) = folders.last().filter(|it| **it != top).and_then(AbsPath::parent) {
-            folders.push(parent);
-        }
-        folders.iter().rev().for_each(|it| found.take(it, Tier::Project, Some(&top)));
+    for Ground { root, top } in grounds(wanted) {
+        down(&top, &root).iter().for_each(|it| found.take(it, Tier::Project, Some(&top)));
     }
     found.files
+}
+
+/// A trusted root, where it really is.
+struct Ground {
+    root: AbsPath,
+    /// Of its repository. What lies above the folder that was trusted nobody vouches for.
+    top: AbsPath,
+}
+
+fn grounds(Wanted { env, roots, trust, .. }: &Wanted) -> Vec<Ground> {
+    let reader = Reader::disk();
+    let ground = |(at, root): (usize, &AbsPath)| {
+        let root = reader.real(root);
+        let own = if at == 0 { trust.clone() } else { trust_of(env, &root, trust, reader) };
+        let Trust::Trusted { root: rule, .. } = own else { return None };
+        Some(Ground { top: repository(&root, rule.as_ref()), root })
+    };
+    roots.iter().enumerate().filter_map(ground).collect()
+}
+
+/// The folders from `top` down to `folder`, both included.
+fn down(top: &AbsPath, folder: &AbsPath) -> Vec<AbsPath> {
+    let mut folders = vec![folder.clone()];
+    while let Some(parent) = folders.last().filter(|it| *it != top).and_then(AbsPath::parent) {
+        folders.push(parent);
+    }
+    folders.reverse();
+    folders
 }
 
 /// Rules for a folder of its own beat what holds for the working directory.
@@ -110,7 +127,11 @@ struct Found<'a> {
     len: usize,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    fn of(wanted: &'a Wanted) -> Self {
+        Self { names: wanted.names.iter().filter(|it| is_name(it)).collect(), ..Self::default() }
+    }
+
     /// `top`: nothing from elsewhere counts, whatever links say; the user's own links lead where the user wants.
     fn take(&mut self, folder: &AbsPath, tier: Tier, top: Option<&AbsPath>) {
         for name in self.names.clone() {
@@ -129,13 +150,6 @@ impl Found<'_> {
             self.len += text.len();
             self.files.push(MemoryFile { path, tier, text });
         }
-    }
-}
-
-fn capped(text: &str, max: usize) -> String {
-    match text.len() <= max {
-        true => text.to_owned(),
-        false => format!("{}\n[cut here: {} bytes more]", head(text, max), text.len() - head(text, max).len()),
     }
 }
 

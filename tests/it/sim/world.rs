@@ -134,7 +134,7 @@ impl World {
                         Effect::Preview { .. } => Kind::Preview,
                         Effect::Run { .. } => Kind::Run,
                         Effect::Hook(_) => Kind::Hook,
-                        Effect::Remember => Kind::Remember,
+                        Effect::Remember | Effect::Discover { .. } => Kind::Remember,
                         other => panic!("no job for the world: {other:?}"),
                     };
                     let (session, effect) = (it.desk.session.to_string(), it.id.0);

@@ -107,6 +107,11 @@ fn user(out: &mut Vec<u8>, turn: &Turn) {
             _ => (),
         }
     }
+    said(out, content);
+}
+
+/// A message of the user, where there is something in it.
+fn said(out: &mut Vec<u8>, content: Vec<Value>) {
     let only = match &*content {
         [] => return,
         [one] => one.get("text").cloned(),
@@ -174,11 +179,19 @@ fn tool_call(call: &ToolCall) -> Value {
     })
 }
 
-/// One message for each result; what of them is no text comes in a message of the user behind all of them.
+/// One message for each result; what of them is no text, and what is said beside them, comes in a message of the user
+/// behind all of them.
 fn results(out: &mut Vec<u8>, turn: &Turn) {
     let mut seen: Vec<Value> = Vec::new();
     for piece in pieces(turn) {
-        let Piece::Result(it) = piece else { continue };
+        let it = match piece {
+            Piece::Result(it) => it,
+            Piece::Text { text, .. } => {
+                seen.push(json!({ "type": "text", "text": text }));
+                continue;
+            }
+            _ => continue,
+        };
         let (blobs, text) = output(&it.content);
         item(out, &result(it, &text));
         if !blobs.is_empty() {
@@ -186,9 +199,7 @@ fn results(out: &mut Vec<u8>, turn: &Turn) {
             seen.extend(blobs.into_iter().map(media));
         }
     }
-    if !seen.is_empty() {
-        item(out, &json!({ "role": "user", "content": seen }));
-    }
+    said(out, seen);
 }
 
 fn result(it: &CallResult, text: &str) -> Value {

@@ -67,7 +67,7 @@ fn every_kind_of_message() {
     let got = messages(
         "user text look\nuser media\nuser embed file:///a.txt words\nmodel thought hm ^sig\nmodel text I will.\n\
          model call c1 read {\"a\":1}\nmodel call c2 odd [1]\ntool result c1 read one|two\ntool error c2 odd bad\n\
-         user text more\nmodel thought only",
+         tool text beside\nuser text more\nmodel thought only",
     );
     let expected = json!([
         { "role": "system", "content": "Be kind." },
@@ -83,6 +83,7 @@ fn every_kind_of_message() {
             { "id": "c2", "type": "function", "function": { "name": "odd", "arguments": "{}" } } ] },
         { "role": "tool", "tool_call_id": "c1", "content": "one\ntwo" },
         { "role": "tool", "tool_call_id": "c2", "content": "Error: bad" },
+        { "role": "user", "content": "beside" },
         { "role": "user", "content": "more" },
     ]);
     assert_eq!(got, expected);

@@ -151,6 +151,8 @@ fn results(out: &mut Vec<u8>, turn: &Turn) {
             item(out, &result(it));
         }
     }
+    // What is said beside them.
+    user(out, turn);
 }
 
 fn result(it: &CallResult) -> Value {

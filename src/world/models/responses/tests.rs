@@ -58,7 +58,7 @@ fn every_kind_of_item() {
     let got = read(&request(
         "user text look\nuser media\nmodel thought hm ^openai:ENC\nmodel thought foreign ^anthropic:S\n\
          model text I will.\nmodel call c1 read {\"a\":1}\nmodel call c2 odd [1]\ntool result c1 read [image]\n\
-         tool error c2 odd bad\nmodel thought only",
+         tool error c2 odd bad\ntool text beside\nmodel thought only",
     ));
     let image = json!({ "type": "input_image", "image_url": "data:image/png;base64,QUJD" });
     let expected = json!([
@@ -70,6 +70,7 @@ fn every_kind_of_item() {
         { "type": "function_call_output", "call_id": "c1", "output": [
             { "type": "input_text", "text": "Binary content provided (1 item(s))." }, image] },
         { "type": "function_call_output", "call_id": "c2", "output": "Error: bad" },
+        { "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "beside" }] },
     ]);
     assert_eq!(got["input"], expected);
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::{MAX_FILE, Wanted, is_name, read};
+use super::{MAX_FILE, Wanted, is_name, near, read};
 use crate::{
     base::{memory::MemoryFile, path::AbsPath, trust::Trust},
     world::{disk, secrets::Env},
@@ -30,16 +30,28 @@ impl Disk {
         Trust::Trusted { why: String::new(), root: folder.map(|it| self.root.join(it)) }
     }
 
-    fn files(&self, roots: &[&str], trust: Trust) -> Vec<MemoryFile> {
+    fn wanted(&self, roots: &[&str], trust: Trust) -> Wanted {
         let env = Env::from_pairs([("HOME", self.root.join("h").to_string().as_str())]);
         let names = ["GEMINI.md", "AGENTS.md"].map(str::to_owned).to_vec();
-        read(&Wanted { env, names, roots: roots.iter().map(|it| self.root.join(it)).collect(), trust })
+        Wanted { env, names, roots: roots.iter().map(|it| self.root.join(it)).collect(), trust }
+    }
+
+    fn files(&self, roots: &[&str], trust: Trust) -> Vec<MemoryFile> {
+        read(&self.wanted(roots, trust))
+    }
+
+    fn near(&self, roots: &[&str], trust: Trust, places: &[&str]) -> Vec<String> {
+        let places: Vec<AbsPath> = places.iter().map(|it| self.root.join(it)).collect();
+        self.shown(&near(&self.wanted(roots, trust), &places))
+    }
+
+    fn shown(&self, files: &[MemoryFile]) -> Vec<String> {
+        files.iter().map(|it| format!("{}: {}", it.path.shown_from(&self.root), it.text)).collect()
     }
 
     /// `path: text` of each file.
     fn read(&self, roots: &[&str], trust: Trust) -> Vec<String> {
-        let files = self.files(roots, trust);
-        files.iter().map(|it| format!("{}: {}", it.path.shown_from(&self.root), it.text)).collect()
+        self.shown(&self.files(roots, trust))
     }
 }
 
@@ -136,4 +148,53 @@ fn names_of_credentials_are_no_names_of_memory() {
     assert!(good.iter().all(|it| is_name(it)));
     let bad = ["oauth_creds.json", "../x.md", "/x.md", ".env", ".x.md", "a\\b.md", ""];
     assert!(bad.iter().all(|it| !is_name(it)));
+}
+
+#[test]
+fn near_places_only_what_lies_below_the_roots() {
+    let disk = Disk::new(&[
+        ("h/.castor/trustedFolders.json", ""),
+        ("w/.git/HEAD", ""),
+        ("w/.git/AGENTS.md", "git"),
+        ("w/GEMINI.md", "root"),
+        ("w/x", ""),
+        ("w/a/GEMINI.md", "a @b/more.md @../../out.md"),
+        ("w/a/b/more.md", "more"),
+        ("w/a/b/AGENTS.md", "b"),
+        ("w/a/b/x", ""),
+        ("w/a/no/AGENTS.md", "barred"),
+        ("w/a/no/deep/AGENTS.md", "barred, too"),
+        ("w/node_modules/m/AGENTS.md", "foreign"),
+        ("w/c/x", ""),
+        ("w/odd/AGENTS.md/x", "a folder of that name"),
+        ("w/linked/x", ""),
+        ("out.md", "out"),
+        ("out/AGENTS.md", "out"),
+        ("out/x", ""),
+    ]);
+    let rules = format!("{{\"{}\": \"DO_NOT_TRUST\"}}", disk.root.join("w/a/no"));
+    fs::write(disk.root.join("h/.castor/trustedFolders.json"), rules).unwrap();
+    for (from, to) in [("w/c/AGENTS.md", "w/GEMINI.md"), ("w/linked/AGENTS.md", "out.md"), ("w/away", "out")] {
+        std::os::unix::fs::symlink(disk.root.join(to), disk.root.join(from)).unwrap();
+    }
+    let a = "w/a/GEMINI.md: a <!-- Imported from: b/more.md -->\nmore\n<!-- End of import from: b/more.md --> <!-- Import \
+             failed: ../../out.md - it is not in the folder of the project -->";
+    let b = "w/a/b/AGENTS.md: b";
+    for (roots, places, want) in [
+        (&["w"][..], &["w/a/b/x"][..], &[a, b][..]),
+        (&["w"], &["w/a/b"], &[a, b]),
+        (&["w"], &["w/a", "w/a/b/x"], &[a, b]),
+        (&["w"], &["w/a/gone"], &[]),
+        (&["w"], &["w/x", "w"], &[]),
+        // What was read at the start, and what is in none of the session's folders.
+        (&["w/a"], &["w/a/b/x", "w/x"], &[b]),
+        (&["w", "w/a"], &["w/a/b/x"], &[b]),
+        (&["w"], &["w/c/x", "w/linked/x", "w/away/x", "out/x"], &[]),
+        (&["w"], &["w/a/no/deep", "w/node_modules/m", "w/.git", "w/odd"], &[a]),
+    ] {
+        assert_eq!(disk.near(roots, disk.trusting(Some("w")), places), want, "{roots:?} {places:?}");
+    }
+    for trust in [Trust::Unknown, Trust::Untrusted(String::new())] {
+        assert!(disk.near(&["w"], trust, &["w/a/b/x"]).is_empty());
+    }
 }
