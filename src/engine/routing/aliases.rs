@@ -1,6 +1,9 @@
 //! Names for models and how they are asked: aliases that extend each other, and overrides on top of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -42,7 +45,8 @@ pub struct Override {
 /// All of them; every chain of aliases ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aliases {
-    aliases: BTreeMap<String, Alias>,
+    /// Shared by all sessions where settings add none.
+    aliases: Arc<BTreeMap<String, Alias>>,
     overrides: Vec<Override>,
     /// Of the user. Their `chat-base` is for models of every provider, castor's for Gemini's; their `auto` is what they
     /// say.
@@ -71,13 +75,15 @@ impl Aliases {
     /// Aliases that cannot be followed are left out; the second value says why.
     pub fn new(own: BTreeMap<String, Alias>, overrides: Vec<Override>) -> (Self, Vec<(String, String)>) {
         let own_names: BTreeSet<String> = own.keys().cloned().collect();
-        let mut aliases: BTreeMap<String, Alias> = families::aliases().collect();
-        aliases.extend(own);
+        let mut aliases = families::aliases();
+        if !own.is_empty() {
+            Arc::make_mut(&mut aliases).extend(own);
+        }
         let mut res = Self { aliases, overrides, own_names };
         let names: Vec<String> = res.aliases.keys().cloned().collect();
         let broken = names.into_iter().filter_map(|it| res.chain(&it).err().map(|why| (it, why)));
         let broken: Vec<(String, String)> = broken.collect();
-        broken.iter().for_each(|(name, _)| _ = res.aliases.remove(name));
+        broken.iter().for_each(|(name, _)| _ = Arc::make_mut(&mut res.aliases).remove(name));
         (res, broken)
     }
 

@@ -1,5 +1,10 @@
 //! How Gemini's models are asked where settings say nothing else: names and parameters, as data.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
+
 use serde_json::{Map, Value};
 
 use super::aliases::{Alias, ModelConfig};
@@ -88,13 +93,20 @@ pub fn is_built_in(name: &str) -> bool {
 }
 
 /// All of them, weaker than what settings say.
-pub fn aliases() -> impl Iterator<Item = (String, Alias)> {
+pub fn aliases() -> Arc<BTreeMap<String, Alias>> {
+    /// One for all sessions.
+    static ALIASES: LazyLock<Arc<BTreeMap<String, Alias>>> = LazyLock::new(|| Arc::new(read()));
+    ALIASES.clone()
+}
+
+fn read() -> BTreeMap<String, Alias> {
     let said = |it: &'static str| (!it.is_empty()).then(|| it.to_owned());
-    BUILT_IN.iter().map(move |it| {
+    let rows = BUILT_IN.iter().map(|it| {
         let generation: Map<String, Value> = serde_json::from_str(it.generation).unwrap_or_default();
         let config = ModelConfig { model: said(it.model), generation };
         (it.name.to_owned(), Alias { extends: said(it.extends), config })
-    })
+    });
+    rows.collect()
 }
 
 #[cfg(test)]
