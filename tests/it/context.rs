@@ -49,10 +49,7 @@ fn what_was_compressed_stays_compressed() {
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
-    for text in ["one", "two", "three"] {
-        let (answer, _) = prompt(&mut client, &session, text);
-        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    }
+    three_prompts(&mut client, &session);
     client.end().unwrap();
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
@@ -105,10 +102,7 @@ fn very_large_results_are_distilled_where_settings_want_it() {
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
-    for text in ["one", "two", "three"] {
-        let (answer, _) = prompt(&mut client, &session, text);
-        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    }
+    three_prompts(&mut client, &session);
     let asked = server.asked();
     let has = |at: usize, text: &str| asked[at].body.replace("\\u003c", "<").contains(text);
     assert!(asked[1].head.contains("gemini-3-flash") && has(1, "list the hard facts") && has(1, "long-name-39"));
@@ -216,4 +210,11 @@ fn the_providers_own_count_is_learned() {
     let other = client.new_session(&sandbox.workspace()).unwrap();
     let (answer, _) = prompt(&mut client, &other, &long);
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+}
+
+fn three_prompts(client: &mut Client, session: &str) {
+    for text in ["one", "two", "three"] {
+        let (answer, _) = prompt(client, session, text);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
 }
