@@ -35,7 +35,8 @@ fn used() -> Sandbox {
     sandbox.args.extend(["--fake-responses".into(), script.into()]);
     let servers =
         json!({"files": {"command": "mcp-files", "args": ["--token", "canary-arg"], "env": {"KEY": "canary-env"}}});
-    let settings = json!({"model": {"name": "gemini-2.5-pro"}, "mcpServers": servers, "tols": {}});
+    let excluded = json!({"excluded": ["files"]});
+    let settings = json!({"model": {"name": "gemini-2.5-pro"}, "mcp": excluded, "mcpServers": servers, "tols": {}});
     sandbox.write("home/.castor/settings.json", &settings.to_string());
     fs::set_permissions(sandbox.home().join(".castor"), fs::Permissions::from_mode(0o700)).unwrap();
     sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
@@ -66,7 +67,7 @@ fn all_is_well() {
     assert!(values.contains(r#"model.name = \"gemini-2.5-pro\""#), "{values}");
     assert!(it["settings"]["warnings"].to_string().contains("tols"), "{it:#}");
     assert_eq!((&it["keys"]["methods"][0]["place"], &it["home"]["mode"]), (&json!("GEMINI_API_KEY"), &json!("700")));
-    assert_eq!(it["mcpServers"], json!([{"name": "files", "where": "mcp-files"}]));
+    assert_eq!(it["mcpServers"], json!([]), "the only one is excluded");
     assert!(it["folder"]["trust"].as_str().unwrap().starts_with("trusted: "), "{it:#}");
     assert!(it["lastRequest"].as_str().unwrap().ends_with(", attempt 1: configured"), "{it:#}");
     let errors = it["errors"].as_array().unwrap();
@@ -123,6 +124,31 @@ fn the_key_of_the_configured_model() {
     let (code, it) = as_json(&mut sandbox);
     assert_eq!((code, &it["keys"]["active"]), (Some(0), &json!("openai")), "{it:#}");
     assert!(!it.to_string().contains("canary"), "{it:#}");
+}
+
+/// They are started as a session starts them, and those that do not come are named.
+#[test]
+fn servers_that_do_not_start_are_named() {
+    let mut sandbox = used();
+    let settings = json!({"model": {"name": "gemini-2.5-pro"},
+        "mcpServers": {"files": {"command": "mcp-files", "args": ["canary-arg"]}, "ends": {"command": "false"}}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    let (code, text) = doctor(&mut sandbox, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    let todo: Vec<&str> = text.lines().filter(|it| it.starts_with("To do: ")).collect();
+    let [todo] = todo[..] else { panic!("{text}") };
+    assert!(todo.starts_with("To do: MCP servers: "), "{text}");
+    for it in ["\"files\" is not available: mcp-files could not be started", "\"ends\" is not available"] {
+        assert!(todo.contains(it), "{text}");
+    }
+    let (code, it) = as_json(&mut sandbox);
+    assert_eq!((code, &it["handshake"][4]["name"]), (Some(1), &json!("MCP servers")), "{it:#}");
+    let servers = json!([{"name": "files", "where": "mcp-files"}, {"name": "ends", "where": "false"}]);
+    assert_eq!(it["mcpServers"], servers, "{it:#}");
+    assert!(!text.contains("canary") && !it.to_string().contains("canary"), "{text}");
+    let sessions = fs::read_dir(sandbox.home().join(".castor/sessions")).unwrap();
+    let logs = sessions.filter(|it| it.as_ref().unwrap().path().extension().is_some_and(|it| it == "jsonl"));
+    assert_eq!(logs.count(), 1, "its own sessions are gone");
 }
 
 /// A home that cannot hold sessions: the handshake shows it.

@@ -94,6 +94,8 @@ fn modes_of_sessions_that_go_on() {
     assert!(run(&["--approval-mode", "yolo"], "touch one"));
     std::fs::remove_file(case.sandbox.workspace().join("one")).unwrap();
     assert!(!run(&["--resume", "latest", "--approval-mode", "default"], "denied by policy"));
+    // What was not done for want of a user names the way out.
+    assert!(!run(&["--resume", "latest", "--approval-mode", "default"], "1 call needed an approval, and nobody"));
     assert!(run(&["--resume", "latest", "--approval-mode", "yolo"], "touch one"));
     assert!(run(&["--resume", "latest"], "goes on in the mode yolo"));
 }

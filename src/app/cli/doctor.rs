@@ -33,8 +33,7 @@ pub struct DoctorArgs {
 /// Prints what was found; 0 when all is well.
 pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
-    let steps = probe::shake(&program);
-    let report = report::gather(env, cwd, &program, steps);
+    let report = report::gather(env, cwd, &program, |servers| probe::shake(&program, servers.then_some(cwd)));
     match args.json {
         true => writeln!(out, "{}", report.to_json())?,
         false if args.all => out.write_all(report.to_text().as_bytes())?,

@@ -1,4 +1,5 @@
-//! The handshake of an editor, done with castor itself: `castor acp` as a child, a prompt to the demo model.
+//! The handshake of an editor, done with castor itself: `castor acp` as a child, a prompt to the demo model, and
+//! another one where servers have to start.
 
 use std::{
     path::Path,
@@ -6,17 +7,22 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::{sync::mpsc, time::timeout};
 
-use crate::app::cli::run::{
-    child::{self, Launch, Tail},
-    client::{Incoming, Peer},
-    failure,
+use crate::{
+    app::cli::run::{
+        child::{self, Launch, Tail},
+        client::{Incoming, Peer},
+        failure,
+    },
+    base::path::AbsPath,
 };
 
 /// One step of an editor may take this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PROMPT: &str = "hello";
+/// Notices that are kept until they are looked at.
+const QUEUE: usize = 16;
 
 /// One step, how long it took, and what went wrong.
 #[derive(Clone, Debug)]
@@ -26,15 +32,16 @@ pub struct Step {
     pub problem: Option<String>,
 }
 
-/// The steps in order, up to the first that fails. The session that is made is deleted again.
-pub fn shake(program: &Path) -> Vec<Step> {
+/// The steps in order, up to the first that fails. Sessions that are made are deleted again. `with_servers`: the folder
+/// whose settings name MCP servers; what the session says of them is a step of its own.
+pub fn shake(program: &Path, with_servers: Option<&AbsPath>) -> Vec<Step> {
     let mut steps = Vec::new();
     let failed = |why: String| Step { name: "start", took: Duration::ZERO, problem: Some(why) };
     let folder = tempfile::Builder::new().prefix("castor-doctor-").tempdir();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match (folder, runtime) {
         (Ok(folder), Ok(runtime)) => {
-            let done = runtime.block_on(converse(program, folder.path(), &mut steps));
+            let done = runtime.block_on(converse(program, (folder.path(), with_servers), &mut steps));
             runtime.shutdown_background();
             if let Err(why) = done {
                 steps.push(failed(why));
@@ -46,23 +53,40 @@ pub fn shake(program: &Path) -> Vec<Step> {
     steps
 }
 
-async fn converse(program: &Path, folder: &Path, steps: &mut Vec<Step>) -> Result<(), String> {
+async fn converse(
+    program: &Path,
+    (folder, with_servers): (&Path, Option<&AbsPath>),
+    steps: &mut Vec<Step>,
+) -> Result<(), String> {
     let launch = Launch { program: program.into(), args: ["acp", "--model", "demo"].map(Into::into).to_vec() };
     let (agent, pipes) = child::spawn(&launch).map_err(|it| format!("castor cannot be started: {it}"))?;
     let (peer, mut incoming) = Peer::connect(pipes.stdout, pipes.stdin);
     let outbox = peer.outbox();
-    // What the agent says is not looked at; it waits for who does not read.
+    let (noticed, mut notices) = mpsc::channel(QUEUE);
+    // Only notices are looked at, but all is read: the agent waits for who does not.
     tokio::spawn(async move {
         while let Some(it) = incoming.recv().await {
-            if let Incoming::Request { id, .. } = it {
-                let refusal =
-                    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32601,\"message\":\"no\"}}}}\n");
-                _ = outbox.send(refusal.into_bytes()).await;
+            match it {
+                Incoming::Request { id, .. } => {
+                    let refusal = format!(
+                        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32601,\"message\":\"no\"}}}}\n"
+                    );
+                    _ = outbox.send(refusal.into_bytes()).await;
+                }
+                Incoming::Notification { params, .. } => {
+                    if let Some(it) = notice(params.get()) {
+                        _ = noticed.try_send(it);
+                    }
+                }
+                Incoming::Noise(_) => (),
             }
         }
     });
     let mut stderr = pipes.stderr;
-    let worked = ask_all(&peer, folder, steps).await;
+    let mut worked = ask_all(&peer, folder, steps).await;
+    if let (Some(()), Some(folder)) = (worked, with_servers) {
+        worked = start_servers(&peer, folder, &mut notices, steps).await;
+    }
     peer.hang_up();
     agent.leave().await;
     if let (None, Some(step)) = (worked, steps.last_mut()) {
@@ -77,14 +101,47 @@ async fn converse(program: &Path, folder: &Path, steps: &mut Vec<Step>) -> Resul
 
 async fn ask_all(peer: &Peer, folder: &Path, steps: &mut Vec<Step>) -> Option<()> {
     let hello = json!({"protocolVersion": 1, "clientInfo": {"name": "castor-doctor", "version": env!("CARGO_PKG_VERSION")},
-        "clientCapabilities": {"_meta": {"castor": {"interactive": false}}}});
+        "clientCapabilities": {"session": {"notices": {}}, "_meta": {"castor": {"interactive": false}}}});
     ask(peer, "initialize", hello, steps).await?;
+    converse_in(peer, folder, steps).await
+}
+
+/// One session with one prompt.
+async fn converse_in(peer: &Peer, folder: &Path, steps: &mut Vec<Step>) -> Option<()> {
     let session = ask(peer, "session/new", json!({"cwd": folder, "mcpServers": []}), steps).await?;
     let id = session.get("sessionId").cloned().unwrap_or_default();
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": PROMPT}]});
     let answered = ask(peer, "session/prompt", prompt, steps).await;
     ask(peer, "session/delete", json!({"sessionId": id}), steps).await?;
     answered.map(|_| ())
+}
+
+/// A prompt waits for the servers of its folder, and tells which of them did not come.
+async fn start_servers(
+    peer: &Peer,
+    folder: &AbsPath,
+    notices: &mut mpsc::Receiver<String>,
+    steps: &mut Vec<Step>,
+) -> Option<()> {
+    let (start, mut parts) = (Instant::now(), Vec::new());
+    while notices.try_recv().is_ok() {}
+    let worked = converse_in(peer, folder.as_path(), &mut parts).await;
+    let failed = parts.into_iter().find_map(|it| it.problem);
+    let mut missing = Vec::new();
+    while let Ok(it) = notices.try_recv() {
+        missing.extend(it.lines().filter(|it| it.starts_with("MCP server ")).map(str::to_owned));
+    }
+    let problem = failed.or_else(|| (!missing.is_empty()).then(|| missing.join(" ")));
+    steps.push(Step { name: "MCP servers", took: start.elapsed(), problem });
+    worked
+}
+
+/// The text of a notice.
+fn notice(params: &str) -> Option<String> {
+    let params: Value = serde_json::from_str(params).ok()?;
+    let update = params.get("update").filter(|it| it.get("sessionUpdate").is_some_and(|it| it == "notice"))?;
+    let text = |key: &str| update.get(key).and_then(Value::as_str).unwrap_or_default();
+    Some(format!("{}\n{}", text("title"), text("description")))
 }
 
 async fn ask(peer: &Peer, name: &'static str, params: Value, steps: &mut Vec<Step>) -> Option<Value> {

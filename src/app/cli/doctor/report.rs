@@ -87,11 +87,13 @@ pub(super) struct Failed {
     pub message: String,
 }
 
-pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, steps: Vec<Step>) -> Report {
+/// `shake` does the handshake; it is told whether the settings name servers.
+pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool) -> Vec<Step>) -> Report {
     let ground = ground::look(env, cwd);
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (merged, of_settings) = Settings::merge(sources);
+    let steps = shake(!merged.mcp.servers.is_empty());
     let rules = policies::rules(&ground).warnings;
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
     let home = workspace::castor_home(env);

@@ -8,6 +8,8 @@ use crate::app::cli::clean::clean_line;
 
 const MAX_TITLE: usize = 200;
 const MAX_REASON: usize = 200;
+/// How castor says that a call was denied only because there is no user at hand.
+const UNASKED: &str = "nobody can be asked";
 
 /// Something about a call that is worth a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +25,7 @@ pub struct Calls {
     known: HashMap<String, Map<String, Value>>,
     completed: u64,
     failed: u64,
+    unasked: u64,
 }
 
 impl Calls {
@@ -41,6 +44,7 @@ impl Calls {
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
+            self.unasked += u64::from(failed && why.contains(UNASKED));
             return Some(if why.is_empty() && !failed { Mark::Completed(title) } else { Mark::Failed(title + &why) });
         }
         is_new.then_some(Mark::Started(title))
@@ -53,6 +57,19 @@ impl Calls {
         let fields = tool_call.as_object().into_iter().flatten().filter(|(_, it)| !it.is_null());
         call.extend(fields.map(|(key, it)| (key.clone(), it.clone())));
         Value::Object(call)
+    }
+
+    /// What would let calls run that nobody was there to approve; `None`: there were none.
+    pub fn way_out(&self) -> Option<String> {
+        let calls = match self.unasked {
+            0 => return None,
+            1 => "1 call".to_owned(),
+            n => format!("{n} calls"),
+        };
+        Some(format!(
+            "{calls} needed an approval, and nobody could be asked: run it on a terminal, \
+             or allow more with --approval-mode or a rule (`castor policy check` tells which is missing)"
+        ))
     }
 
     pub fn stats(&self) -> Value {

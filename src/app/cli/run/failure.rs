@@ -89,7 +89,7 @@ impl Failure {
             REQUEST_CANCELLED => Exit::Cancelled,
             _ => Exit::Failed,
         });
-        let mut message = clean(error.message());
+        let mut message = clean(plain(error.message()));
         // Many agents write "Internal error" and put what happened into data.
         let detail =
             data.as_str().or_else(|| ["details", "detail", "message"].iter().find_map(|it| data.get(it)?.as_str()));
@@ -98,6 +98,12 @@ impl Failure {
         }
         Self { exit, message }
     }
+}
+
+/// The words of a message behind those of the protocol, which say nothing to whoever typed a command.
+fn plain(message: &str) -> &str {
+    let behind = ["Invalid params: ", "Invalid request: "].iter().find_map(|it| message.strip_prefix(it));
+    behind.unwrap_or(message)
 }
 
 /// An agent's error answer becomes a failure; `None` when the connection itself is what failed.
@@ -148,6 +154,9 @@ mod tests {
     fn details_are_told() {
         let error = Error::Call(ErrorObject::owned(-32603, "Internal error", Some(json!({"details": "disk full"}))));
         assert_eq!(from_answer(&error).unwrap().message, "Internal error: disk full");
+        let error =
+            Error::Call(ErrorObject::owned(-32602, "Invalid params: no model x. Name another.", Some(json!({}))));
+        assert_eq!(from_answer(&error).unwrap().message, "no model x. Name another.");
     }
 
     #[test]

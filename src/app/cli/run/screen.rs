@@ -205,8 +205,8 @@ impl Screen {
             }
             _ => (),
         }
-        if let Some(failure) = failure {
-            self.note(&failure.message);
+        for it in self.calls.way_out().iter().chain(failure.map(|it| &it.message)) {
+            self.note(it);
         }
     }
 
