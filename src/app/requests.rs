@@ -14,6 +14,7 @@ use crate::{
         state::{Asker, Live, Said, State},
     },
     base::{
+        content::Part,
         event::AgentEvent,
         ids::{PromptId, SessionId},
         log::Fact,
@@ -112,8 +113,7 @@ fn let_go(state: &mut State, id: &SessionId) {
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
-    known(state, &id)?;
+    let (id, content) = said(state, params)?;
     asks(state, ticket, Asker::Prompt(id.clone()));
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
@@ -121,14 +121,21 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
 
 /// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
 pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
-    known(state, &id)?;
-    if content.is_empty() {
-        return Err(error::invalid_params("prompt is empty; say something"));
-    }
+    let (id, content) = said(state, params)?;
     asks(state, ticket, Asker::Prompt(id.clone()));
     state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content });
     Ok(None)
+}
+
+/// What somebody says to a session. Nothing at all is no question: no model is paid to answer it.
+fn said(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
+    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
+    known(state, &id)?;
+    let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
+    if content.iter().all(is_blank) {
+        return Err(error::invalid_params("prompt is empty; say something"));
+    }
+    Ok((id, content))
 }
 
 pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

@@ -273,14 +273,14 @@ fn repair(desk: &mut Desk<'_>, id: &str) -> Result<(), Trouble> {
     let done = desk.store.repair(&id)?;
     let out = &mut *desk.out;
     let Some(backup) = &done.backup else {
-        return Ok(writeln!(out, "Session {id} is sound: {} lines, nothing to repair", done.n_kept)?);
+        return Ok(writeln!(out, "Session {id} is sound (lines: {}), nothing to repair", done.n_kept)?);
     };
-    writeln!(out, "Repaired session {id}: {} lines kept, {} damages", done.n_kept, done.dropped.len())?;
+    writeln!(out, "Repaired session {id}: lines kept: {}, damaged places: {}", done.n_kept, done.dropped.len())?;
     for it in &done.dropped {
         writeln!(out, "  line {}, {} bytes: {}", it.line, it.len, clean::clean(&it.why))?;
     }
     if done.n_unknown > 0 {
-        writeln!(out, "  {} lines of a newer castor were kept as they are", done.n_unknown)?;
+        writeln!(out, "  lines of a newer castor, kept as they are: {}", done.n_unknown)?;
     }
     if done.rebuilt {
         writeln!(out, "  the first line was lost and was made anew")?;

@@ -149,12 +149,12 @@ fn deletes_only_after_a_yes_and_nothing_that_is_open() {
 fn repairs_and_says_what_was_lost() {
     let bed = bed();
     let path = bed.log("session-a", &bed.cwd());
-    assert!(bed.castor(&["repair", "session-a"]).unwrap().contains("is sound: 3 lines"));
+    assert!(bed.castor(&["repair", "session-a"]).unwrap().contains("is sound (lines: 3)"));
     let sound = fs::read_to_string(&path).unwrap();
     let torn = sound.replacen('\n', "\nrub\u{1b}bish\n", 1) + "{\"at\":9,";
     fs::write(&path, &torn).unwrap();
     let said = bed.castor(&["repair", "session-a"]).unwrap();
-    assert!(said.contains("3 lines kept, 2 damages") && said.contains("\n  line 2, 8 bytes: "), "{said}");
+    assert!(said.contains("lines kept: 3, damaged places: 2") && said.contains("\n  line 2, 8 bytes: "), "{said}");
     assert_eq!(fs::read_to_string(&path).unwrap(), sound);
     assert_eq!(fs::read_to_string(format!("{path}.bak-1")).unwrap(), torn);
 }
