@@ -62,7 +62,14 @@ pub enum PolicyVerb {
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
         /// The mode of the session
-        #[arg(long, value_name = "MODE", value_enum, default_value = "default", hide_possible_values = true)]
+        #[arg(
+            long,
+            alias = "approval-mode",
+            value_name = "MODE",
+            value_enum,
+            default_value = "default",
+            hide_possible_values = true
+        )]
         mode: ApprovalMode,
         /// The folder of the session [default: the current one]
         #[arg(long, value_name = "DIR")]
@@ -191,6 +198,10 @@ fn check(
     if let Some(it) = held {
         writeln!(out, "  sandbox: {it}")?;
     }
+    let is_own = |it: &str| it.starts_with("default/");
+    if said.verdict.decision != Decision::Allow && is_own(&said.verdict.rule) {
+        writeln!(out, "  default/… are castor's own rules; yours, in ~/.castor/policies/*.toml, go before them.")?;
+    }
     Ok(match said.verdict.decision {
         Decision::Allow => 0,
         Decision::Ask => 1,
@@ -266,6 +277,8 @@ mod tests {
         );
         assert!(text.contains("b.toml:1: the rule is left out"), "{text}");
         assert_eq!(code, 2);
+        assert!(!text.contains("castor's own"), "{text}");
+        assert!(check(&["npm test"]).0.contains("\n  default/… are castor's own rules; "));
         assert_eq!(check(&["make"]).1, 0);
         assert!(check(&["make"]).0.contains("\n  sandbox: off; "), "{}", check(&["make"]).0);
         assert!(!check(&["write_file", r#"{"file_path": "a"}"#]).0.contains("sandbox"));
@@ -276,7 +289,7 @@ mod tests {
         assert_eq!(castor_policy(&["check", "make"], &env("false"), &ws).1, 1);
         assert_eq!(check(&["npm test", "--headless"]).1, 2);
         assert_eq!(check(&["rm -rf src", "--mode", "yolo"]).1, 1);
-        assert_eq!(check(&["rm -rf target", "--mode", "yolo"]).1, 0);
+        assert_eq!(check(&["rm -rf target", "--approval-mode", "yolo"]).1, 0);
         assert_eq!(check(&["write_file", r#"{"file_path": "a"}"#, "--mode", "auto_edit"]).1, 0);
         assert_eq!(check(&["write_file", r#"{"file_path": "../a"}"#, "--mode", "auto_edit"]).1, 1);
         assert_eq!(check(&["glob", "{}"]).1, 2);
