@@ -64,6 +64,7 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     if let Some(it) = exporter {
         it.flush(END.saturating_sub(end.elapsed()));
     }
+    stdout.ended()?;
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
 }

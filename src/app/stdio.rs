@@ -5,7 +5,7 @@ use std::{
     io::{self, Read, Write},
     os::fd::{AsFd, OwnedFd},
     sync::mpsc,
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -19,6 +19,7 @@ const READ: usize = 64 * 1024;
 /// Where lines for the client go, in order.
 pub struct Stdout {
     lines: mpsc::Sender<Vec<u8>>,
+    thread: JoinHandle<io::Result<()>>,
 }
 
 impl Stdout {
@@ -26,6 +27,20 @@ impl Stdout {
     pub fn send(&self, lines: Vec<u8>) {
         // The thread ends only when the client stopped reading, and has said so.
         _ = self.lines.send(lines);
+    }
+
+    /// How the writing ended, if it has.
+    ///
+    /// # Errors
+    /// When lines are lost, as on a full disk. A client that reads no more is gone, and misses none.
+    pub fn ended(self) -> io::Result<()> {
+        if !self.thread.is_finished() {
+            return Ok(());
+        }
+        match self.thread.join() {
+            Ok(Err(it)) if it.kind() != io::ErrorKind::BrokenPipe => Err(it),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -71,17 +86,17 @@ pub fn stdin_is_closed() -> bool {
 pub fn write_stdout(fd: OwnedFd, events: Sender<Event>) -> io::Result<Stdout> {
     let mut stdout = File::from(fd);
     let (lines, queue) = mpsc::channel::<Vec<u8>>();
-    thread::Builder::new().name("stdout".to_owned()).spawn(move || {
+    let thread = thread::Builder::new().name("stdout".to_owned()).spawn(move || {
         for piece in queue {
-            let event = match stdout.write_all(&piece) {
-                Ok(()) => Event::Written(piece.len()),
-                Err(_) => Event::StdoutClosed,
-            };
-            let last = matches!(event, Event::StdoutClosed);
-            if events.blocking_send(event).is_err() || last {
-                return;
+            let written = stdout.write_all(&piece);
+            let event = written.as_ref().map_or(Event::StdoutClosed, |()| Event::Written(piece.len()));
+            let is_heard = events.blocking_send(event).is_ok();
+            written?;
+            if !is_heard {
+                break;
             }
         }
+        Ok(())
     })?;
-    Ok(Stdout { lines })
+    Ok(Stdout { lines, thread })
 }

@@ -1,6 +1,7 @@
 //! The exit codes of `castor run`, each from the real processes; 52 is in `run.rs`.
 
 use std::{
+    io::Write as _,
     process::{Child, Command, Output, Stdio},
     thread,
     time::Instant,
@@ -80,6 +81,19 @@ fn verbs_say_that_their_output_is_lost() {
         let (code, said) = run(writer.into());
         assert_eq!((code, said.as_str()), (Some(0), ""), "{verb}");
     }
+}
+
+/// An agent whose answers are lost says so, and does not pretend that all was well.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_agent_without_room_for_its_answers() {
+    let sandbox = Sandbox::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = sandbox.command();
+    let agent = command.stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+    writeln!(agent.stdin.as_ref().unwrap(), "{hello}").unwrap();
+    ends_with(agent, 1, "castor: cannot serve: No space left on device");
 }
 
 /// A session goes on in its own mode, which is said; a flag chooses another.
