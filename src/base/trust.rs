@@ -198,8 +198,13 @@ const MAX_NAMES: usize = 20;
 /// Longest name or command that is shown, in characters.
 const MAX_CHARS: usize = 300;
 
+/// Whether to trust a folder is to trust about all that the user has: it is the top of the disk, or a home is in it.
+pub fn is_wide(folder: &AbsPath, homes: &[AbsPath]) -> bool {
+    folder.parent().is_none() || homes.iter().any(|it| it.is_within(folder))
+}
+
 /// The question about a folder that nobody said anything about; `None`: it holds nothing to trust.
-pub fn first_doubt(folder: &AbsPath, pieces: &[Piece], starts: &[String]) -> Option<Doubt> {
+pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts: &[String]) -> Option<Doubt> {
     if pieces.is_empty() {
         return None;
     }
@@ -207,9 +212,17 @@ pub fn first_doubt(folder: &AbsPath, pieces: &[Piece], starts: &[String]) -> Opt
     message += "It brings files that would tell castor what to do; none of them is used before you say yes.\n";
     message += &list(pieces.iter().map(|it| (it.name.as_str(), unread(it))));
     message += &would_start(starts);
-    let parent = folder.parent().map(|it| format!("Trust everything in {}", plain(&it.to_string())));
+    if is_wide(folder, homes) {
+        message += &format!("{}\n", all_below(folder));
+    }
+    let width = |it: &AbsPath| if is_wide(it, homes) { ", your home folder included" } else { "" };
+    let parent = folder.parent().map(|it| format!("Trust everything in {}{}", plain(&it.to_string()), width(&it)));
+    let own = match width(folder) {
+        "" => "Trust this folder".to_owned(),
+        it => format!("Trust this folder and everything below it{it}"),
+    };
     let rows = [
-        (TrustChoice::Folder, Some("Trust this folder".to_owned())),
+        (TrustChoice::Folder, Some(own)),
         (TrustChoice::Parent, parent),
         (TrustChoice::NotNow, Some("Not now".to_owned())),
         (TrustChoice::Never, Some("Never".to_owned())),
@@ -221,6 +234,15 @@ pub fn first_doubt(folder: &AbsPath, pieces: &[Piece], starts: &[String]) -> Opt
         kinds.join(", ")
     );
     Some(Doubt { form: form(message, rows), notice })
+}
+
+/// What a yes to a wide folder says.
+pub fn all_below(folder: &AbsPath) -> String {
+    let folder = plain(&folder.to_string());
+    format!(
+        "Your home folder is in {folder}: to trust it is to trust every project and every download below it, today's and \
+         those to come, with the settings, policies and programs that they bring."
+    )
 }
 
 /// The question about files that changed since the user's yes; `None`: none did.

@@ -73,7 +73,11 @@ pub fn main() -> ExitCode {
         Verb::Permissions(args) => ended(permissions::run(&args, &Env::from_process(), out)),
         Verb::Hooks(args) => with_cwd(|cwd| ended(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
         Verb::Schema(args) => ended(schema::run(&args, out, err)),
-        Verb::Trust(args) => with_cwd(|cwd| ended(trust::run(&args, &Env::from_process(), &cwd, out))),
+        Verb::Trust(args) => with_cwd(|cwd| {
+            let mut ask = sessions::ask_terminal;
+            let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
+            ended(trust::run(&args, &Env::from_process(), &cwd, ask, out))
+        }),
         Verb::Policy(args) => with_cwd(|cwd| ended(policy::run(&args, &Env::from_process(), &cwd, out))),
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     app::cli::{args::EXIT_INPUT, clean::shown_line},
     base::{
         path::AbsPath,
-        trust::{Trust, TrustChoice},
+        trust::{Trust, TrustChoice, all_below},
     },
     world::{
         disk,
@@ -37,6 +37,9 @@ pub struct TrustArgs {
     /// Take back what was said about it
     #[arg(long)]
     pub revoke: bool,
+    /// Trust also a folder that the home folder is in, and do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Subcommand, Clone, Debug)]
@@ -50,8 +53,11 @@ pub enum TrustVerb {
     },
 }
 
+/// Asks the user, where there is somebody to ask.
+pub type Ask<'a> = Option<&'a mut dyn FnMut(&str) -> bool>;
+
 /// Returns the exit code.
-pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut dyn Write) -> io::Result<u8> {
     let path = match &args.verb {
         Some(TrustVerb::List) => return list(env, out),
         Some(TrustVerb::Why { path }) => path,
@@ -79,6 +85,13 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> i
         warning.map_or(Ok(()), |it| writeln!(out, "{it}"))?;
         writeln!(out, "{}", if changed { "Taken back." } else { "castor's own list says nothing about this folder." })?;
     } else {
+        if let Some(it) = ground::wide(env, &ground, choice).filter(|_| !args.yes) {
+            writeln!(out, "{}", all_below(&it))?;
+            if !ask.is_some_and(|ask| ask(&format!("Trust {it} all the same?"))) {
+                return writeln!(out, "Nothing was changed; with --yes it is trusted all the same.")
+                    .map(|()| EXIT_INPUT);
+            }
+        }
         for it in ground::decide_now(env, &home, &ground, choice)? {
             writeln!(out, "{it}")?;
         }
@@ -128,7 +141,7 @@ mod tests {
         ground.write("w/ws/.castor/settings.json", "{}");
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
         let say = |line: &[&str]| {
-            let (text, code) = said(|out| run(&parse(line), &env, &ws, out));
+            let (text, code) = said(|out| run(&parse(line), &env, &ws, None, out));
             (text.replace(&root, "$ROOT"), code)
         };
         let unknown =
@@ -147,5 +160,48 @@ mod tests {
         assert_eq!(say(&["--parent"]).1, 0);
         assert_eq!(say(&["why", ".."]).1, 0);
         assert_eq!(say(&["nowhere"]).1, 42);
+    }
+
+    #[test]
+    fn a_home_is_trusted_by_those_only_who_say_so_twice() {
+        let ground = Ground::new();
+        let root = ground.root.to_string();
+        ground.write("home/u/p/GEMINI.md", "");
+        let home = ground.root.join("home/u");
+        let env = Env::from_pairs([("HOME", home.to_string().as_str())]);
+        let say = |line: &[&str], answer: Option<bool>| {
+            let mut asked = String::new();
+            let mut ask = |it: &str| {
+                asked.push_str(it);
+                answer == Some(true)
+            };
+            let ask = answer.is_some().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
+            let (text, code) = said(|out| run(&parse(line), &env, &home, ask, out));
+            (text.replace(&root, "$ROOT"), code, asked.replace(&root, "$ROOT"))
+        };
+        let nothing = || say(&["list"], None).0 == "Nothing was said about any folder.\n";
+        for (line, folder) in [
+            (&["."][..], "$ROOT/home/u"),
+            (&[], "$ROOT/home/u"),
+            (&["p", "--parent"], "$ROOT/home/u"),
+            (&["--parent"], "$ROOT/home"),
+            (&[".."], "$ROOT/home"),
+            (&["/"], "/"),
+            (&["/", "--parent"], "/"),
+        ] {
+            let (text, code, asked) = say(line, None);
+            assert!(text.starts_with(&format!("Your home folder is in {folder}: to trust it")), "{line:?}: {text}");
+            assert!(text.contains("--yes") && asked.is_empty(), "{text}");
+            assert_eq!((code, nothing()), (42, true), "{line:?}");
+            let (_, code, asked) = say(line, Some(false));
+            assert_eq!((code, nothing(), asked), (42, true, format!("Trust {folder} all the same?")));
+        }
+        assert_eq!(say(&["--never"], None).1, 0);
+        assert_eq!(say(&["--revoke"], None).1, 0);
+        assert!(nothing());
+        assert_eq!(say(&["p"], None).1, 0, "a project in it needs no second word");
+        assert_eq!(say(&[], Some(true)).1, 0);
+        assert_eq!(say(&["--revoke"], None).1, 0);
+        assert_eq!(say(&["--yes"], None).1, 0);
     }
 }

@@ -64,10 +64,10 @@ fn a_yes_covers_what_it_saw() {
 
 #[test]
 fn questions_name_what_was_found_and_nothing_hides_in_them() {
-    assert_eq!(first_doubt(&path("/w"), &[], &[]), None);
+    assert_eq!(first_doubt(&path("/w"), &[], &[], &[]), None);
     assert_eq!(change_doubt(&path("/w"), &[], &[]), None);
     let pieces = [piece(".env", PieceKind::Env, "1"), piece("a\u{202e}\nb", PieceKind::Policy, "")];
-    let doubt = first_doubt(&path("/w/x"), &pieces, &["MCP server a: sh -c evil".to_owned()]).unwrap();
+    let doubt = first_doubt(&path("/w/x"), &[path("/h")], &pieces, &["MCP server a: sh -c evil".to_owned()]).unwrap();
     let message = &doubt.form.message;
     assert!(message.contains("- .env\n- a\u{fffd}\u{fffd}b (cannot be read"), "{message}");
     assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\n"), "{message}");
@@ -80,4 +80,25 @@ fn questions_name_what_was_found_and_nothing_hides_in_them() {
     let doubt = change_doubt(&path("/w"), &many, &[]).unwrap();
     assert!(doubt.form.message.contains("- f0 (new)\n- f1 (changed)\n"), "{}", doubt.form.message);
     assert!(doubt.form.message.ends_with("- and 10 more\n"));
+}
+
+#[test]
+fn who_trusts_a_home_is_told_so() {
+    let homes = [path("/home/u")];
+    let pieces = [piece(".env", PieceKind::Env, "1")];
+    let check = |folder: &str, want: [Option<&str>; 2]| {
+        let doubt = first_doubt(&path(folder), &homes, &pieces, &[]).unwrap();
+        let FieldKind::Choice { options } = &doubt.form.fields[0].kind else { panic!() };
+        let title = |value: &str| options.iter().find(|it| it.value == value).map(|it| it.title.as_str());
+        assert_eq!([title("trust_folder"), title("trust_parent")], want, "{folder}");
+        doubt.form.message.contains("every project and every download")
+    };
+    let wide = "Trust this folder and everything below it, your home folder included";
+    assert!(check("/", [Some(wide), None]));
+    assert!(check("/home", [Some(wide), Some("Trust everything in /, your home folder included")]));
+    assert!(check("/home/u", [Some(wide), Some("Trust everything in /home, your home folder included")]));
+    let parent = "Trust everything in /home/u, your home folder included";
+    assert!(!check("/home/u/p", [Some("Trust this folder"), Some(parent)]));
+    assert!(!check("/home/u/p/q", [Some("Trust this folder"), Some("Trust everything in /home/u/p")]));
+    assert!(!check("/home/user2/p", [Some("Trust this folder"), Some("Trust everything in /home/user2")]));
 }

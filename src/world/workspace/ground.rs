@@ -5,7 +5,7 @@ use std::io;
 use crate::{
     base::{
         path::AbsPath,
-        trust::{Doubt, Level, Trust, TrustChoice, change_doubt, covered, first_doubt, known},
+        trust::{Doubt, Level, Trust, TrustChoice, change_doubt, covered, first_doubt, is_wide, known},
     },
     world::{
         secrets::Env,
@@ -45,7 +45,7 @@ pub fn look(env: &Env, folder: &AbsPath) -> Ground {
         Trust::Untrusted(_) => (),
         Trust::Unknown => {
             project = Project::read(env, &folder, &folder);
-            doubt = first_doubt(&folder, &project.pieces(), &project.starts(|_| true));
+            doubt = first_doubt(&folder, &settings::homes(env, reader), &project.pieces(), &project.starts(|_| true));
         }
         Trust::Trusted { root, .. } => {
             project = Project::read(env, &folder, root.as_ref().unwrap_or(&folder));
@@ -87,6 +87,16 @@ impl Ground {
         let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
         self.project.through(|reader, folders| policies::read(&self.env, workspace, named, reader, folders))
     }
+}
+
+/// The folder that a yes would be about, where that is about all that the user has.
+pub fn wide(env: &Env, ground: &Ground, choice: TrustChoice) -> Option<AbsPath> {
+    let folder = match choice {
+        TrustChoice::Folder => Some(ground.folder.clone()),
+        TrustChoice::Parent => ground.folder.parent().or_else(|| Some(ground.folder.clone())),
+        TrustChoice::NotNow | TrustChoice::Never => None,
+    };
+    folder.filter(|it| is_wide(it, &settings::homes(env, Reader::disk())))
 }
 
 /// Writes the user's word down: first what it covers, then the word.

@@ -123,9 +123,13 @@ pub fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Scope, AbsPath)> {
 
 /// Whether the workspace is the user's home, whose files are the user's.
 pub fn is_home(env: &Env, workspace: &AbsPath, reader: Reader<'_>) -> bool {
-    let real = reader.real(workspace);
+    homes(env, reader).contains(&reader.real(workspace))
+}
+
+/// The folders in which the user's own configuration lies, as real paths.
+pub fn homes(env: &Env, reader: Reader<'_>) -> Vec<AbsPath> {
     let homes = [env.get("HOME").and_then(AbsPath::new), gemini_home(env).and_then(|it| it.parent())];
-    homes.iter().flatten().any(|home| reader.real(home) == real)
+    homes.iter().flatten().map(|it| reader.real(it)).collect()
 }
 
 /// A layer, and what is to be said about it.
