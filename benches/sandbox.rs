@@ -35,6 +35,7 @@ fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
         roots: vec![cwd.clone()],
         writable: Vec::new(),
         kept: Vec::new(),
+        open: Vec::new(),
         tmp: tmp.clone(),
         network,
     };

@@ -56,6 +56,7 @@ pub fn of(
         roots: roots.to_vec(),
         writable: folders(&settings.children.sandbox.writable, home.as_ref()).into_iter().map(real).collect(),
         kept,
+        open: Vec::new(),
         tmp: state.world.store.scratch(session).join("tmp"),
         network: settings.children.sandbox.network,
     })

@@ -122,6 +122,8 @@ pub struct Confinement {
     pub writable: Vec<AbsPath>,
     /// Never written, wherever it is: castor's own folder, a home's configuration.
     pub kept: Vec<AbsPath>,
+    /// Configuration in the roots that may be written all the same.
+    pub open: Vec<AbsPath>,
     /// A folder for temporary files of its own.
     pub tmp: AbsPath,
     pub network: bool,
@@ -136,6 +138,7 @@ impl Confinement {
         let mut res = self.clone();
         res.network |= leave.network;
         res.writable.extend(leave.write.iter().cloned());
+        res.open.extend(leave.config.iter().cloned());
         Some(res)
     }
 
@@ -155,8 +158,13 @@ impl Confinement {
                 Err(_) => guarded::CONFIG.find(below).is_some(),
             }
         };
-        let kept = self.kept.iter().any(|it| path.is_within(it)) && !path.is_within(&self.tmp);
-        kept || self.roots.iter().chain(&self.writable).any(in_root)
+        let is_open = self.open.iter().any(|it| path.is_within(it));
+        self.keeps(path) || !is_open && self.roots.iter().chain(&self.writable).any(in_root)
+    }
+
+    /// Whether it is never written, whatever the user says of the workspace.
+    pub fn keeps(&self, path: &AbsPath) -> bool {
+        self.kept.iter().any(|it| path.is_within(it)) && !path.is_within(&self.tmp)
     }
 }
 
@@ -171,6 +179,8 @@ pub struct Leave {
     pub network: bool,
     /// Folders.
     pub write: Vec<AbsPath>,
+    /// Configuration in the session's roots.
+    pub config: Vec<AbsPath>,
     pub unconfined: bool,
 }
 
@@ -180,7 +190,10 @@ impl Leave {
     pub fn and(mut self, more: &Self) -> Self {
         self.network |= more.network;
         self.unconfined |= more.unconfined;
-        self.write.extend(more.write.iter().filter(|it| !self.write.contains(it)).cloned().collect::<Vec<_>>());
+        for (all, more) in [(&mut self.write, &more.write), (&mut self.config, &more.config)] {
+            let new: Vec<AbsPath> = more.iter().filter(|it| !all.contains(it)).cloned().collect();
+            all.extend(new);
+        }
         self
     }
 }
@@ -194,7 +207,16 @@ pub enum Denial {
     Write {
         folder: AbsPath,
     },
-    /// Something that is never allowed to a confined command: sockets of other programs, configuration.
+    /// Writing in a folder that is too wide to be given for longer than once.
+    Outside {
+        path: AbsPath,
+        folder: AbsPath,
+    },
+    /// Writing, or making, configuration in the workspace.
+    Config {
+        path: AbsPath,
+    },
+    /// Something that is never allowed to a confined command: sockets of other programs, the user's own configuration.
     Other,
 }
 
@@ -204,6 +226,12 @@ impl Denial {
         match self {
             Self::Network => "The sandbox kept this command from the network.".to_owned(),
             Self::Write { folder } => format!("The sandbox kept this command from writing below {folder}."),
+            Self::Outside { path, .. } => {
+                format!("The sandbox kept this command from writing {path}, which is outside of the workspace.")
+            }
+            Self::Config { path } => {
+                format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
+            }
             Self::Other => "The sandbox kept this command from something that it allows to none: configuration that \
                             editors, git or castor obey, sockets of other programs, or other processes."
                 .to_owned(),
@@ -215,7 +243,25 @@ impl Denial {
         match self {
             Self::Network => Leave { network: true, ..Leave::default() },
             Self::Write { folder } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            // All that the user may write is no less than to go without the sandbox.
+            Self::Outside { folder, .. } if folder.parent().is_none() => Leave { unconfined: true, ..Leave::default() },
+            Self::Outside { folder, .. } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            Self::Config { path } => Leave { config: vec![path.clone()], ..Leave::default() },
             Self::Other => Leave { unconfined: true, ..Leave::default() },
+        }
+    }
+
+    /// What a yes does, for the user.
+    pub fn offer(&self) -> String {
+        match self {
+            Self::Network | Self::Write { .. } => "Allow runs it again with that, and no more.".to_owned(),
+            Self::Config { .. } => "Allow runs it again with that, this once, and no more.".to_owned(),
+            Self::Outside { folder, .. } if folder.parent().is_some() => {
+                format!("Allow runs it again with writing below {folder}, this once, and no more.")
+            }
+            Self::Outside { .. } | Self::Other => {
+                "Allow runs it again without the sandbox, with all your rights.".to_owned()
+            }
         }
     }
 
@@ -224,7 +270,7 @@ impl Denial {
         match self {
             Self::Network => Some(Grant::Network),
             Self::Write { folder } => Some(Grant::Write { folder: folder.clone() }),
-            Self::Other => None,
+            Self::Outside { .. } | Self::Config { .. } | Self::Other => None,
         }
     }
 }
@@ -258,6 +304,7 @@ mod tests {
             roots: vec![path("/w")],
             writable: vec![path("/more")],
             kept: vec![path("/h/.castor")],
+            open: Vec::new(),
             tmp: path("/h/.castor/tmp"),
             network: false,
         };
@@ -272,6 +319,16 @@ mod tests {
         let wider = it.with(&Denial::Write { folder: path("/x") }.leave()).unwrap();
         assert!(wider.writes(&path("/x/y")) && !wider.network);
         assert!(it.with(&Denial::Network.leave()).unwrap().network);
+        let open = it.with(&Denial::Config { path: path("/w/.vscode") }.leave()).unwrap();
+        assert!(open.writes(&path("/w/.vscode/a")) && !open.writes(&path("/w/.zed/a")) && !open.writes(&path("/x")));
+        // What is kept stays so, wherever the workspace is.
+        let home = Confinement { roots: vec![path("/h")], ..it.clone() };
+        let open = home.with(&Denial::Config { path: path("/h/.castor") }.leave()).unwrap();
+        assert!(!open.writes(&path("/h/.castor/x")));
+        let outside = |folder: &str| Denial::Outside { path: path("/opt/x"), folder: path(folder) };
+        let wider = it.with(&outside("/opt").leave()).unwrap();
+        assert!(wider.writes(&path("/opt/x")) && !wider.writes(&path("/x")));
+        assert_eq!((it.with(&outside("/").leave()), outside("/opt").grant()), (None, None));
         assert_eq!(it.with(&Denial::Other.leave()), None);
         assert_eq!(it.with(&Leave::default()), Some(it));
     }

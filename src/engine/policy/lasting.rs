@@ -70,7 +70,7 @@ pub fn kept(call: &ToolCall, denial: &Denial) -> Option<Grant> {
     let grant = match denial {
         Denial::Network => Grant::NetworkFor { prefixes: network_prefixes(call)? },
         Denial::Write { folder } => Grant::Write { folder: folder.clone() },
-        Denial::Other => return None,
+        Denial::Outside { .. } | Denial::Config { .. } | Denial::Other => return None,
     };
     may_be_kept(&grant).then_some(grant)
 }

@@ -29,17 +29,13 @@ impl Call {
         };
         self.n_expansions += 1;
         let question = step.question();
-        let again = match denial {
-            Denial::Other => "Allow runs it again without the sandbox, with all your rights.",
-            Denial::Network | Denial::Write { .. } => "Allow runs it again with that, and no more.",
-        };
         let about = About::Confirmation(Confirmation {
             call: self.call.id.clone(),
             title: self.asked_title(),
             kind: self.display.kind,
             args: self.call.args.clone(),
             locations: self.display.locations.clone(),
-            display: Some(Display::Text { text: format!("{} {again}", denial.in_words()) }),
+            display: Some(Display::Text { text: format!("{} {}", denial.in_words(), denial.offer()) }),
             reason: None,
             always: denial.grant().as_ref().map(in_words),
             lasting: self.kept(tools, &denial).as_ref().and_then(policy::kept_in_words),

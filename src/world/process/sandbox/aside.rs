@@ -36,6 +36,8 @@ pub struct Before {
     /// What mounts hold: they go with the file when somebody outside puts another one in its place.
     mounted: Vec<(PathBuf, Identity)>,
     heads: Vec<Head>,
+    /// May be made: the user said so.
+    open: Vec<PathBuf>,
 }
 
 /// Device, number, and when it was made: numbers are given again.
@@ -45,6 +47,11 @@ impl Before {
     /// Looks at what is there, stand-ins included.
     pub(super) fn look(roots: &[PathBuf], standing: Vec<(PathBuf, (u64, u64))>) -> Self {
         Self { roots: roots.iter().map(|it| (it.clone(), obeyed(it))).collect(), standing, ..Self::default() }
+    }
+
+    /// The same, but for what the user lets the command write.
+    pub(super) fn but(self, open: &[PathBuf]) -> Self {
+        Self { open: open.to_owned(), ..self }
     }
 
     /// The same, with what mounts hold, and heads of repositories, which they cannot: git replaces them.
@@ -71,8 +78,8 @@ impl Before {
         for (root, before) in &self.roots {
             for name in obeyed(root).difference(before) {
                 let path = root.join(name);
-                // Of another castor.
-                if is_placeholder(&path) {
+                // Of another castor, or wanted.
+                if is_placeholder(&path) || self.open.iter().any(|it| path.starts_with(it)) {
                     continue;
                 }
                 if put(root, name) {

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use super::held;
 use crate::base::{
     path::AbsPath,
     sandbox::{Confinement, Denial},
@@ -48,35 +49,64 @@ const NOBODY: &[&str] =
 const LOOPBACK: &[&str] = &["localhost", "127.0.0.", "::1"];
 /// Where the system tells who listens in the network that castor is in.
 const LISTENERS: &[&str] = &["/proc/self/net/tcp", "/proc/self/net/tcp6"];
-const READ_ONLY: &[&str] = &[": read-only file system", ": device or resource busy", "erofs"];
+const READ_ONLY: &[&str] =
+    &[": read-only file system", "erofs", "] read-only file system", ": device or resource busy"];
 const NOT_PERMITTED: &[&str] = &[": operation not permitted", "- operation not permitted", "eperm"];
 const NO_ACCESS: &[&str] = &[": permission denied", "eacces"];
+/// What a stand-in is called that is there while the command runs: who makes a folder finds one, and so does who opens a
+/// file.
+const IN_THE_WAY: &[&str] = &[
+    ": file exists",
+    "] file exists",
+    ": is a directory",
+    "] is a directory",
+    "eexist",
+    "eisdir",
+    "cannot overwrite directory",
+    "already exists",
+];
 
 /// What a failed command was most likely denied; `None`: it failed by itself.
 pub fn recognise(it: &Confinement, cwd: &AbsPath, output: &str) -> Option<Denial> {
-    guess(it, cwd, output, listens)
+    let is_free = |path: &AbsPath| path.as_path().symlink_metadata().is_err() || held::is_placeholder(path.as_path());
+    guess(it, cwd, output, &World { listens: &listens, is_free: &is_free })
 }
 
-/// `listens`: whether somebody outside waits at that port of the loopback.
-fn guess(it: &Confinement, cwd: &AbsPath, output: &str, listens: impl Fn(u16) -> bool) -> Option<Denial> {
+/// What is to be known beside the output.
+struct World<'w> {
+    /// Whether somebody outside waits at that port of the loopback.
+    listens: &'w dyn Fn(u16) -> bool,
+    /// Whether nothing of the user's is there, at most a stand-in.
+    is_free: &'w dyn Fn(&AbsPath) -> bool,
+}
+
+fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Option<Denial> {
     let lines: Vec<String> = output.lines().rev().take(LINES).map(str::to_lowercase).collect();
     let originals: Vec<&str> = output.lines().rev().take(LINES).collect();
     let says = |words: &[&str]| lines.iter().zip(&originals).find(|(low, _)| words.iter().any(|it| low.contains(it)));
     for words in [READ_ONLY, NO_ACCESS, NOT_PERMITTED] {
         let Some((low, line)) = says(words) else { continue };
         match named(line, low, words).map(|path| cwd.join(path)) {
-            Some(path) if !it.writes(&path) => return Some(write_denial(it, &path)),
+            Some(path) if !it.writes(&path) => return Some(write_denial(it, &path, world)),
+            // In a repository that is not there yet.
+            Some(path) if new_repository(it, &path, world).is_some() => {
+                return new_repository(it, &path, world).map(|path| Denial::Config { path });
+            }
             // Where it may write, it was not the sandbox that said no.
             Some(_) => (),
             None if words != NO_ACCESS => return Some(Denial::Other),
             None => (),
         }
     }
-    if it.network {
-        return None;
+    let in_the_way = lines.iter().zip(&originals).find_map(|(low, line)| {
+        let path = cwd.join(named(line, low, IN_THE_WAY)?);
+        (world.is_free)(&path).then(|| config_denial(it, &path, world)).flatten()
+    });
+    if in_the_way.is_some() || it.network {
+        return in_the_way;
     }
     // Somebody is there, only not for this command: a server that was never started is a failure like any other.
-    let kept_apart = || lines.iter().any(|it| loopback_ports(it).into_iter().any(&listens));
+    let kept_apart = || lines.iter().any(|it| loopback_ports(it).into_iter().any(world.listens));
     let far = || lines.iter().any(|it| NOBODY.iter().any(|words| it.contains(words)) && names_far_address(it));
     (says(NO_NETWORK).is_some() || kept_apart() || far()).then_some(Denial::Network)
 }
@@ -118,38 +148,84 @@ fn listens(port: u16) -> bool {
     LISTENERS.iter().any(|it| fs::read_to_string(it).is_ok_and(|it| it.lines().any(waits)))
 }
 
-/// A folder that may be offered: not configuration, and not so wide that a yes would say nothing.
-fn write_denial(it: &Confinement, path: &AbsPath) -> Denial {
+/// What may be offered: configuration for once, and a folder not so wide that a yes would say nothing for longer.
+fn write_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Denial {
+    if it.obeyed(path) {
+        return config_denial(it, path, world).unwrap_or(Denial::Other);
+    }
     let folder = match path.as_path().is_dir() {
         true => Some(path.clone()),
         false => path.parent(),
     };
     let narrow = |it: &AbsPath| it.as_path().components().count() > 2 || it.as_path() == Path::new("/tmp");
-    match folder.filter(|folder| narrow(folder) && !it.obeyed(path) && !holds_kept(it, folder)) {
-        Some(folder) => Denial::Write { folder },
+    match folder {
+        Some(folder) if narrow(&folder) && !holds_kept(it, &folder) => Denial::Write { folder },
+        Some(folder) => Denial::Outside { path: path.clone(), folder },
         None => Denial::Other,
     }
+}
+
+/// The configuration in the workspace that a path belongs to: no more than that is offered. `None`: it belongs to none, or
+/// the command was let write it already.
+fn config_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<Denial> {
+    if it.keeps(path) || !it.obeyed(path) {
+        return None;
+    }
+    let root = it.roots.iter().chain(&it.writable).find(|root| path.is_within(root))?;
+    let mut whole = root.clone();
+    for part in path.as_path().strip_prefix(root.as_path()).ok()?.iter() {
+        whole = whole.join(part);
+        // Of a repository that is there, only what was wanted.
+        let is_repository =
+            whole.as_path().parent() == Some(root.as_path()) && part == ".git" && !(world.is_free)(&whole);
+        if it.obeyed(&whole) && (!is_repository || whole == *path) {
+            break;
+        }
+    }
+    (!it.open.contains(&whole) && !it.keeps(&whole)).then_some(Denial::Config { path: whole })
+}
+
+/// The repository that a path would be in, where only a stand-in is: most of what is in one may be written.
+fn new_repository(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<AbsPath> {
+    let repositories = it.roots.iter().chain(&it.writable).map(|it| it.join(".git"));
+    repositories.filter(|git| !it.open.contains(git) && (world.is_free)(git)).find(|it| path.is_within(it))
 }
 
 fn holds_kept(it: &Confinement, folder: &AbsPath) -> bool {
     it.kept.iter().any(|it| it.is_within(folder) || folder.is_within(it))
 }
 
-/// The path that a message names: in quotes, or between the last two colons.
+/// The path that a message names: in quotes, or between the last two colons, or as the last word before the reason.
 fn named<'l>(line: &'l str, low: &str, words: &[&str]) -> Option<&'l str> {
-    let at = words.iter().filter(|it| it.starts_with(':')).find_map(|it| low.find(it))?;
-    let before = line.get(..at)?.trim_end();
-    let quoted = before.strip_suffix(['\'', '"', '’', '`']).and_then(|it| {
-        let start = it.rfind(['\'', '"', '‘', '`'])?;
-        it.get(start..)?.get(it.get(start..)?.chars().next()?.len_utf8()..)
-    });
-    let bare = || before.rsplit(": ").next().filter(|it| it.contains('/') || before.contains(": "));
-    quoted.or_else(bare).map(str::trim).filter(|it| !it.is_empty() && !it.contains(' ') || quoted.is_some())
+    let (at, words) = words.iter().find_map(|it| Some((low.find(it)?, it)))?;
+    let (before, after) = (line.get(..at)?.trim_end(), line.get(at + words.len()..)?.trim_end());
+    // Of `mv`, which says this last.
+    let before = before.strip_suffix("; unable to remove target").unwrap_or(before);
+    // Python and Node.js say it behind.
+    let quoted = in_quotes(before).or_else(|| in_quotes(after));
+    if quoted.is_some() || !words.starts_with(':') {
+        return quoted;
+    }
+    let between = before.rsplit(": ").next()?;
+    if !between.contains(' ') && (between.contains('/') || before.contains(": ")) {
+        return Some(between).filter(|it| !it.is_empty());
+    }
+    // `sh: 1: cannot create .envrc: Is a directory`, and `mkdir .vscode: File exists` of Perl.
+    between.rsplit(' ').next().filter(|it| it.contains('/') || it.starts_with('.'))
+}
+
+/// What stands in quotes at the end of a text.
+fn in_quotes(text: &str) -> Option<&str> {
+    let text = text.strip_suffix(['\'', '"', '’', '`'])?;
+    let start = text.rfind(['\'', '"', '‘', '`'])?;
+    let mut chars = text.get(start..)?.chars();
+    chars.next()?;
+    Some(chars.as_str()).filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{guess, listens, recognise};
+    use super::{World, guess, listens, recognise};
     use crate::base::{
         path::AbsPath,
         sandbox::{Confinement, Denial},
@@ -163,6 +239,7 @@ mod tests {
             roots: vec![path("/w")],
             writable: Vec::new(),
             kept: vec![path("/h/u/.castor")],
+            open: Vec::new(),
             tmp: path("/h/u/.castor/tmp"),
             network: false,
         };
@@ -174,9 +251,13 @@ mod tests {
         check("touch: cannot touch '/h/u/.cache/x/y': Read-only file system", "writing below /h/u/.cache/x.");
         check("bash: line 1: /opt/a/b: Permission denied", "writing below /opt/a.");
         check("bash: line 1: /tmp/out: Read-only file system", "writing below /tmp.");
-        check("touch: cannot touch '.git/hooks/x': Read-only file system", "something");
-        check("touch: cannot touch '/x': Read-only file system", "something");
-        check("touch: cannot touch '/h/u/x': Read-only file system", "something");
+        check("touch: cannot touch '/x': Read-only file system", "writing /x, which is outside");
+        check("sh: 1: cannot create /opt/x: Read-only file system", "writing /opt/x, which is outside");
+        check("touch: cannot touch '/h/u/x': Read-only file system", "writing /h/u/x, which is outside");
+        check("touch: cannot touch '/h/u/.castor/x': Read-only file system", "something");
+        check("OSError: [Errno 30] Read-only file system: '/opt/a/b'", "writing below /opt/a.");
+        check("Error: EROFS: read-only file system, open '/opt/a/b'", "writing below /opt/a.");
+        check("Error: EACCES: permission denied, mkdir '/opt/a/b'", "writing below /opt/a.");
         check("bash: line 1: kill: (1) - Operation not permitted", "something");
         check("curl: (6) Could not resolve host: example.org", "the network");
         check("npm error code EAI_AGAIN", "the network");
@@ -191,6 +272,69 @@ mod tests {
         let online = Confinement { network: true, ..it.clone() };
         assert_eq!(recognise(&online, &path("/w"), "Could not resolve host: x"), None);
     }
+
+    /// A repository is there, and the user's own `.zed`; all else is free, or has a stand-in.
+    #[test]
+    fn what_a_stand_in_was_in_the_way_of_is_told_from_failures() {
+        let path = |it: &str| AbsPath::new(it).unwrap();
+        let it = |open: &[&str]| Confinement {
+            read_only: false,
+            roots: vec![path("/w"), path("/new")],
+            writable: Vec::new(),
+            kept: vec![path("/w/.castor")],
+            open: open.iter().map(|it| path(it)).collect(),
+            tmp: path("/t"),
+            network: false,
+        };
+        let there = ["/w/.git", "/w/.git/config", "/w/.git/index", "/w/.zed", "/w/src", "/new/.idea"];
+        let said = |it: &Confinement, output: &str| {
+            let world = World { listens: &|_| false, is_free: &|it| !there.contains(&it.to_string().as_str()) };
+            guess(it, &path("/w"), output, &world)
+        };
+        for (output, want) in [
+            ("mkdir: cannot create directory '.vscode': File exists", "/w/.vscode"),
+            ("mkdir: cannot create directory ‘.vscode/a’: Read-only file system", "/w/.vscode"),
+            ("mkdir .vscode: File exists at -e line 1.", "/w/.vscode"),
+            ("bash: line 1: .envrc: Is a directory", "/w/.envrc"),
+            ("sh: 1: cannot create .envrc: Is a directory", "/w/.envrc"),
+            ("tee: .envrc: Is a directory", "/w/.envrc"),
+            ("cp: cannot create regular file '.envrc/x': Read-only file system", "/w/.envrc"),
+            (
+                "mv: inter-device move failed: 'a' to '.envrc/a'; unable to remove target: Read-only file system",
+                "/w/.envrc",
+            ),
+            ("FileExistsError: [Errno 17] File exists: '.idea'", "/w/.idea"),
+            ("IsADirectoryError: [Errno 21] Is a directory: '/w/.mcp.json'", "/w/.mcp.json"),
+            ("Error: EEXIST: file already exists, mkdir '.vscode'", "/w/.vscode"),
+            ("Error: EISDIR: illegal operation on a directory, open '.envrc'", "/w/.envrc"),
+            ("touch: cannot touch 'sub/.vscode/x': Read-only file system", "/w/sub/.vscode"),
+            ("touch: cannot touch '.github/workflows/x': Read-only file system", "/w/.github/workflows"),
+            ("touch: cannot touch '.zed/x': Read-only file system", "/w/.zed"),
+            // Of a repository that is there no more than what was wanted, and one that is not there yet as a whole.
+            ("touch: cannot touch '.git/hooks/x': Read-only file system", "/w/.git/hooks"),
+            ("error: could not lock config file .git/config: Read-only file system", "/w/.git/config"),
+            ("fatal: cannot copy '/usr/x' to '/new/.git/description': Read-only file system", "/new/.git"),
+            ("fatal: cannot mkdir /new/.git/refs/: Read-only file system", "/new/.git"),
+        ] {
+            let want = Denial::Config { path: path(want) };
+            assert_eq!(said(&it(&[]), output), Some(want.clone()), "{output}");
+            let Denial::Config { path } = want else { panic!() };
+            let again = said(&it(&[&path.to_string()]), output);
+            assert!(!matches!(again, Some(Denial::Config { .. })), "the same is not asked twice: {output}");
+        }
+        for own in [
+            "mkdir: cannot create directory '.zed': File exists",
+            "mkdir: cannot create directory 'src': File exists",
+            "mkdir: cannot create directory 'gone': File exists",
+            "bash: line 1: src: Is a directory",
+            "touch: cannot touch '.git/index': Read-only file system",
+            "fatal: destination path 'x' already exists and is not an empty directory.",
+        ] {
+            assert_eq!(said(&it(&[]), own), None, "{own}");
+        }
+        assert_eq!(said(&it(&[]), "touch: cannot touch '.castor/x': Read-only file system"), Some(Denial::Other));
+    }
+
     /// At port 8080 somebody waits, outside of the sandbox.
     #[test]
     fn a_server_out_of_reach_is_told_from_none() {
@@ -200,11 +344,13 @@ mod tests {
             roots: vec![path("/w")],
             writable: Vec::new(),
             kept: Vec::new(),
+            open: Vec::new(),
             tmp: path("/t"),
             network: false,
         };
         let check = |it: &Confinement, output: &str, want: bool| {
-            let said = guess(it, &path("/w"), output, |port| port == 8080);
+            let world = World { listens: &|port| port == 8080, is_free: &|_| false };
+            let said = guess(it, &path("/w"), output, &world);
             assert_eq!(said, want.then_some(Denial::Network), "{output}");
         };
         let at = |port: u16| {

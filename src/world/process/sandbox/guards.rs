@@ -46,6 +46,9 @@ fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> i
     let mut plan = Plan { cwd: cwd.as_path().into(), network: it.network, namespaces, ..Plan::default() };
     plan.tmp = it.tmp.as_path().canonicalize()?;
     plan.writable = writable(it)?;
+    // Of what is kept nothing is ever open.
+    let is_kept = |open: &AbsPath| it.kept.iter().any(|it| it.is_within(open) || open.is_within(it));
+    plan.open = it.open.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect();
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
         guard_folder(root, &mut plan, held)?;
         if namespaces {
@@ -63,7 +66,7 @@ fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> i
     }
     // Without mounts there is nothing that could be lifted.
     let mounted: [&[PathBuf]; 2] = if namespaces { [&plan.protected, &plan.deep] } else { [&[], &[]] };
-    held.remember(&plan.writable, &mounted, &plan.tmp);
+    held.remember(&plan.writable, &mounted, &plan.tmp, &plan.open);
     Ok(plan)
 }
 
@@ -119,6 +122,9 @@ fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()>
 
 /// Protects what git obeys in a repository.
 fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    if plan.opens(git) {
+        return Ok(());
+    }
     if !fs::symlink_metadata(git).is_ok_and(|it| it.is_dir()) || held::is_placeholder(git) {
         // A worktree's `.git` is a file that says where the repository is.
         return protect(git, StandIn::Folder, plan, held);
@@ -152,7 +158,7 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
 
 /// Protects what is there deeper: other repositories, and folders that an editor may have open by themselves.
 fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    let mut deep = Plan { namespaces: true, ..Plan::default() };
+    let mut deep = Plan { namespaces: true, open: plan.open.clone(), ..Plan::default() };
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
     for _ in 0..FOLDERS {
         let Some((folder, depth)) = waiting.pop_front() else { break };
@@ -178,7 +184,17 @@ fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> 
     Ok(())
 }
 
+impl Plan {
+    /// Whether the user said that it may be written.
+    fn opens(&self, path: &Path) -> bool {
+        self.open.iter().any(|it| path.starts_with(it))
+    }
+}
+
 fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    if plan.opens(path) {
+        return Ok(());
+    }
     match fs::symlink_metadata(path) {
         Ok(it) if it.is_symlink() => {
             plan.strict = true;

@@ -61,12 +61,13 @@ impl Held {
     }
 
     /// Looks at what lies in the folders that may be written, and at what mounts hold there.
-    pub(super) fn remember(&mut self, folders: &[PathBuf], mounted: &[&[PathBuf]], tmp: &Path) {
+    pub(super) fn remember(&mut self, folders: &[PathBuf], mounted: &[&[PathBuf]], tmp: &Path, open: &[PathBuf]) {
         let number = |(path, there, _): &(PathBuf, File, StandIn)| {
             there.metadata().ok().map(|it| (path.clone(), (it.dev(), it.ino())))
         };
         let standing = self.standing.iter().filter_map(number).collect();
-        self.before = Arc::new(Before::look(folders, standing).with(mounted, std::mem::take(&mut self.heads)));
+        self.before =
+            Arc::new(Before::look(folders, standing).but(open).with(mounted, std::mem::take(&mut self.heads)));
         self.tmp = Some(tmp.to_owned());
     }
 

@@ -77,6 +77,9 @@ struct Plan {
     deep: Vec<PathBuf>,
     /// Written, but neither renamed nor removed.
     fixed: Vec<PathBuf>,
+    /// Configuration that may be written. Nobody needs it when the rest is known.
+    #[serde(skip)]
+    open: Vec<PathBuf>,
     network: bool,
     /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,

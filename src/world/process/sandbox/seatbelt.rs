@@ -29,7 +29,9 @@ pub(super) fn profile(plan: &Plan) -> String {
     for git in &plan.fixed {
         GIT_CONFIG.iter().for_each(|(name, _)| subpath("deny", &git.join(name)));
     }
-    subpath("allow", &plan.tmp);
+    for it in plan.open.iter().chain([&plan.tmp]) {
+        subpath("allow", it);
+    }
     for it in &plan.fixed {
         _ = writeln!(res, "(deny file-write-unlink (literal {}))", quoted(it));
     }
