@@ -176,6 +176,14 @@ pub enum Fact {
         why: String,
         tokens: u64,
     },
+    /// The model refused a request as too long: what it reads at once, and how large the request was for it and by the
+    /// rule of thumb, in tokens.
+    Outgrown {
+        model: String,
+        window: u64,
+        size: u64,
+        tokens: u64,
+    },
     /// Written by a newer castor.
     #[serde(other)]
     #[schemars(skip)]

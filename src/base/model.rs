@@ -187,6 +187,11 @@ pub struct Details {
     /// Where the user can do something about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+    /// How much the model reads at once, and how large the request was, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
 }
 
 impl Details {

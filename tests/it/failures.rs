@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use castor::{engine::routing::class::classify, world::models::fault};
+use castor::{
+    engine::routing::{class::classify, outgrown::outgrown},
+    world::models::fault,
+};
 use expect_test::expect_file;
 
 /// When the answers came: 2026-01-31T12:00:00Z.
@@ -38,6 +41,9 @@ fn told(lines: &[&str]) -> String {
     };
     let found = classify(&failure);
     let delay = found.delay_ms.map(|it| format!(", wait {it} ms")).unwrap_or_default();
+    let number = |it: Option<u64>| it.map_or("?".to_owned(), |it| it.to_string());
+    let outgrown = outgrown(&failure).map(|it| format!(", {} for a window of {}", number(it.size), number(it.window)));
+    let outgrown = outgrown.unwrap_or_default();
     let link = failure.details.link.map(|it| format!(", {it}")).unwrap_or_default();
-    format!("    {}{delay}{link}\n", found.class.as_str())
+    format!("    {}{delay}{outgrown}{link}\n", found.class.as_str())
 }

@@ -34,6 +34,7 @@ mod mcp_server;
 mod mcp_web;
 mod memory;
 mod model_server;
+mod outgrown;
 mod providers;
 mod router;
 mod run;

@@ -232,7 +232,7 @@ impl Record {
                 }
                 self.mode = *mode;
             }
-            Fact::Model { model } => self.model.clone_from(model),
+            Fact::Model { model } => self.choose(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.past.limits = *limits,
             Fact::Worked { ms } => self.past.meter.worked(*ms),
@@ -257,6 +257,7 @@ impl Record {
                 self.past.history.compress(usize::try_from(*turns).unwrap_or(usize::MAX), summary);
                 self.past.compressed_at = Some(*tokens).filter(|it| *it > 0);
             }
+            Fact::Outgrown { model, window, size, tokens } => self.past.scale.refused(model, *window, *size, *tokens),
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
@@ -271,6 +272,11 @@ impl Record {
             | Fact::Trust { .. }
             | Fact::Unknown => (),
         }
+    }
+
+    fn choose(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+        self.past.scale.forget_windows();
     }
 
     fn remembered(&mut self, files: &[MemoryFile]) {

@@ -1,4 +1,5 @@
-//! How each model counts tokens, as against the rule of thumb: learned from what its provider says of every request.
+//! How each model counts tokens, as against the rule of thumb, and how many it reads at once: learned from what its
+//! provider says of every request.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ pub struct Scale {
     asked: Option<(String, u64)>,
     /// By model, in thousandths.
     ratios: BTreeMap<String, u64>,
+    /// By model, where it refused what was longer.
+    windows: BTreeMap<String, u64>,
 }
 
 impl Scale {
@@ -30,11 +33,35 @@ impl Scale {
         if tokens < TOO_SMALL || input == 0 {
             return;
         }
-        let found = (u128::from(input) * u128::from(EVEN) / u128::from(tokens)).min(u128::from(MOST));
-        let found = u64::try_from(found).unwrap_or(MOST).max(LEAST);
+        let found = ratio(input, tokens);
         // One odd answer does not turn everything upside down; what stays so counts soon.
         let ratio = self.ratios.get(model).map_or(found, |it| it.midpoint(found));
         self.ratios.insert(model.to_owned(), ratio);
+    }
+
+    /// The size of the request that is under way.
+    pub fn under_way(&self, model: &str) -> Option<u64> {
+        self.asked.as_ref().filter(|(it, _)| it == model).map(|(_, tokens)| *tokens)
+    }
+
+    /// The model took a request of this size for one of `size` tokens, and reads no more than `window`.
+    pub fn refused(&mut self, model: &str, window: u64, size: u64, tokens: u64) {
+        self.windows.insert(model.to_owned(), window);
+        if tokens >= TOO_SMALL {
+            // What was refused once is not sent again to find the middle.
+            let ratio = ratio(size, tokens).max(self.of(model));
+            self.ratios.insert(model.to_owned(), ratio);
+        }
+    }
+
+    /// How much the model reads at once, where it said so when it refused a request.
+    pub fn window(&self, model: &str) -> Option<u64> {
+        self.windows.get(model).copied()
+    }
+
+    /// The user chose a model: a server may have been started anew, with more room.
+    pub fn forget_windows(&mut self) {
+        self.windows.clear();
     }
 
     /// What the model would count, where the rule says `tokens`.
@@ -50,6 +77,11 @@ impl Scale {
     fn of(&self, model: &str) -> u64 {
         self.ratios.get(model).copied().unwrap_or(EVEN)
     }
+}
+
+/// Of a count to the rule's, within bounds.
+fn ratio(count: u64, tokens: u64) -> u64 {
+    scaled(count, EVEN, tokens).clamp(LEAST, MOST)
 }
 
 fn scaled(tokens: u64, by: u64, of: u64) -> u64 {
@@ -78,5 +110,20 @@ mod tests {
         scale.asked("n", 1_000);
         scale.counted("m", 9_000);
         assert_eq!([scale.real("m", 1_000), scale.real("n", 1_000)], [1_375, 1_000], "of another request");
+    }
+
+    #[test]
+    fn what_was_refused_is_not_sent_again() {
+        let mut scale = Scale::default();
+        scale.asked("m", 1_000);
+        assert_eq!([scale.under_way("m"), scale.under_way("n"), scale.window("m")], [Some(1_000), None, None]);
+        scale.refused("m", 800, 1_600, 1_000);
+        assert_eq!((scale.window("m"), scale.real("m", 1_000), scale.by_rule("m", 800)), (Some(800), 1_600, 500));
+        scale.refused("m", 800, 900, 1_000);
+        assert_eq!(scale.real("m", 1_000), 1_600, "nothing is unlearned by it");
+        scale.refused("m", 800, 90_000, 1_000);
+        assert_eq!(scale.real("m", 1_000), 3_000, "within bounds");
+        scale.forget_windows();
+        assert_eq!((scale.window("m"), scale.real("m", 1_000)), (None, 3_000));
     }
 }

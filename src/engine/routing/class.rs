@@ -114,6 +114,8 @@ const WORDS: &[(&str, Class)] = &[
     ("billing_hard_limit_reached", Class::Spent),
     ("billing_not_active", Class::Spent),
     ("context_length_exceeded", Class::TooLong),
+    // llama.cpp.
+    ("exceed_context_size_error", Class::TooLong),
     ("model_not_found", Class::NotFound),
     // Anthropic.
     ("billing_error", Class::Spent),
@@ -133,7 +135,15 @@ const TOO_LONG: &[&str] = &[
     "maximum context length",
     "exceeds the maximum number of tokens",
     "exceeds the context window",
+    "exceeds the context length",
+    "exceed context limit",
+    "exceeded max context length",
     "exceeds the available context size",
+    "exceed the configured limit",
+    "context length is only",
+    "context length of only",
+    "longer than the model's context length",
+    "too large for model with",
     // More than a minute's limit allows at once: no attempt can work.
     "request too large for",
 ];

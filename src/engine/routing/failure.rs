@@ -10,6 +10,7 @@ use crate::{
     engine::routing::{
         class::{Class, Finding, Kind, MAX_SERVER_DELAY_MS, classify},
         health::CAPACITY_MS,
+        outgrown::outgrown,
         policies::{Action, Policy, Transition},
     },
 };
@@ -50,6 +51,10 @@ pub enum OnFailure {
         at_ms: u64,
         why: String,
     },
+    /// The same model is asked for less.
+    Shorten {
+        why: String,
+    },
     /// Another model takes over, by the user's settings.
     FallBack {
         model: String,
@@ -71,6 +76,7 @@ impl OnFailure {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::RetryAt { .. } => "retry",
+            Self::Shorten { .. } => "shorten",
             Self::FallBack { .. } => "fall back",
             Self::Ask { .. } => "ask",
             Self::GiveUp { .. } => "give up",
@@ -85,6 +91,7 @@ pub struct Tries {
     /// Nobody answered, or the answer broke off or was none.
     broken: u32,
     no_room: u32,
+    too_long: u32,
 }
 
 impl Tries {
@@ -93,6 +100,7 @@ impl Tries {
         self.all = self.all.saturating_add(1);
         self.broken = self.broken.saturating_add(u32::from(is_broken(class)));
         self.no_room = self.no_room.saturating_add(u32::from(class == Class::Capacity));
+        self.too_long = self.too_long.saturating_add(u32::from(class == Class::TooLong));
     }
 }
 
@@ -127,6 +135,11 @@ pub fn on_failure(failure: &Failure, case: Case<'_>) -> OnFailure {
         let next = n.saturating_add(1);
         let why = format!("{what}{again} Trying again in {wait} (attempt {next} of {most}).");
         return OnFailure::RetryAt { at_ms: case.now.unix_ms.saturating_add(wait_ms), why };
+    }
+    // Once: whoever refuses the shorter one, too, counts in a way that nobody here knows.
+    if case.tries.too_long == 1 && case.tries.all < case.patience.max_attempts && outgrown(failure).is_some() {
+        let what = what(failure, class, case.model);
+        return OnFailure::Shorten { why: format!("{what} The conversation is shortened, and it is asked again.") };
     }
     another(failure, Finding { class, delay_ms }, most, case)
 }

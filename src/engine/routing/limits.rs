@@ -17,6 +17,13 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// The same where the model itself is known to have refused what was longer than `learned`. What somebody says of it
+    /// is not made larger by that: it may be a wish.
+    pub fn of_learned(&self, model: &str, learned: Option<u64>) -> u64 {
+        let said = self.said.get(model.trim_start_matches("models/")).copied().or(self.otherwise);
+        learned.map_or_else(|| self.of(model), |it| said.map_or(it, |said| said.min(it)))
+    }
+
     /// The context window of `model`. Unknown names get the common size: a provider that has less says so.
     pub fn of(&self, model: &str) -> u64 {
         let said = self.said.get(model.trim_start_matches("models/")).copied();
@@ -111,5 +118,8 @@ mod tests {
         let windows = Windows { said, otherwise: Some(9) };
         let models = ["ollama/qwen3", "models/gemini-x", "ollama/other", "openai/gpt-5.2"];
         assert_eq!(models.map(|it| windows.of(it)), [40_960, 7, 9, 400_000]);
+        let learned = |windows: &Windows, it| windows.of_learned("ollama/qwen3", it);
+        assert_eq!([None, Some(8_192), Some(65_536)].map(|it| learned(&windows, it)), [40_960, 8_192, 40_960]);
+        assert_eq!([None, Some(200_000)].map(|it| learned(&Windows::default(), it)), [128_000, 200_000]);
     }
 }

@@ -8,6 +8,7 @@ pub mod families;
 pub mod health;
 pub mod helpers;
 pub mod limits;
+pub mod outgrown;
 pub mod policies;
 pub mod prices;
 pub mod strategies;

@@ -331,7 +331,9 @@ impl World {
     fn model_end(&mut self) -> Result<(), Failure> {
         let limit =
             |ms| Failure { status: Some(429), retry_after_ms: Some(ms), ..Failure::new(FailureKind::Status, "limit") };
-        match self.dice(9) {
+        let long = "prompt is too long: 9000 tokens > 8000 maximum";
+        match self.dice(10) {
+            9 => Err(Failure { status: Some(400), ..Failure::new(FailureKind::Status, long) }),
             6 => Err(limit(10)),
             7 => Err(limit(400_000)),
             8 => Err(Failure { status: Some(404), ..Failure::new(FailureKind::Status, "gone") }),

@@ -8,6 +8,7 @@ use super::{
     consulting::Then,
     hooked::Next,
     utility::{Limits, Utility, Wish, saying},
+    windows,
 };
 use crate::{
     base::{
@@ -95,7 +96,8 @@ impl Turn {
     ) {
         step.hooked(HookEvent::PreCompress, outcome, None, false);
         let helper = spec.helpers.of(Purpose::Compressor, &self.model, &spec.aliases);
-        let room = spec.windows.of(&helper.model) / 10 * 7;
+        let window = windows::window(step.record, spec, &helper.model);
+        let room = step.record.scale().by_rule(&helper.model, window) / 10 * 7;
         let room = room.saturating_sub(tokens::of_text(snapshot::SYSTEM) + LIMITS.tokens.min(room / 3));
         let turns = step.record.turns();
         let wish = match &old.goal {

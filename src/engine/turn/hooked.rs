@@ -154,7 +154,7 @@ impl Turn {
         if !chunks.iter().any(|it| matches!(it, Chunk::Finish(_))) {
             chunks.push(Chunk::Finish(Finish::Stop));
         }
-        let mut response = Response::new(self.model.clone(), spec);
+        let mut response = Response::new(self.model.clone(), spec, step.record);
         response.take(step, &self.tools, &mut self.scheduler, chunks);
         self.answered_by_model(step, spec, kept, response, 1);
     }

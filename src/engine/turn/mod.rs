@@ -22,6 +22,7 @@ pub mod steering;
 mod trust;
 mod upkeep;
 pub mod utility;
+mod windows;
 
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};

@@ -25,6 +25,7 @@ use crate::{
             Kept, Phase, Spec, Turn,
             aside::Aside,
             endings::{self, Cause},
+            windows,
         },
     },
 };
@@ -85,21 +86,7 @@ impl Turn {
         }
         let model = self.model.to_string();
         self.tries.count(&failure);
-        let now_ms = step.now.unix_ms;
-        let decision = on_failure(
-            &failure,
-            Case {
-                model: &model,
-                tries: self.tries,
-                once: self.once,
-                shown,
-                next: spec.chain.next(&model, &kept.health, now_ms),
-                policy: spec.chain.policies.of(&model),
-                interactive: spec.toolbox.interactive,
-                patience: spec.bounds.patience,
-                now: step.now,
-            },
-        );
+        let decision = self.decide(step, spec, kept, &failure, shown);
         self.scheduler.cancel(step, "the model's answer broke off");
         self.scheduler.clear();
         step.log(Fact::AttemptFailed {
@@ -108,6 +95,8 @@ impl Turn {
             class: classify(&failure).class.as_str().to_owned(),
             decision: decision.as_str().to_owned(),
         });
+        let tokens = step.record.scale().under_way(&model).unwrap_or_default();
+        windows::learn(step, &model, tokens, &failure);
         let status = endings::status_of(&failure);
         match decision {
             OnFailure::RetryAt { at_ms, why } => {
@@ -117,6 +106,10 @@ impl Turn {
                 // The wait is told at once: a silent one looks like a hang.
                 discard(step, said, status, why);
                 self.wait(step, at_ms, attempt.saturating_add(1));
+            }
+            OnFailure::Shorten { why } => {
+                discard(step, said, status, why);
+                self.ask_model(step, spec, kept, attempt.saturating_add(1), true);
             }
             OnFailure::FallBack { model: to, why } => {
                 let message = format!("{why} Going on with {to} in this turn; the session's model stays {model}.");
@@ -135,6 +128,21 @@ impl Turn {
                 self.finish(step, &cause.unwrap_or(Cause::ModelError { failure, why }));
             }
         }
+    }
+
+    fn decide(&self, step: &Step<'_>, spec: &Spec, kept: &Kept, failure: &Failure, shown: bool) -> OnFailure {
+        let case = Case {
+            model: &self.model,
+            tries: self.tries,
+            once: self.once,
+            shown,
+            next: spec.chain.next(&self.model, &kept.health, step.now.unix_ms),
+            policy: spec.chain.policies.of(&self.model),
+            interactive: spec.toolbox.interactive,
+            patience: spec.bounds.patience,
+            now: step.now,
+        };
+        on_failure(failure, case)
     }
 
     /// Whether a plugin answers in the model's place.

@@ -11,12 +11,13 @@ use crate::{
         tool::ToolCall,
     },
     engine::{
-        record::Step,
+        record::{Record, Step},
         routing::prices::Price,
         scheduler::{Scheduler, Toolbox},
         turn::{
             Spec,
             endings::{Cause, Empty},
+            windows,
         },
     },
 };
@@ -54,9 +55,9 @@ struct Run {
 }
 
 impl Response {
-    pub fn new(model: Arc<str>, spec: &Spec) -> Self {
+    pub fn new(model: Arc<str>, spec: &Spec, record: &Record) -> Self {
         Self {
-            window: spec.windows.of(&model),
+            window: windows::window(record, spec, &model),
             price: spec.prices.of(&model),
             model,
             message: None,

@@ -68,7 +68,7 @@ impl Turn {
         let tokens = tokens::of_request(&request);
         step.log(Fact::Attempt { model: model.to_string(), attempt, tokens, why });
         let effect = step.effect(Effect::Generate { purpose: Purpose::Agent, request });
-        self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, spec), held };
+        self.phase = Phase::Sampling { effect, attempt, response: Response::new(model, spec, step.record), held };
     }
 
     pub(super) fn generated(

@@ -215,7 +215,9 @@ fn input(line: &str) -> Input {
                 _ => FailureKind::Status,
             };
             let (status, retry_after_ms) = (status.parse().ok(), delay.parse().ok());
-            let failure = Failure { status, retry_after_ms, ..Failure::new(kind, "said the server") };
+            let message =
+                if delay == "long" { "prompt is too long: 9000 tokens > 8000 maximum" } else { "said the server" };
+            let failure = Failure { status, retry_after_ms, ..Failure::new(kind, message) };
             Input::Generated { effect, result: Err(failure) }
         }
         "woke" => Input::Woke { effect },

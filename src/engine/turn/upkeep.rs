@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Spec, Turn, endings::Cause};
+use super::{Spec, Turn, endings::Cause, windows};
 use crate::{
     base::{
         content::joined_text,
@@ -39,7 +39,7 @@ impl Turn {
         model: &str,
         compresses: bool,
     ) -> Result<ModelRequest, Unbuilt> {
-        let (whole, scratch) = (spec.windows.of(model), &spec.scratch);
+        let (whole, scratch) = (windows::window(step.record, spec, model), &spec.scratch);
         // By the rule of thumb, as all sizes here are; the provider may count more or less.
         let window = step.record.scale().by_rule(model, whole);
         let (compress_at, distill) = (spec.bounds.compress_at(window).filter(|_| compresses), spec.bounds.distill);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Kept, Spec, recovery};
+use super::{Kept, Spec, recovery, windows};
 use crate::{
     base::{
         content::Part,
@@ -44,6 +44,8 @@ pub struct Utility {
     model: String,
     /// How much the model reads at once, in tokens.
     window: u64,
+    /// The request, in tokens by the rule of thumb.
+    size: u64,
     price: Option<Price>,
     limits: Limits,
     effect: EffectId,
@@ -83,15 +85,16 @@ impl Utility {
         }
         let params = fill(&model, params, needed);
         let request = ModelRequest { model: model.as_str().into(), system, contents, tools: [].into(), params };
-        let (window, price) = (spec.windows.of(&model), spec.prices.of(&model));
+        let (window, price) = (windows::window(step.record, spec, &model), spec.prices.of(&model));
         let size = tokens::of_request(&request);
-        if size > window {
-            return Err(format!("about {size} tokens are more than the {window} that {model} reads at once"));
+        let real = step.record.scale().real(&model, size);
+        if real > window {
+            return Err(format!("about {real} tokens are more than the {window} that {model} reads at once"));
         }
         let effect = step.effect(Effect::Generate { purpose, request });
         let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(limits.ms) });
         let (said, finish, usage) = (String::new(), None, None);
-        Ok(Self { purpose, model, window, price, limits, effect, timer, said, finish, usage })
+        Ok(Self { purpose, model, window, size, price, limits, effect, timer, said, finish, usage })
     }
 
     pub fn heard(&mut self, step: &mut Step<'_>, kept: &mut Kept, input: &Input) -> Heard {
@@ -113,6 +116,7 @@ impl Utility {
                         if let Some(it) = routing::failure::outage(failure, step.now.unix_ms) {
                             recovery::mark_out(step, kept, &self.model, it);
                         }
+                        windows::learn(step, &self.model, self.size, failure);
                         Err(format!("{} failed: {}", self.model, failure.message))
                     }
                 })

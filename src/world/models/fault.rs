@@ -150,6 +150,11 @@ fn note_error(error: &Value, told: &mut Told) {
     if let Some(code) = error.get("code").and_then(Value::as_u64).and_then(|it| u16::try_from(it).ok()) {
         told.code = Some(code);
     }
+    // llama.cpp has them beside its message.
+    let number = |name| error.get(name).and_then(Value::as_u64);
+    let details = &mut told.details;
+    details.window = details.window.or_else(|| number("n_ctx"));
+    details.size = details.size.or_else(|| number("n_prompt_tokens"));
     for detail in error.get("details").and_then(Value::as_array).into_iter().flatten() {
         note_detail(detail, told);
     }

@@ -70,6 +70,7 @@ pub const FAILURES: &[&str] = &[
     "gone",
     "at-once",
     "refused",
+    "too-long",
     "reset",
     "unreachable",
     "garbage",
@@ -164,6 +165,10 @@ pub fn generated(word: &str) -> Option<Result<(), Failure>> {
         "at-once" => status(429, Some(0)),
         "gone" => status(404, None),
         "refused" => status(400, None),
+        "too-long" => Err(Failure {
+            status: Some(400),
+            ..Failure::new(FailureKind::Status, "prompt is too long: 9000 tokens > 8000 maximum")
+        }),
         "reset" => Err(Failure::new(FailureKind::Stream, "reset")),
         "unreachable" => Err(Failure::new(FailureKind::Connect, "refused")),
         "garbage" => Err(Failure::new(FailureKind::Garbage, "no JSON")),

@@ -190,6 +190,7 @@ fn another_model() {
             let once = if wait(failure, once).is_none() { "" } else { " (more than once)" };
             let said = match on_failure(failure, case(n)) {
                 OnFailure::RetryAt { .. } => unreachable!(),
+                OnFailure::Shorten { why } => format!("shorten: {why}"),
                 OnFailure::FallBack { model, why } => format!("fall back to {model}: {why}"),
                 OnFailure::Ask { why, model, until } => format!("ask {model:?} {until:?}: {why}"),
                 OnFailure::GiveUp { why } => format!("give up: {why}"),
@@ -220,6 +221,7 @@ fn what_is_known_of_the_model_afterwards() {
 fn words() {
     let text = |failure: &Failure, attempt, shown| match on_failure(failure, Case { shown, ..case(failure, attempt) }) {
         OnFailure::RetryAt { why, .. }
+        | OnFailure::Shorten { why }
         | OnFailure::GiveUp { why }
         | OnFailure::FallBack { why, .. }
         | OnFailure::Ask { why, .. } => why,
@@ -253,6 +255,26 @@ fn words() {
     for (got, expected) in table {
         assert_eq!(got, expected);
     }
+}
+
+/// What is too long is asked for once more with less, where that may help and the user wants attempts at all.
+#[test]
+fn too_long() {
+    let long = status(400, "prompt is too long: 9000 tokens > 8000 maximum", None);
+    let large = status(413, "Request Entity Too Large", None);
+    let said = |failure: &Failure, n, max_attempts| {
+        let patience = Patience { max_attempts, ..Patience::default() };
+        on_failure(failure, Case { next: Some("n"), patience, ..case(failure, n) })
+    };
+    let why =
+        "m: prompt is too long: 9000 tokens > 8000 maximum. The conversation is shortened, and it is asked again.";
+    assert_eq!(said(&long, 1, 10), OnFailure::Shorten { why: why.to_owned() });
+    for (failure, n, most) in [(&long, 2, 10), (&long, 1, 1), (&large, 1, 10)] {
+        assert_eq!(said(failure, n, most).as_str(), "give up", "{failure:?}");
+    }
+    let policy = Policy { actions: [Some(Action::Silent); 4], ..Policy::default() };
+    let after = on_failure(&long, Case { next: Some("n"), policy, ..case(&long, 2) });
+    assert_eq!(after.as_str(), "fall back", "then it is as the user says of failures that nobody knows");
 }
 
 /// Each kind has its own answer, and its own mark.

@@ -1,0 +1,26 @@
+//! How much a model reads at once: as somebody says, or as it said itself when it refused a request.
+
+use super::Spec;
+use crate::{
+    base::{log::Fact, model::Failure},
+    engine::{
+        record::{Record, Step},
+        routing::outgrown::{Outgrown, outgrown},
+    },
+};
+
+/// In tokens, as the model counts them.
+pub(super) fn window(record: &Record, spec: &Spec, model: &str) -> u64 {
+    spec.windows.of_learned(model, record.scale().window(model))
+}
+
+/// Takes in what the failure of a request of `tokens` by the rule of thumb says.
+pub(super) fn learn(step: &mut Step<'_>, model: &str, tokens: u64, failure: &Failure) {
+    let Some(Outgrown { window, size }) = outgrown(failure) else { return };
+    let real = step.record.scale().real(model, tokens);
+    // Who only says that it was too long has room for a part of it.
+    let window = window.unwrap_or(size.unwrap_or(real) / 4 * 3);
+    // An estimate that would have fit was too small.
+    let size = size.unwrap_or_else(|| real.max(window / 10 * 11));
+    step.log(Fact::Outgrown { model: model.to_owned(), window, size, tokens });
+}
