@@ -1,7 +1,7 @@
 //! How a session reaches its model and those that may take its place; and what all sessions know of models that are out.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
@@ -100,8 +100,12 @@ pub fn reach(
         helpers.out_of_reach.extend(routed(settings, wanted));
         helpers.out_of_reach.retain(|it| !open(it, "modelConfigs"));
     }
-    let names = chain.models.iter().chain(others.iter().map(|(it, _)| it)).map(String::as_str).chain([model]);
-    let places = places(env, settings, &models.given, names);
+    let mut names: BTreeSet<String> =
+        chain.models.iter().cloned().chain(others.iter().map(|(it, _)| it.clone())).collect();
+    names.insert(model.to_owned());
+    // Whoever judges behind the same door is one of all sessions' models, too.
+    names.extend(names.clone().iter().flat_map(|it| helpers.all(it, &settings.reach.aliases)));
+    let places = places(env, settings, &models.given, names.iter().map(String::as_str));
     models.outages.places.insert(id.clone(), places);
     let generator: Arc<dyn Generator> = match others.is_empty() {
         true => main,

@@ -150,3 +150,22 @@ fn what_auto_chose_falls_back_by_itself() {
     let [pro, flash, small] = ["gemini-3-pro-preview", "gemini-3-flash-preview", "gemini-3.1-flash-lite"];
     assert_eq!(asked(&server), [small, pro, pro, pro, flash, small, pro]);
 }
+
+/// A judge that one session found to be out is asked by no other.
+#[test]
+fn a_judge_that_is_out_is_out_for_all_sessions() {
+    let gone = answers("404 Not Found", r#"{"error": {"code": 404, "message": "No such model."}}"#);
+    let server = ModelServer::start(vec![gone, says("One."), says("Two."), says("Three.")]);
+    let (sandbox, mut client, first) = agent(&json!({}), &server, "auto");
+    let second = client.new_session(&sandbox.workspace()).unwrap();
+    assert!(prompt(&mut client, &first, "one").contains("One."));
+    assert!(prompt(&mut client, &second, "two").contains("Two."));
+    let third = client.new_session(&sandbox.workspace()).unwrap();
+    assert!(prompt(&mut client, &third, "three").contains("Three."));
+    let pro = "gemini-3-pro-preview";
+    assert_eq!(asked(&server), ["gemini-3.1-flash-lite", pro, pro, pro]);
+    for session in [second, third] {
+        let why = prompt(&mut client, &session, "/model why");
+        assert!(why.contains("gemini-3.1-flash-lite is known not to answer now"), "{why}");
+    }
+}

@@ -44,12 +44,19 @@ impl Helpers {
         }
         Helper { purpose, model, params }
     }
+
+    /// Whoever may be asked beside a conversation with `model`.
+    pub fn all(&self, model: &str, aliases: &Aliases) -> BTreeSet<String> {
+        NAMED.into_iter().chain([Purpose::Compressor]).map(|it| self.of(it, model, aliases).model).collect()
+    }
 }
+
+/// Purposes that settings may name a model for by one alias.
+const NAMED: [Purpose; 5] =
+    [Purpose::Router, Purpose::Summarizer, Purpose::LoopDetector, Purpose::LoopDoubleCheck, Purpose::NextSpeaker];
 
 /// The models that settings name for any purpose: they have to be in reach.
 pub fn models(aliases: &Aliases) -> BTreeSet<String> {
-    const NAMED: [Purpose; 5] =
-        [Purpose::Router, Purpose::Summarizer, Purpose::LoopDetector, Purpose::LoopDoubleCheck, Purpose::NextSpeaker];
     let named: Vec<String> = NAMED.into_iter().flat_map(|it| named(it, "")).collect();
     let is_one = |it: &&str| it.starts_with(COMPRESSION) || named.iter().any(|name| name == it);
     aliases.names().filter(is_one).filter_map(|it| aliases.model(it).map(str::to_owned)).collect()
@@ -126,5 +133,8 @@ mod tests {
         let helpers = Helpers { out_of_reach, ..Helpers::default() };
         assert_eq!(helpers.of(Router, "ollama/qwen3", &named).model, "ollama/qwen3");
         assert_eq!(helpers.of(Compressor, "gemini-2.5-pro", &named).model, "gemini-2.5-flash");
+        let all = |model| helpers.all(model, &plain).into_iter().collect::<Vec<_>>().join(" ");
+        assert_eq!(all("gemini-2.5-pro"), "gemini-2.5-pro gemini-3-flash-preview gemini-3.1-flash-lite");
+        assert_eq!(all("ollama/qwen3"), "ollama/qwen3");
     }
 }
