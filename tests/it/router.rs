@@ -137,6 +137,44 @@ fn across_providers_with_a_judge_of_this_machine() {
     assert!(why.contains("`claude/opus`: local classifier: Large."), "{why}");
 }
 
+/// Anthropic's API has no shapes of answers: the judge has to call a tool, and what it calls it with is its answer.
+#[test]
+fn a_judge_of_anthropics_has_a_shape_to_fill() {
+    let start = json!({"type": "content_block_start", "index": 0,
+        "content_block": {"type": "tool_use", "id": "t", "name": "answer", "input": {}}});
+    let choice = json!({"reasoning": "Small.", "model_choice": "flash"}).to_string();
+    let delta = json!({"type": "content_block_delta", "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": choice}});
+    let end = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}});
+    let events =
+        [start, delta, json!({"type": "content_block_stop", "index": 0}), end, json!({"type": "message_stop"})];
+    let events: String = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+    let claude = ModelServer::start(vec![stream(&events), stream(CLAUDE)]);
+    let gemini = ModelServer::start(Vec::new());
+    let alias = |model: &str| json!({"modelConfig": {"model": model}});
+    let aliases =
+        json!({"pro": alias("claude/opus"), "flash": alias("claude/haiku"), "classifier": alias("claude/judge")});
+    let settings = json!({
+        "modelConfigs": {"customAliases": aliases},
+        "providers": {"claude": {"type": "anthropic", "baseUrl": claude.url}},
+    });
+    let (_sandbox, mut client, session) = agent(&settings, &gemini, "auto");
+    assert!(prompt(&mut client, &session, "list it").contains("Claude."));
+    let (judge, request) = (body(&claude, 0), body(&claude, 1));
+    assert_eq!((&judge["model"], &request["model"]), (&json!("judge"), &json!("haiku")));
+    assert_eq!(judge["tool_choice"], json!({"type": "tool", "name": "answer"}));
+    let shape = &judge["tools"][0]["input_schema"];
+    assert_eq!(
+        (&shape["required"], judge["tools"].as_array().unwrap().len()),
+        (&json!(["reasoning", "model_choice"]), 1)
+    );
+    assert!(judge["thinking"].is_null() && request["tool_choice"].is_null(), "{judge} {request}");
+    let why = prompt(&mut client, &session, "/model why");
+    assert!(why.contains("`claude/haiku`: classifier: Small."), "{why}");
+    let stats = prompt(&mut client, &session, "/stats");
+    assert!(stats.contains("claude/judge") && stats.contains("router"), "{stats}");
+}
+
 /// A busy model is left for the smaller one without a question, and is tried again in the next turn.
 #[test]
 fn what_auto_chose_falls_back_by_itself() {

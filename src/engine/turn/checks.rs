@@ -1,6 +1,8 @@
 //! What a model is asked about the turn itself: whether it leads anywhere, and whether its answer is the last one.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::{
     Kept, Phase, Spec, Turn,
@@ -84,7 +86,7 @@ impl Turn {
         pace.last = n;
         let helper = spec.helpers.of(Purpose::LoopDetector, &self.model, &spec.aliases);
         let about = About::Loop(helper.model.clone());
-        let wish = wish(LOOP, &self.talk.asked, step.record, LAST_TURNS);
+        let wish = wish((LOOP, loop_shape()), &self.talk.asked, step.record, LAST_TURNS);
         match Utility::ask(step, spec, kept, helper, wish) {
             Ok(utility) => self.phase = Phase::Judging(Box::new(Judging { utility, about })),
             Err(_) => self.sample(step, spec, kept, 1),
@@ -97,7 +99,7 @@ impl Turn {
             return self.over(step, spec, kept, cause);
         }
         let helper = spec.helpers.of(Purpose::NextSpeaker, &self.model, &spec.aliases);
-        let wish = wish(SPEAKER, &self.talk.asked, step.record, 1);
+        let wish = wish((SPEAKER, speaker_shape()), &self.talk.asked, step.record, 1);
         match Utility::ask(step, spec, kept, helper, wish) {
             Ok(utility) => self.phase = Phase::Judging(Box::new(Judging { utility, about: About::Speaker })),
             Err(_) => self.over(step, spec, kept, cause),
@@ -143,7 +145,7 @@ impl Turn {
         if helper.model == asked {
             return self.circled(step, spec, kept, Loop { why });
         }
-        let wish = wish(LOOP, &self.talk.asked, step.record, LAST_TURNS);
+        let wish = wish((LOOP, loop_shape()), &self.talk.asked, step.record, LAST_TURNS);
         match Utility::ask(step, spec, kept, helper, wish) {
             Ok(utility) => self.phase = Phase::Judging(Box::new(Judging { utility, about: About::DoubleCheck })),
             Err(_) => self.circled(step, spec, kept, Loop { why }),
@@ -162,7 +164,7 @@ impl Turn {
 }
 
 /// The end of the conversation as one text: a model that is asked about calls must not take them for its own.
-fn wish(system: &str, asked: &str, record: &Record, n_turns: usize) -> Wish {
+fn wish((system, shape): (&str, Value), asked: &str, record: &Record, n_turns: usize) -> Wish {
     let turns = record.turns();
     let last = turns.get(turns.len().saturating_sub(n_turns)..).unwrap_or_default();
     let lines: Vec<String> = last.iter().flat_map(|it| it.parts().iter().filter_map(|part| line(it, part))).collect();
@@ -171,8 +173,26 @@ fn wish(system: &str, asked: &str, record: &Record, n_turns: usize) -> Wish {
         "<original_user_request>\n{request}\n</original_user_request>\n\nRecent conversation history:\n{}",
         lines.join("\n")
     );
-    let params = Params { max_output_tokens: Some(1_000), ..Params::default() };
+    let params = Params { max_output_tokens: Some(1_000), schema: Some(Arc::new(shape)), ..Params::default() };
     Wish { system: system.into(), contents: vec![saying(Role::User, told)], params, limits: LIMITS }
+}
+
+/// Bounds of numbers are no part of what every provider takes.
+fn loop_shape() -> Value {
+    let (why, sure) = ("unproductive_state_analysis", "unproductive_state_confidence");
+    shape(&[(why, json!({ "type": "string" })), (sure, json!({ "type": "number" }))])
+}
+
+fn speaker_shape() -> Value {
+    let who = json!({ "type": "string", "enum": ["user", "model"] });
+    shape(&[("reasoning", json!({ "type": "string" })), ("next_speaker", who)])
+}
+
+fn shape(fields: &[(&str, Value)]) -> Value {
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    let properties: serde_json::Map<String, Value> =
+        fields.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
 fn line(turn: &history::Turn, part: &TurnPart) -> Option<String> {

@@ -17,6 +17,8 @@ use crate::base::model::{Failure, ModelRequest};
 const SIGNER: &str = "anthropic";
 /// The same, for thoughts that came encrypted.
 const HIDDEN_SIGNER: &str = "anthropic-hidden";
+/// The tool whose arguments are an answer of a given shape: models of every age take one that they have to call.
+const ANSWER: &str = "answer";
 
 #[derive(Clone, Debug)]
 pub struct Anthropic;
@@ -45,7 +47,7 @@ impl Dialect for Anthropic {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::Decoder::new(&request.tools))
+        Box::new(response::Decoder::new(&request.tools, request.params.schema.is_some()))
     }
 
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {

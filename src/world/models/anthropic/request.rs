@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{HIDDEN_SIGNER, SIGNER};
+use super::{ANSWER, HIDDEN_SIGNER, SIGNER};
 use crate::{
     base::{
         history::{Role, Turn},
@@ -64,7 +64,9 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     member(&mut out, "stream", &true);
     // The last block that can be kept is: of the history, too.
     member(&mut out, "cache_control", &json!({ "type": "ephemeral" }));
-    let thinking = thinking(params, &request.model, max_tokens);
+    // Nobody who thinks can be made to call a tool.
+    let shape = params.schema.as_deref();
+    let thinking = thinking(params, &request.model, max_tokens).filter(|_| shape.is_none());
     // The API takes no temperature beside thoughts.
     let temperature = params.temperature.filter(|_| thinking.is_none());
     let top_p = params.top_p.filter(|_| thinking.is_none() && temperature.is_none());
@@ -80,9 +82,12 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
         member(&mut out, name, value);
     }
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    let tools: Vec<Value> = request.tools.iter().map(tool).chain(shape.map(answer)).collect();
+    if !tools.is_empty() {
         member(&mut out, "tools", &tools);
+    }
+    if shape.is_some() {
+        member(&mut out, "tool_choice", &json!({ "type": "tool", "name": ANSWER }));
     }
     if !request.system.is_empty() {
         let kept = json!({ "type": "ephemeral" });
@@ -132,6 +137,11 @@ fn level(word: &str) -> Option<(&'static str, u32)> {
 fn tool(it: &ToolSpec) -> Value {
     let (name, schema) = (legal::name(&it.name), legal::schema(&it.parameters));
     json!({ "name": name, "description": it.description, "input_schema": schema })
+}
+
+/// The tool that takes an answer of this shape.
+fn answer(shape: &Value) -> Value {
+    json!({ "name": ANSWER, "description": "Takes your answer.", "input_schema": legal::schema(shape) })
 }
 
 /// Results are the user's here.

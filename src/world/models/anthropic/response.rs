@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{HIDDEN_SIGNER, SIGNER};
+use super::{ANSWER, HIDDEN_SIGNER, SIGNER};
 use crate::{
     base::{
         model::{Chunk, Failure, Finish, Usage},
@@ -20,6 +20,8 @@ use crate::{
 #[derive(Default)]
 pub struct Decoder {
     names: Names,
+    /// A call of the tool that takes answers is one.
+    has_shape: bool,
     /// The call under way: id, name and arguments as far as they came.
     call: Option<(String, String, String)>,
     usage: Option<Usage>,
@@ -27,8 +29,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    pub fn new(tools: &[ToolSpec]) -> Self {
-        Self { names: Names::of(tools), ..Self::default() }
+    pub fn new(tools: &[ToolSpec], has_shape: bool) -> Self {
+        Self { names: Names::of(tools), has_shape, ..Self::default() }
     }
 
     fn begin(&mut self, block: Block<'_>, out: &mut Vec<Chunk>) {
@@ -62,7 +64,10 @@ impl Decoder {
 
     fn pass_call(&mut self, out: &mut Vec<Chunk>) {
         let Some((id, name, arguments)) = self.call.take() else { return };
-        out.push(chunks::call(&self.names, id, name, &arguments));
+        match self.has_shape && name == ANSWER {
+            true => out.extend(chunks::text(arguments)),
+            false => out.push(chunks::call(&self.names, id, name, &arguments)),
+        }
     }
 
     fn count(&mut self, tokens: &Tokens) {

@@ -105,8 +105,42 @@ fn every_kind_of_block() {
     assert_eq!(got["messages"], expected);
 }
 
+/// The API has no shapes of answers that models of every age know: a tool that has to be called takes their place.
+#[test]
+fn an_answer_of_a_shape() {
+    let shape = json!({ "type": "object", "properties": { "score": { "type": "integer" } }, "required": ["score"] });
+    let params = Params {
+        schema: Some(shape.clone().into()),
+        thinking: Some(Thinking::Budget(8_192)),
+        temperature: Some(0.0),
+        ..Params::default()
+    };
+    let got = read(&ModelRequest { params, ..request("claude-sonnet-4-5", "user text hi") });
+    assert_eq!(got["tool_choice"], json!({ "type": "tool", "name": "answer" }));
+    assert_eq!((&got["tools"][0]["name"], &got["tools"][0]["input_schema"]), (&json!("answer"), &shape));
+    assert_eq!(
+        (&got["thinking"], &got["temperature"]),
+        (&Value::Null, &json!(0.0)),
+        "nobody who thinks can be made to"
+    );
+
+    let events = [
+        r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"t","name":"answer","input":{}}}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"score\""}}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":":7}"}}"#,
+        r#"{"type":"content_block_stop"}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
+    ];
+    let text = Chunk::Text { text: "{\"score\":7}".to_owned(), signature: None };
+    assert_eq!(decode_with(Decoder::new(&[], true), &events).0, [text, Chunk::Finish(Finish::Stop)]);
+    assert!(matches!(decode(&events).0[0], Chunk::Call { .. }), "a tool of that name is a tool elsewhere");
+}
+
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = Decoder::default();
+    decode_with(Decoder::default(), events)
+}
+
+fn decode_with(mut decoder: Decoder, events: &[&str]) -> (Vec<Chunk>, bool) {
     let mut out = Vec::new();
     for it in events {
         decoder.event(b"", it.as_bytes(), &mut out).unwrap();
