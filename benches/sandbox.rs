@@ -37,6 +37,7 @@ fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
         kept: Vec::new(),
         open: Vec::new(),
         tmp: tmp.clone(),
+        records: tmp.join("../stand-ins"),
         network,
     };
     let (online, offline) = (confinement(true), confinement(false));

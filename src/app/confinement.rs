@@ -58,8 +58,14 @@ pub fn of(
         kept,
         open: Vec::new(),
         tmp: state.world.store.scratch(session).join("tmp"),
+        records: records(state.world.store.home()),
         network: settings.children.sandbox.network,
     })
+}
+
+/// Where castor writes down what stands in for configuration while commands run.
+pub fn records(home: &AbsPath) -> AbsPath {
+    home.join("stand-ins")
 }
 
 /// By which it is known what holds beyond the sandbox for ever.

@@ -8,6 +8,7 @@ use crate::{
     app::{
         access::{self, AccessKind, Given},
         catalog::Catalog,
+        confinement,
         desk::Desk,
         errors::{auth_required, store_error},
         flush,
@@ -43,6 +44,7 @@ use crate::{
     world::{
         disk,
         models::refused::Refused,
+        process::sandbox,
         secrets::Env,
         store::{Log, StoreError},
         workspace::{
@@ -280,6 +282,10 @@ fn survey(state: &State, place: &Place) -> Result<Site, ErrorObjectOwned> {
         if !roots.contains(&real) {
             roots.push(real);
         }
+    }
+    // Before anybody looks at the folder: what a killed castor left there looks like configuration.
+    for it in sandbox::sweep(confinement::records(state.world.store.home()).as_path()) {
+        tracing::info!("{} was left by a castor that was killed, and is removed", it.display());
     }
     let ground = ground::look(&state.env, &place.cwd);
     let (settings, warnings) = merged_settings(&state.options, &ground);

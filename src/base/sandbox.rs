@@ -17,6 +17,16 @@ pub enum StandIn {
     File(&'static str),
 }
 
+impl StandIn {
+    /// What is in it; `None`: it is a folder.
+    pub fn text(self) -> Option<&'static str> {
+        match self {
+            Self::Folder => None,
+            Self::File(text) => Some(text),
+        }
+    }
+}
+
 /// Below a repository's `.git`: what git runs or obeys, and what may stand there without a change to what git does. The
 /// rest is written by every commit.
 pub const GIT_CONFIG: &[(&str, StandIn)] = &[
@@ -126,6 +136,8 @@ pub struct Confinement {
     pub open: Vec<AbsPath>,
     /// A folder for temporary files of its own.
     pub tmp: AbsPath,
+    /// Where castor writes down what stands in for configuration meanwhile.
+    pub records: AbsPath,
     pub network: bool,
 }
 
@@ -306,6 +318,7 @@ mod tests {
             kept: vec![path("/h/.castor")],
             open: Vec::new(),
             tmp: path("/h/.castor/tmp"),
+            records: path("/h/.castor/stand-ins"),
             network: false,
         };
         for yes in ["/w", "/w/a", "/w/.git/index", "/w/.github/x", "/more/x", "/h/.castor/tmp/x"] {

@@ -282,3 +282,83 @@ fn a_root_does_not_become_a_repository() {
     assert!(told.contains("put aside") && !bed.path("HEAD").exists(), "{told}");
     assert!(bed.path("HEAD.castor-aside").exists());
 }
+
+/// A castor is killed while a command runs: what stood in for configuration is there still, and a file of the user's in
+/// one of the folders.
+fn killed() -> Bed {
+    let mut bed = Bed::new(true, &["touch out/ready; read < out/never"]);
+    fs::create_dir(bed.path(".idea")).unwrap();
+    nix::unistd::mkfifo(&bed.path("out/never"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let prompt = json!({"sessionId": bed.session, "prompt": [{"type": "text", "text": "go"}]});
+    bed.client.request_as(json!("go"), "session/prompt", prompt);
+    let start = Instant::now();
+    while !bed.path("out/ready").exists() {
+        assert!(start.elapsed() < WATCHDOG, "no command");
+        thread::yield_now();
+    }
+    bed.client.kill().unwrap();
+    bed.is_over();
+    for it in LEFT {
+        assert!(bed.path(it).exists(), "the test has nothing to find: {it}");
+    }
+    fs::write(bed.path(".zed/settings.json"), "mine").unwrap();
+    bed
+}
+
+const LEFT: &[&str] =
+    &[".vscode", ".envrc", ".mcp.json", ".zed", ".git/hooks", ".git/commondir", ".git/config.worktree"];
+
+fn is_tidy(bed: &Bed) {
+    for it in LEFT.iter().filter(|it| **it != ".zed") {
+        assert!(bed.path(it).symlink_metadata().is_err(), "{it} is left");
+    }
+    assert_eq!(fs::read_to_string(bed.path(".zed/settings.json")).unwrap(), "mine");
+    assert!(bed.path(".idea").is_dir() && bed.path(".git/config").is_file(), "the user's own is gone");
+}
+
+fn records(bed: &Bed) -> Vec<PathBuf> {
+    let folder = fs::read_dir(bed.sandbox.home().join(".castor/stand-ins"));
+    folder.into_iter().flatten().map(|it| it.unwrap().path()).collect()
+}
+
+#[test]
+fn what_a_killed_castor_left_the_next_session_removes() {
+    let mut bed = killed();
+    let left = records(&bed);
+    assert_eq!(left.len(), 1, "{left:?}");
+    bed.client = Client::start(&bed.sandbox);
+    bed.client.initialize(&json!({})).unwrap();
+    bed.client.new_session(&bed.sandbox.workspace()).unwrap();
+    is_tidy(&bed);
+    assert_eq!(records(&bed), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_a_killed_castor_left_the_doctor_removes_and_tells() {
+    let mut bed = killed();
+    bed.sandbox.args = vec!["doctor".into()];
+    let said = || String::from_utf8(bed.sandbox.command().output().unwrap().stdout).unwrap();
+    let (first, second) = (said(), said());
+    let line = first.lines().find(|it| it.contains("removed")).unwrap_or_default();
+    for it in [".vscode", ".git/commondir"] {
+        assert!(line.contains(&bed.path(it).display().to_string()), "{first}");
+    }
+    assert!(!line.contains(".zed") && !line.contains(".idea") && !second.contains("removed"), "{first}{second}");
+    is_tidy(&bed);
+}
+
+/// Nothing leads there, as where the home is another one: whoever works there next takes them for what they are.
+#[test]
+fn what_a_killed_castor_left_the_next_command_removes() {
+    let mut bed = killed();
+    records(&bed).iter().for_each(|it| fs::remove_file(it).unwrap());
+    let script = bed.sandbox.home().join("../script.jsonl");
+    let text = fs::read_to_string(&script).unwrap().replace("read < out/never", "true");
+    fs::write(&script, text).unwrap();
+    bed.client = Client::start(&bed.sandbox);
+    bed.client.initialize(&json!({})).unwrap();
+    bed.session = bed.client.new_session(&bed.sandbox.workspace()).unwrap();
+    assert!(bed.path(".vscode").exists(), "the session has nothing to know it by");
+    bed.run();
+    is_tidy(&bed);
+}

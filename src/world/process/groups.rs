@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 
 use super::{
-    sandbox::Held,
+    sandbox::{Held, records},
     table::{Process, Table, send},
 };
 
@@ -124,7 +124,8 @@ fn is_helper(pid: u32) -> bool {
 
 fn start(prefix: String) -> Option<Sender<Order>> {
     let (sender, orders) = channel();
-    let reaper = Reaper { prefix, groups: BTreeMap::new(), waiting: Vec::new(), closing: false, tmps: BTreeSet::new() };
+    let (groups, tmps, records) = Default::default();
+    let reaper = Reaper { prefix, groups, waiting: Vec::new(), closing: false, tmps, records };
     let reaper = move || reaper.run(&orders);
     thread::Builder::new().name("reaper".to_owned()).stack_size(256 * 1024).spawn(reaper).ok()?;
     Some(sender)
@@ -170,6 +171,8 @@ struct Reaper {
     closing: bool,
     /// Folders for temporary files that commands had.
     tmps: BTreeSet<PathBuf>,
+    /// Where it was written down what stood in for configuration.
+    records: BTreeSet<PathBuf>,
 }
 
 impl Reaper {
@@ -202,6 +205,7 @@ impl Reaper {
             Order::Add(leader, mark, held) => {
                 self.forget_empty();
                 self.tmps.extend(held.tmp());
+                self.records.extend(held.records());
                 self.groups.insert(
                     leader.pid,
                     Group { leader, mark, _held: held, known: Vec::new(), ending: None, left: false },
@@ -268,6 +272,7 @@ impl Reaper {
         if self.groups.is_empty() {
             if self.closing {
                 remove(std::mem::take(&mut self.tmps));
+                records::end(&std::mem::take(&mut self.records));
             }
             self.waiting.drain(..).for_each(|it| _ = it.send(()));
         }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     app::{
         cli::auth,
-        policies,
+        confinement, policies,
         settings::{KEYS, Settings, Sources, explain},
     },
     base::{
@@ -34,7 +34,7 @@ use crate::{
 
 pub struct Report {
     pub(super) program: String,
-    pub(super) steps: Vec<Step>,
+    pub(super) tried: Tried,
     pub(super) settings: Written,
     pub(super) keys: Value,
     pub(super) model: Model,
@@ -46,6 +46,14 @@ pub struct Report {
     pub(super) past: Past,
     /// What is broken, each with what to do.
     pub todo: Vec<String>,
+}
+
+/// What was done before anything was looked at.
+pub(super) struct Tried {
+    /// The handshake with itself.
+    pub steps: Vec<Step>,
+    /// What killed castors left standing in the place of configuration, and is removed.
+    pub left: Vec<String>,
 }
 
 /// What settings say.
@@ -87,13 +95,22 @@ pub(super) struct Failed {
     pub message: String,
 }
 
+/// Removes what killed castors left standing; what it was.
+fn sweep(env: &Env) -> Vec<String> {
+    let records = workspace::castor_home(env).map(|it| confinement::records(&it));
+    let left = records.map(|it| sandbox::sweep(it.as_path())).unwrap_or_default();
+    left.iter().map(|it| it.display().to_string()).collect()
+}
+
 /// `shake` does the handshake; it is told whether the settings name servers.
 pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool) -> Vec<Step>) -> Report {
     let ground = ground::look(env, cwd);
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (merged, of_settings) = Settings::merge(sources);
-    let steps = shake(!merged.mcp.servers.is_empty());
+    // First what is left: the castor of the handshake would remove it, too.
+    let left = sweep(env);
+    let tried = Tried { steps: shake(!merged.mcp.servers.is_empty()), left };
     let rules = policies::rules(&ground).warnings;
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
     let home = workspace::castor_home(env);
@@ -105,7 +122,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
     let ((has, lacks), works) = (sandbox::state(), sandbox::is_available());
     let mut report = Report {
         program: program.display().to_string(),
-        steps,
+        tried,
         settings: Written {
             files: layers.layers.iter().map(|it| format!("{} ({})", it.file, it.scope.as_str())).collect(),
             values: values(sources),
@@ -213,7 +230,7 @@ impl Report {
     /// `files`: those that are not taken as they are written, and why.
     fn problems(&self, files: impl Iterator<Item = String>) -> Vec<String> {
         let mut res: Vec<String> =
-            self.steps.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.problem.as_ref()?))).collect();
+            self.tried.steps.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.problem.as_ref()?))).collect();
         res.extend(files.map(|it| text::sentence(&it)));
         res.extend(self.sandbox.problem());
         match (&self.home, &self.model.missing) {
@@ -241,7 +258,7 @@ impl Report {
             "program": self.program,
             "ok": self.todo.is_empty(),
             "todo": self.todo,
-            "handshake": self.steps.iter().map(step).collect::<Vec<_>>(),
+            "handshake": self.tried.steps.iter().map(step).collect::<Vec<_>>(),
             "settings": {
                 "files": self.settings.files, "values": self.settings.values, "warnings": self.settings.warnings,
             },
@@ -249,6 +266,7 @@ impl Report {
             "model": { "name": self.model.name, "reach": self.model.reach.to_json() },
             "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks },
             "home": home,
+            "removed": self.tried.left,
             "mcpServers": servers.collect::<Vec<_>>(),
             "folder": { "path": self.folder.0, "trust": self.folder.1 },
             "lastRequest": self.past.request,

@@ -12,7 +12,7 @@ impl Report {
         let mut out =
             format!("castor {} on {} {}\n", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
         _ = writeln!(out, "  {}", self.program);
-        let steps = self.steps.iter().map(|it| match &it.problem {
+        let steps = self.tried.steps.iter().map(|it| match &it.problem {
             None => format!("{:<16}{} ms", it.name, it.took.as_millis()),
             Some(why) => format!("{:<16}FAILED: {why}", it.name),
         });
@@ -23,6 +23,7 @@ impl Report {
         section(&mut out, "Keys", key_lines(&self.keys));
         section(&mut out, "Model", [self.model_in_words()].into_iter());
         section(&mut out, "Sandbox of commands", [self.sandbox.in_words()].into_iter());
+        section(&mut out, "Left by castors that were killed, and removed", self.tried.left.iter().cloned());
         let home = self.home.iter().map(|(path, mode)| match mode {
             Some(mode) => format!("{path} (mode {mode:o})"),
             None => format!("{path} (made with the first session)"),
@@ -48,12 +49,15 @@ impl Report {
     /// What matters to somebody who wants to know whether it works.
     pub fn in_short(&self) -> String {
         let mut out = format!("castor {}, {}\n", env!("CARGO_PKG_VERSION"), self.program);
-        let took: u128 = self.steps.iter().map(|it| it.took.as_millis()).sum();
+        let took: u128 = self.tried.steps.iter().map(|it| it.took.as_millis()).sum();
         let mut row = |name: &str, text: &str| _ = writeln!(out, "  {name:<10}{text}");
         row("handshake", &if self.is_sound() { format!("{took} ms, on the demo model") } else { "FAILED".to_owned() });
         row("model", &self.model_in_words());
         row("sandbox", &self.sandbox.in_words());
         row("folder", &format!("{}, {}", self.folder.0, self.folder.1));
+        if !self.tried.left.is_empty() {
+            row("removed", &format!("what a castor that was killed left: {}", self.tried.left.join(", ")));
+        }
         // What is to be done says it again.
         let is_said = |it: &&String| self.todo.iter().any(|todo| todo.starts_with(it.as_str()));
         for it in self.settings.warnings.iter().filter(|it| !is_said(it)) {
@@ -74,7 +78,7 @@ impl Report {
     }
 
     fn is_sound(&self) -> bool {
-        self.steps.iter().all(|it| it.problem.is_none())
+        self.tried.steps.iter().all(|it| it.problem.is_none())
     }
 
     /// Its name, where its key is, and whether it is there.

@@ -241,6 +241,7 @@ mod tests {
             kept: vec![path("/h/u/.castor")],
             open: Vec::new(),
             tmp: path("/h/u/.castor/tmp"),
+            records: path("/h/u/.castor/stand-ins"),
             network: false,
         };
         let check = |output: &str, want: &str| {
@@ -284,6 +285,7 @@ mod tests {
             kept: vec![path("/w/.castor")],
             open: open.iter().map(|it| path(it)).collect(),
             tmp: path("/t"),
+            records: path("/r"),
             network: false,
         };
         let there = ["/w/.git", "/w/.git/config", "/w/.git/index", "/w/.zed", "/w/src", "/new/.idea"];
@@ -346,6 +348,7 @@ mod tests {
             kept: Vec::new(),
             open: Vec::new(),
             tmp: path("/t"),
+            records: path("/r"),
             network: false,
         };
         let check = |it: &Confinement, output: &str, want: bool| {

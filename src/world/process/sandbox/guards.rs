@@ -28,7 +28,7 @@ const PASSED_OVER: &[&str] = &["node_modules", "target", "vendor", "venv", "__py
 
 pub(super) fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Result<(Plan, Held)> {
     for _ in 0..TRIES {
-        let mut held = Held::default();
+        let mut held = Held::new(it.records.as_path());
         let looked = {
             // Letting go waits for it, too.
             let _alone = held::alone();

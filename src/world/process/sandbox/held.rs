@@ -1,12 +1,15 @@
 //! Stand-ins in the place of configuration that is not there: what is not there cannot be mounted read-only.
 //!
 //! They are there while somebody confined runs, and each user of one holds a shared lock on it, so that the last one
-//! removes it, also among several castors. After a kill -9 they may stay.
+//! removes it, also among several castors. What a kill -9 leaves, `records` lead to.
 
 use std::{
     fs::{self, File},
     io::{self, PipeWriter, Read, Write},
-    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -16,9 +19,10 @@ use nix::{
     sys::stat::{Mode, mkdirat},
 };
 
-use super::{Before, aside::Head};
-use crate::base::sandbox::{ITSELF, StandIn};
+use super::{Before, aside::Head, records};
+use crate::base::sandbox::StandIn;
 
+const MARK: nix::libc::mode_t = records::MARK as nix::libc::mode_t;
 /// Somebody else may remove it between making and holding it, but not for ever.
 const TRIES: usize = 100;
 
@@ -32,12 +36,21 @@ pub struct Held {
     before: Arc<Before>,
     heads: Vec<Head>,
     tmp: Option<PathBuf>,
+    /// Where it is written down what stands.
+    records: PathBuf,
 }
 
 impl Held {
+    pub(super) fn new(records: &Path) -> Self {
+        let mut res = Self::default();
+        records.clone_into(&mut res.records);
+        res
+    }
+
     /// Puts a placeholder where nothing is; false where nobody can put anything.
     pub(super) fn make(&mut self, path: &Path, what: StandIn) -> io::Result<bool> {
         use io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied, ReadOnlyFilesystem};
+        records::note(&self.records, path, what);
         for _ in 0..TRIES {
             match put(path, what) {
                 Ok(()) => (),
@@ -76,6 +89,11 @@ impl Held {
         self.tmp.clone()
     }
 
+    /// Where it is written down what stands.
+    pub fn records(&self) -> Option<PathBuf> {
+        (!self.standing.is_empty()).then(|| self.records.clone())
+    }
+
     /// What was there before the command.
     pub fn before(&self) -> Arc<Before> {
         self.before.clone()
@@ -89,12 +107,11 @@ impl Held {
 
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.
     pub(super) fn share(&mut self, path: &Path, what: StandIn) {
-        // What a killed castor left behind, where nobody else would write that.
-        let is_left = || what == ITSELF && holds(path, what);
-        if !is_placeholder(path) && !is_left() {
-            return;
-        }
-        if let Ok(there) = File::open(path)
+        // A killed castor's, without a record that would lead to it.
+        let is_left = |there: &File| records::is_ours(there, what.text()) && is_empty(path);
+        let is_standing = is_placeholder(path);
+        if let Ok(there) = open_quietly(path)
+            && (is_standing || is_left(&there))
             && there.lock_shared().is_ok()
             && same(&there, path)
         {
@@ -115,6 +132,8 @@ impl Drop for Held {
                     StandIn::File(_) if holds(&path, what) => fs::remove_file(&path),
                     StandIn::File(_) => Ok(()),
                 };
+                // The user's by now.
+                unmark(&there);
             }
         }
     }
@@ -133,10 +152,10 @@ fn put(path: &Path, what: StandIn) -> io::Result<()> {
     };
     let folder = open_folder(folder)?;
     match what {
-        StandIn::Folder => Ok(mkdirat(&folder, name, Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO)?),
+        StandIn::Folder => Ok(mkdirat(&folder, name, Mode::from_bits_truncate(0o777 | MARK))?),
         StandIn::File(text) => {
             let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-            let mode = Mode::from_bits_truncate(0o666);
+            let mode = Mode::from_bits_truncate(0o666 | MARK);
             File::from(openat(&folder, name, flags, mode)?).write_all(text.as_bytes())
         }
     }
@@ -159,6 +178,26 @@ pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(res)
 }
 
+/// A pipe of that name would never open, and a link leads elsewhere.
+fn open_quietly(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    File::options().read(true).custom_flags(flags.bits()).open(path)
+}
+
+/// Nothing is in it, if it is a folder.
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).map_or(true, |mut it| it.next().is_none())
+}
+
+/// Takes the mark from what is there still.
+fn unmark(there: &File) {
+    let Ok(it) = there.metadata() else { return };
+    if it.nlink() > 0 && it.mode() & MARK != 0 {
+        _ = there.set_permissions(fs::Permissions::from_mode(it.mode() & 0o777));
+    }
+}
+
 /// Whether it is a file with just that in it.
 fn holds(path: &Path, what: StandIn) -> bool {
     let StandIn::File(text) = what else { return false };
@@ -175,20 +214,24 @@ pub(super) fn is_placeholder(path: &Path) -> bool {
     opens && File::open(path).is_ok_and(|it| it.try_lock().is_err())
 }
 
-fn same(there: &File, path: &Path) -> bool {
+pub(super) fn same(there: &File, path: &Path) -> bool {
     let (Ok(a), Ok(b)) = (there.metadata(), fs::symlink_metadata(path)) else { return false };
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, ITSELF, StandIn, is_placeholder};
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+
+    use super::{Held, StandIn, is_placeholder};
+    use crate::base::sandbox::ITSELF;
 
     #[test]
     fn the_last_one_removes_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".vscode");
-        let (mut one, mut two) = (Held::default(), Held::default());
+        let records = dir.path().join("records");
+        let (mut one, mut two) = (Held::new(&records), Held::new(&records));
         one.make(&path, StandIn::Folder).unwrap();
         assert!(is_placeholder(&path));
         two.share(&path, StandIn::Folder);
@@ -204,7 +247,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", root.join("link")).unwrap();
-        assert!(Held::default().make(&root.join("link/.vscode"), StandIn::Folder).is_err());
+        assert!(Held::new(&root.join("records")).make(&root.join("link/.vscode"), StandIn::Folder).is_err());
         assert_eq!(std::fs::read_dir(root.join("elsewhere")).unwrap().count(), 0);
     }
 
@@ -213,34 +256,50 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (own, filled) = (dir.path().join(".zed"), dir.path().join(".idea"));
         std::fs::create_dir(&own).unwrap();
-        let mut held = Held::default();
+        let mut held = Held::new(&dir.path().join("records"));
         held.share(&own, StandIn::Folder);
         held.make(&filled, StandIn::Folder).unwrap();
         std::fs::write(filled.join("x"), "mine").unwrap();
+        let mode = || std::fs::metadata(&filled).unwrap().permissions().mode() & 0o7000;
+        assert_eq!(mode(), 0o1000);
         drop(held);
         assert!(own.is_dir() && filled.join("x").is_file());
+        assert_eq!(mode(), 0, "nothing says that it was castor's");
     }
 
     #[test]
     fn files_stand_in_too_and_what_a_killed_one_left_goes() {
         let dir = tempfile::tempdir().unwrap();
         let (empty, itself) = (dir.path().join("config.worktree"), dir.path().join("commondir"));
-        let mut held = Held::default();
+        let records = dir.path().join("records");
+        let mut held = Held::new(&records);
         held.make(&empty, StandIn::File("")).unwrap();
         held.make(&itself, ITSELF).unwrap();
         std::fs::write(&empty, "mine").unwrap();
         drop(held);
         assert!(!itself.exists());
         assert_eq!(std::fs::read_to_string(&empty).unwrap(), "mine");
-        std::fs::write(&itself, "././.\n").unwrap();
-        let mut held = Held::default();
-        held.share(&itself, ITSELF);
+        let folder = dir.path().join(".zed");
+        let check = |text: &str, mode: u32, goes: bool| {
+            std::fs::write(&itself, text).unwrap();
+            std::fs::create_dir_all(&folder).unwrap();
+            for it in [&itself, &folder] {
+                std::fs::set_permissions(it, Permissions::from_mode(mode)).unwrap();
+            }
+            let mut held = Held::new(&records);
+            held.share(&itself, ITSELF);
+            held.share(&folder, StandIn::Folder);
+            drop(held);
+            assert_eq!((itself.exists(), folder.exists()), (!goes, mode & 0o1000 == 0), "{text} {mode:o}");
+        };
+        check("././.\n", 0o1755, true);
+        check("././.\n", 0o755, false);
+        check("../..\n", 0o1755, false);
+        std::fs::create_dir_all(folder.join("mine")).unwrap();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o1755)).unwrap();
+        let mut held = Held::new(&records);
+        held.share(&folder, StandIn::Folder);
         drop(held);
-        assert!(!itself.exists());
-        std::fs::write(&itself, "../..\n").unwrap();
-        let mut held = Held::default();
-        held.share(&itself, ITSELF);
-        drop(held);
-        assert!(itself.exists());
+        assert!(folder.join("mine").exists());
     }
 }

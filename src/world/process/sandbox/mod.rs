@@ -6,6 +6,7 @@ mod guards;
 mod held;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
+pub(super) mod records;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 
@@ -25,6 +26,7 @@ pub use aside::Before;
 pub use held::Held;
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
+pub use records::sweep;
 
 /// The first argument by which the binary knows that it is the helper.
 pub const ARG: &str = "__castor-sandbox";
