@@ -245,6 +245,7 @@ impl Hand {
             env: desk.children.env.clone(),
             terminals: self.terminals(),
             confined: desk.children.confined.as_ref().and_then(|it| it.with(&self.leave)).map(Arc::new),
+            notice: self.notice(),
         }
     }
 
@@ -256,6 +257,16 @@ impl Hand {
             Box::pin(async move {
                 _ = answers.send(Event::Engine { session, input: Input::Printed { effect, text } }).await;
             })
+        })
+    }
+
+    /// Takes what the session's next turn should tell.
+    fn notice(&self) -> Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync> {
+        let (answers, session) = (self.answers.clone(), self.desk.session.clone());
+        Arc::new(move |text: String| -> BoxFuture<'static, ()> {
+            let event = Event::Engine { session: session.clone(), input: Input::Noticed(text) };
+            let answers = answers.clone();
+            Box::pin(async move { _ = answers.send(event).await })
         })
     }
 

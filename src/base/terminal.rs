@@ -44,8 +44,11 @@ pub trait Running: Send {
     /// Whether somebody can still print.
     fn is_open(&self) -> bool;
 
-    /// Its caller returns and it goes on: what appears from now on may be anybody's.
-    fn goes_on_alone(&mut self) {}
+    /// Its caller returns and it goes on: what appears from now on may be anybody's. What was held is looked at by what
+    /// this returns.
+    fn goes_on_alone(&mut self) -> Later {
+        Box::new(Findings::default)
+    }
 
     /// How the client sees its output, if not as text.
     fn screen(&self) -> Option<Screen>;
@@ -76,6 +79,9 @@ pub struct Exit {
     pub left: Vec<u32>,
     pub findings: Findings,
 }
+
+/// Looks again, at what was not told yet.
+pub type Later = Box<dyn FnMut() -> Findings + Send>;
 
 /// What became of names that other programs obey while somebody confined ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

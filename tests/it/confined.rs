@@ -39,7 +39,8 @@ struct Bed {
 }
 
 impl Bed {
-    /// A session whose model calls for each of the commands, one in each prompt.
+    /// A session whose model calls for each of the commands, one in each prompt: in the background behind a `&`, and for
+    /// an empty one it only says something.
     fn new(namespaces: bool, commands: &[&str]) -> Self {
         let mut sandbox = Sandbox::new();
         sandbox.forbids_namespaces = !namespaces;
@@ -47,7 +48,14 @@ impl Bed {
             let chunk = json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]});
             format!("{}\n", json!({"method": "generateContentStream", "response": [chunk]}))
         };
-        let call = |it: &&str| part(json!({"functionCall": {"name": "run_shell_command", "args": {"command": it}}}));
+        let call = |it: &&str| {
+            let args = match it.strip_prefix("& ") {
+                Some(it) => json!({"command": it, "is_background": true, "delay_ms": 0}),
+                None => json!({"command": it}),
+            };
+            let call = part(json!({"functionCall": {"name": "run_shell_command", "args": args}}));
+            if it.is_empty() { String::new() } else { call }
+        };
         let lines: String = commands.iter().map(|it| call(it) + &part(json!({"text": "done"}))).collect();
         let script = sandbox.write("script.jsonl", &lines);
         sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
@@ -67,6 +75,21 @@ impl Bed {
         let prompt = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": "go"}]});
         let (_, told) = self.client.call("session/prompt", prompt).unwrap();
         told.iter().map(ToString::to_string).collect()
+    }
+
+    /// As `git config` does it: the mount goes with the file that it was on.
+    fn replace_config(&self) {
+        fs::write(self.path(".git/config.lock"), "[user]").unwrap();
+        fs::rename(self.path(".git/config.lock"), self.path(".git/config")).unwrap();
+    }
+
+    /// Waits until a file is there.
+    fn until(&self, name: &str) {
+        let start = Instant::now();
+        while !self.path(name).exists() {
+            assert!(start.elapsed() < WATCHDOG, "no {name}");
+            thread::yield_now();
+        }
     }
 
     fn path(&self, it: &str) -> PathBuf {
@@ -255,6 +278,46 @@ fn what_the_user_replaces_is_no_longer_held_and_that_is_told() {
     assert_eq!(fs::read_to_string(bed.path(".git/config")).unwrap(), "[user]");
 }
 
+/// What the user replaces under somebody who goes on after the call, and what that one spoils, the next result tells, once.
+#[test]
+fn what_is_found_under_the_background_the_next_result_tells() {
+    for background in ["& bash wait.sh", "bash wait.sh >out/log 2>&1 & true"] {
+        let mut bed = Bed::new(true, &[background, "true", "true"]);
+        let wait = |it: &str| format!("until [ -e out/{it} ]; do sleep 0.01; done");
+        let script = format!("{}; rm .git/HEAD; touch out/spoilt; {}", wait("spoil"), wait("go"));
+        bed.sandbox.write("ws/wait.sh", &script);
+        bed.run();
+        fs::write(bed.path("out/spoil"), "").unwrap();
+        bed.until("out/spoilt");
+        bed.replace_config();
+        let (first, second) = (bed.run(), bed.run());
+        let name = bed.path(".git/config").display().to_string();
+        for it in ["Somebody outside", &name, "while a command in the background ran", "restored"] {
+            assert!(first.contains(it), "{background}: {it}: {first}");
+        }
+        assert!(!second.contains("Somebody outside") && !second.contains("restored"), "{background}: {second}");
+        assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/main");
+        fs::write(bed.path("out/go"), "").unwrap();
+        bed.is_over();
+    }
+}
+
+#[test]
+fn what_is_found_at_the_end_of_the_background_a_notice_tells() {
+    let turns = [&["& bash wait.sh"][..], &[""; 300]].concat();
+    let mut bed = Bed::new(true, &turns);
+    bed.sandbox.write("ws/wait.sh", "touch out/ready; until [ -e out/go ]; do sleep 0.01; done");
+    bed.run();
+    bed.until("out/ready");
+    bed.replace_config();
+    fs::write(bed.path("out/go"), "").unwrap();
+    bed.is_over();
+    // It is under way when nobody is there any more.
+    let said = |bed: &mut Bed| bed.run().contains("while a command in the background ran");
+    assert!((0..299).any(|_| said(&mut bed)), "nobody was told");
+    assert!(!said(&mut bed), "it was told twice");
+}
+
 #[test]
 fn a_repository_keeps_its_head() {
     for script in
@@ -291,11 +354,7 @@ fn killed() -> Bed {
     nix::unistd::mkfifo(&bed.path("out/never"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let prompt = json!({"sessionId": bed.session, "prompt": [{"type": "text", "text": "go"}]});
     bed.client.request_as(json!("go"), "session/prompt", prompt);
-    let start = Instant::now();
-    while !bed.path("out/ready").exists() {
-        assert!(start.elapsed() < WATCHDOG, "no command");
-        thread::yield_now();
-    }
+    bed.until("out/ready");
     bed.client.kill().unwrap();
     bed.is_over();
     for it in LEFT {

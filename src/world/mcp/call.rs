@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{line::Line, output, server::plain};
+use super::{found::Found, line::Line, output, server::plain};
 use crate::{
     base::{
         content::Part,
@@ -24,7 +24,7 @@ use crate::{
         text,
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox,
+    world::process::sandbox::{self, Before},
 };
 
 /// Progress is shown no more often than this.
@@ -41,8 +41,14 @@ pub struct Connection {
     progress: broadcast::Sender<ProgressNotificationParam>,
     /// How many questions of the server are open.
     asks: watch::Receiver<usize>,
-    /// What holds the server's process.
-    confined: Option<Arc<Confinement>>,
+    held: Hold,
+}
+
+/// What holds the server's process.
+#[derive(Clone, Default)]
+pub struct Hold {
+    pub confined: Option<Arc<Confinement>>,
+    pub(super) found: Found,
 }
 
 /// What to call, and how.
@@ -62,19 +68,24 @@ impl Connection {
         line: Line,
         progress: broadcast::Sender<ProgressNotificationParam>,
         asks: watch::Receiver<usize>,
-        confined: Option<Arc<Confinement>>,
+        held: Hold,
     ) -> Self {
-        Self { line, progress, asks, confined }
+        Self { line, progress, asks, held }
     }
 
-    /// What appears meanwhile that somebody would obey is put aside: it may be the server's.
+    /// What appears meanwhile that somebody would obey is put aside: it may be the server's. What was found under its
+    /// process before is told, too.
     pub async fn call(&self, call: Call<'_>) -> ToolOutput {
-        let Some(confined) = self.confined.clone() else { return self.answer(call).await };
+        let Hold { confined: Some(confined), found } = self.held.clone() else { return self.answer(call).await };
         let before = spawn_blocking(move || sandbox::look(&confined)).await;
         let mut res = self.answer(call).await;
+        let look =
+            move |before: Before| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
         if let Ok(before) = before
-            && let Ok(Some(said)) = spawn_blocking(move || before.findings().in_words("this call")).await
+            && let Ok(said) = spawn_blocking(move || -> Vec<String> { look(before) }).await
+            && !said.is_empty()
         {
+            let said = said.join("\n");
             match &mut res.display {
                 Some(Display::Text { text }) => text.push_str(&format!("\n{said}")),
                 other => *other = Some(Display::Text { text: said.clone() }),

@@ -4,6 +4,7 @@ mod asking;
 mod call;
 mod catalog;
 pub mod elicitation;
+mod found;
 mod line;
 mod names;
 mod output;
@@ -16,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-pub use call::{Call, Connection};
+pub use call::{Call, Connection, Hold};
 pub use catalog::ServerTool;
 pub use line::line;
 pub use names::Names;

@@ -25,12 +25,17 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Connection, Doors, Launch, News, ServerTool, Tell,
     asking::Asking,
+    call::Hold,
     catalog,
+    found::Found,
     line::{MAX_RESTARTS, line},
     stdio::{self, Process},
     web,
 };
-use crate::base::mcp::McpLink;
+use crate::base::{
+    mcp::McpLink,
+    terminal::{Findings, Later},
+};
 
 /// Pages of one listing: a server that never comes to an end is cut off.
 const MAX_PAGES: usize = 100;
@@ -48,6 +53,8 @@ const ELICITED: &str = "notifications/elicitation/complete";
 pub(super) struct Open {
     service: RunningService<RoleClient, Listener>,
     process: Option<Process>,
+    /// What was found at its start, and how to look again.
+    found: Option<(Findings, Later)>,
 }
 
 /// Runs a server until it is gone for good or `stop` says so. Then its input is closed and its processes end.
@@ -65,9 +72,11 @@ async fn lives(launch: &Launch, doors: &Doors, tell: &Tell) {
     };
     let (mut plug, line) = line(open.service.peer().clone());
     let confined = launch.confined.clone();
-    let connection = Connection::new(line, listener.progress.clone(), listener.asking.open.subscribe(), confined);
+    let held = Hold { confined, found: Found::default() };
+    let connection = Connection::new(line, listener.progress.clone(), listener.asking.open.subscribe(), held.clone());
     let mut ready = tools;
     let lost = loop {
+        open.found.take().into_iter().for_each(|it| held.found.started(it));
         tell(News::Ready { connection: connection.clone(), tools: ready.clone() }).await;
         let why = open.live(&listener.changed, launch.timeout, ready, tell).await;
         plug.down(&why);
@@ -155,7 +164,7 @@ pub(super) fn plain(result: &ServerResult) -> Value {
 impl Open {
     /// Follows its tools until it is gone; returns why.
     async fn live(self, changed: &Notify, limit: Duration, tools: Vec<ServerTool>, tell: &Tell) -> String {
-        let Self { service, mut process } = self;
+        let Self { service, mut process, found: _ } = self;
         let peer = service.peer().clone();
         tokio::select! {
             _ = service.waiting() => (),
@@ -181,8 +190,8 @@ impl Open {
         let watched = Watched { transport, gone: listener.asking.gone.clone() };
         match serve_client(listener, watched).await {
             Ok(service) => {
-                process.iter_mut().for_each(Process::has_started);
-                Ok(Self { service, process })
+                let found = process.as_mut().map(Process::has_started);
+                Ok(Self { service, process, found })
             }
             Err(it) => match process {
                 Some(process) => Err(process.last_words().await),

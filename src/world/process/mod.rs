@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-pub use crate::base::terminal::{Exit, Findings, Happening};
+pub use crate::base::terminal::{Exit, Findings, Happening, Later};
 pub use decode::Decoder;
 pub use groups::Groups;
 pub use pipes::{Life, Piped};
@@ -206,9 +206,9 @@ impl Child {
         }
     }
 
-    /// What is other at its end than it was is nobody's concern.
-    pub fn forget_before(&mut self) {
-        self.before = Arc::default();
+    /// What is new at its end may be anybody's; what was held, and no longer is, is still told.
+    pub fn goes_on_alone(&mut self) -> Later {
+        std::mem::take(&mut self.before).later()
     }
 
     /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.

@@ -4,7 +4,7 @@ use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Findings, Groups, Spawn, begin, sandbox::Before, signal_name};
+use super::{Exit, Findings, Groups, Later, Spawn, begin, sandbox::Before, signal_name};
 
 /// A process that we started, and its streams.
 pub struct Piped {
@@ -22,6 +22,9 @@ pub struct Life {
     over: bool,
     before: Arc<Before>,
 }
+
+/// Who is looked back at, in the log.
+const WHO: &str = "a hook or a server";
 
 impl Spawn<'_> {
     /// Starts it with three pipes, whatever `stdin` says. Must be called within a tokio runtime with I/O.
@@ -60,10 +63,16 @@ impl Life {
     /// Puts aside what is new and somebody would obey, once: what comes later may be anybody's.
     pub fn look_back(&mut self) -> Findings {
         let res = std::mem::take(&mut self.before).findings();
-        if let Some(it) = res.in_words("a hook or a server") {
+        if let Some(it) = res.in_words(WHO) {
             tracing::warn!("{it}");
         }
         res
+    }
+
+    /// The same, of who goes on: what was held is looked at again by what this returns.
+    pub fn goes_on_alone(&mut self) -> (Findings, Later) {
+        let before = self.before.clone();
+        (self.look_back(), before.later())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::base::{
     fs::BoxFuture,
     path::AbsPath,
     sandbox::Confinement,
-    terminal::{CommandLine, Running, Screen, Terminal},
+    terminal::{CommandLine, Later, Running, Screen, Terminal},
 };
 
 /// Runs command lines with bash, or with sh where there is none.
@@ -71,8 +71,8 @@ impl Running for Own {
         self.child.is_open()
     }
 
-    fn goes_on_alone(&mut self) {
-        self.child.forget_before();
+    fn goes_on_alone(&mut self) -> Later {
+        self.child.goes_on_alone()
     }
 
     fn screen(&self) -> Option<Screen> {

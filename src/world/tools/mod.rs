@@ -94,6 +94,8 @@ pub struct ToolContext {
     pub terminals: Terminals,
     /// What commands of ours may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+    /// Tells user and model, with the session's next turn.
+    pub notice: Progress,
 }
 
 /// Where commands run, and how the client sees them.

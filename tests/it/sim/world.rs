@@ -19,7 +19,7 @@ use castor::{
         trust::{Piece, PieceKind, first_doubt},
     },
     engine::step::{Doubted, Effect, Input},
-    world::mcp::{Ask, Connection, News, ServerTool, line},
+    world::mcp::{Ask, Connection, Hold, News, ServerTool, line},
 };
 use rmcp::service::serve_directly;
 use serde_json::{Value, json};
@@ -299,5 +299,5 @@ static CONNECTION: LazyLock<Connection> = LazyLock::new(|| {
     let _in_runtime = runtime.enter();
     let (pipe, _) = tokio::io::duplex(64);
     let service = serve_directly::<rmcp::RoleClient, _, _, _, _>((), tokio::io::split(pipe), None);
-    Connection::new(line(service.peer().clone()).1, broadcast::channel(1).0, watch::channel(0).1, None)
+    Connection::new(line(service.peer().clone()).1, broadcast::channel(1).0, watch::channel(0).1, Hold::default())
 });

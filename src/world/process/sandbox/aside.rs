@@ -11,6 +11,7 @@ use std::{
     io::{self, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
 
@@ -20,7 +21,11 @@ use nix::{
 };
 
 use super::held::{is_placeholder, open_folder};
-use crate::base::{guarded, path::AbsPath, terminal::Findings};
+use crate::base::{
+    guarded,
+    path::AbsPath,
+    terminal::{Findings, Later},
+};
 
 /// What is put behind the name.
 const ASIDE: &str = ".castor-aside";
@@ -38,6 +43,8 @@ pub struct Before {
     heads: Vec<Head>,
     /// May be made: the user said so.
     open: Vec<PathBuf>,
+    /// What was found replaced: it is told once.
+    told: Mutex<BTreeSet<PathBuf>>,
 }
 
 /// Device, number, and when it was made: numbers are given again.
@@ -65,11 +72,27 @@ impl Before {
 
     /// What is other than it was; mends what can be mended.
     pub fn findings(&self) -> Findings {
-        let paths = |them: Vec<PathBuf>| them.into_iter().filter_map(AbsPath::new).collect();
+        let aside = self.put_aside();
+        Findings { aside: paths(aside), ..self.held_findings(Vec::new()) }
+    }
+
+    /// The same where somebody goes on after their call. Nothing is put aside: what is new may be anybody's, also what took
+    /// the place of a stand-in.
+    pub fn later(self: Arc<Self>) -> Later {
+        Box::new(move || {
+            let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number));
+            self.held_findings(taken.map(|it| it.0.clone()).collect())
+        })
+    }
+
+    /// What mounts held and no longer do, with `more` of the kind; heads.
+    fn held_findings(&self, more: Vec<PathBuf>) -> Findings {
         let is_other = |(path, before): &&(PathBuf, Identity)| identity(path).is_some_and(|it| it != *before);
-        let replaced = self.mounted.iter().filter(is_other).map(|it| it.0.clone()).collect();
+        let replaced = self.mounted.iter().filter(is_other).map(|it| it.0.clone()).chain(more);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = replaced.filter(|it| told.insert(it.clone())).collect();
         let restored = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect();
-        Findings { aside: paths(self.put_aside()), replaced: paths(replaced), restored: paths(restored) }
+        Findings { aside: Vec::new(), replaced: paths(replaced), restored: paths(restored) }
     }
 
     /// Renames what is new; its old names.
@@ -90,13 +113,21 @@ impl Before {
         // Somebody outside removed a stand-in, and with it the mount that held the name.
         for (path, number) in &self.standing {
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let is_other = fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != *number);
-            if is_other && !is_placeholder(path) && put(folder, Path::new(name)) {
+            if is_taken(path, *number) && put(folder, Path::new(name)) {
                 res.push(path.clone());
             }
         }
         res
     }
+}
+
+fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
+    them.into_iter().filter_map(AbsPath::new).collect()
+}
+
+/// Whether something else is where a stand-in was.
+fn is_taken(path: &Path, number: (u64, u64)) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !is_placeholder(path)
 }
 
 fn identity(path: &Path) -> Option<Identity> {

@@ -5,6 +5,7 @@ mod log;
 mod output;
 mod params;
 mod report;
+mod untold;
 mod watch;
 
 use std::{io, sync::Arc, time::Duration};
@@ -17,6 +18,7 @@ use self::{
     output::Output,
     params::Params,
     report::Facts,
+    untold::Untold,
     watch::{Ending, Until, watch},
 };
 use super::{
@@ -63,13 +65,14 @@ const OUTSIDE: &str = "It would run in the editor's terminal, where castor's san
 #[derive(Clone, Debug)]
 pub struct Shell {
     groups: Groups,
+    untold: Untold,
 }
 
 impl Shell {
     pub const NAME: &'static str = "run_shell_command";
 
     pub fn new(groups: Groups) -> Self {
-        Self { groups }
+        Self { groups, untold: Untold::default() }
     }
 
     async fn execute(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
@@ -87,7 +90,9 @@ impl Shell {
         let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
         let (pid, text) = (running.pid(), output.text());
-        let log = if goes_on(&ending) { let_go(running, &text, ctx).await } else { None };
+        let later = self.untold.look(&ctx.scratch);
+        let log = if goes_on(&ending) { self.let_go(running, &text, ctx).await } else { None };
+        let note = [note, later].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         Facts { ending, pid, text, log, note, confined, cwd: params.real_dir.clone() }.report()
     }
 
@@ -111,6 +116,33 @@ impl Shell {
         let confined = ctx.confined.clone();
         let running = OwnTerminal { groups, env, drawn, confined: confined.clone() }.start(line).await?;
         Ok(Started { running, note, confined })
+    }
+}
+
+impl Shell {
+    /// Leaves what still runs to itself until the session is closed; returns where its output goes. Without a log it is
+    /// read on all the same.
+    async fn let_go(&self, mut running: Box<dyn Running>, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
+        let (path, log) = match running.is_open() {
+            true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
+            false => (None, None),
+        };
+        let number = self.untold.add(&ctx.scratch, running.goes_on_alone());
+        let (closed, notice, untold) = (ctx.closed.clone(), ctx.notice.clone(), self.untold.clone());
+        tokio::spawn(async move {
+            let left = closed.run_until_cancelled(log::read_on(&mut *running, log)).await;
+            if left == Some(Left::Nobody) {
+                if let Some(it) = untold.end(number) {
+                    notice(it).await;
+                }
+                return;
+            }
+            closed.cancelled().await;
+            // What it says at its end is for nobody.
+            _ = running.end().await;
+            _ = untold.end(number);
+        });
+        path
     }
 }
 
@@ -199,26 +231,6 @@ fn goes_on(ending: &Ending) -> bool {
         Ending::Exited(exit) => !exit.left.is_empty(),
         Ending::Cancelled | Ending::Silent(_) | Ending::Lost(_) => false,
     }
-}
-
-/// Leaves what still runs to itself until the session is closed; returns where its output goes. Without a log it is
-/// read on all the same.
-async fn let_go(mut running: Box<dyn Running>, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
-    let (path, log) = match running.is_open() {
-        true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
-        false => (None, None),
-    };
-    running.goes_on_alone();
-    let closed = ctx.closed.clone();
-    tokio::spawn(async move {
-        if closed.run_until_cancelled(log::read_on(&mut *running, log)).await == Some(Left::Nobody) {
-            return;
-        }
-        closed.cancelled().await;
-        // What it says at its end is for nobody.
-        _ = running.end().await;
-    });
-    path
 }
 
 fn start_error(error: &io::Error) -> ToolError {
