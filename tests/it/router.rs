@@ -53,7 +53,7 @@ fn by_how_hard_a_request_is() {
     const SMALL: &str = "gemini-3.1-flash-lite";
     const FLASH: &str = "gemini-3-flash-preview";
     const PRO: &str = "gemini-3-pro-preview";
-    let busy = answers("400 Bad Request", r#"{"error": {"code": 400, "message": "Not now."}}"#);
+    let busy = answers("500 Internal Server Error", r#"{"error": {"code": 500, "message": "Not now."}}"#);
     let server = ModelServer::start(vec![
         score(20),
         calls("list_directory", &json!({"dir_path": "."})),
@@ -107,12 +107,14 @@ fn by_how_hard_a_request_is() {
     assert!(why.contains("the default of auto-gemini-2.5: the classifier answered no JSON object"), "{why}");
 }
 
-/// The names mean what the user says, and a model of this machine judges.
+/// The names mean what the user says, and a model of this machine judges. Its server takes no shapes of answers.
 #[test]
 fn across_providers_with_a_judge_of_this_machine() {
     let choice = json!({"reasoning": "Large.", "model_choice": "pro"}).to_string();
     let chunk = json!({"choices": [{"delta": {"content": choice}, "finish_reason": "stop"}]});
-    let judge = ModelServer::start(vec![stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n"))]);
+    let refused = json!({"error": {"message": "response_format json_schema is not supported", "code": 400}});
+    let refused = answers("400 Bad Request", &refused.to_string());
+    let judge = ModelServer::start(vec![refused, stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n"))]);
     let claude = ModelServer::start(vec![stream(CLAUDE)]);
     let gemini = ModelServer::start(Vec::new());
     let alias = |model: &str| json!({"modelConfig": {"model": model}});
@@ -129,6 +131,8 @@ fn across_providers_with_a_judge_of_this_machine() {
     assert!(said.contains("Claude."), "{said}");
     let asked = body(&judge, 0);
     assert_eq!((&asked["model"], &asked["response_format"]["type"]), (&json!("small"), &json!("json_schema")));
+    let plain = body(&judge, 1);
+    assert_eq!((&plain["response_format"], &plain["messages"]), (&Value::Null, &asked["messages"]));
     let request = body(&claude, 0);
     assert_eq!(request["model"], "opus");
     assert!(request["tools"][0]["input_schema"].is_object() && request["generationConfig"].is_null(), "{request}");

@@ -9,12 +9,18 @@ use crate::{
         event::EventKind,
         history::{Role, Turn, TurnPart},
         ids::EffectId,
-        model::{Chunk, Finish, ModelRequest, Params, Purpose, Usage},
+        model::{Chunk, Failure, Finish, ModelRequest, Params, Purpose, Usage},
     },
     engine::{
         context::tokens,
         record::Step,
-        routing::{self, health::Standing, helpers::Helper, prices::Price},
+        routing::{
+            self,
+            class::{Class, classify},
+            health::Standing,
+            helpers::Helper,
+            prices::Price,
+        },
         step::{Effect, Input},
     },
 };
@@ -48,6 +54,8 @@ pub struct Utility {
     size: u64,
     price: Option<Price>,
     limits: Limits,
+    /// The same question without the shape of its answer, for who takes none.
+    plain: Option<Box<ModelRequest>>,
     effect: EffectId,
     timer: EffectId,
     said: String,
@@ -91,10 +99,13 @@ impl Utility {
         if real > window {
             return Err(format!("about {real} tokens are more than the {window} that {model} reads at once"));
         }
+        let plain =
+            || Box::new(ModelRequest { params: Params { schema: None, ..request.params.clone() }, ..request.clone() });
+        let plain = request.params.schema.is_some().then(plain);
         let effect = step.effect(Effect::Generate { purpose, request });
         let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(limits.ms) });
         let (said, finish, usage) = (String::new(), None, None);
-        Ok(Self { purpose, model, window, size, price, limits, effect, timer, said, finish, usage })
+        Ok(Self { purpose, model, window, size, price, limits, plain, effect, timer, said, finish, usage })
     }
 
     pub fn heard(&mut self, step: &mut Step<'_>, kept: &mut Kept, input: &Input) -> Heard {
@@ -108,6 +119,10 @@ impl Utility {
                 Heard::Over(Err(format!("{} said more than {} tokens", self.model, self.limits.tokens)))
             }
             Input::Generated { effect, result } if *effect == self.effect => {
+                if let Some(request) = result.as_ref().err().and_then(|it| self.without_shape(it)) {
+                    self.effect = step.effect(Effect::Generate { purpose: self.purpose, request });
+                    return Heard::Open;
+                }
                 step.effect(Effect::Abort { effect: self.timer });
                 self.bill(step);
                 Heard::Over(match result {
@@ -135,6 +150,12 @@ impl Utility {
         step.effect(Effect::Abort { effect: self.effect });
         step.effect(Effect::Abort { effect: self.timer });
         self.bill(step);
+    }
+
+    /// Many servers know no shapes of answers; what is asked for is in words, too. Once, within the same time.
+    fn without_shape(&mut self, failure: &Failure) -> Option<ModelRequest> {
+        let is_refused = classify(failure).class == Class::Refused;
+        self.plain.take().filter(|_| is_refused).map(|it| *it)
     }
 
     fn take(&mut self, chunk: &Chunk) {
