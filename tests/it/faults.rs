@@ -49,14 +49,18 @@ struct Dialect {
     spent: (u16, &'static str, &'static str),
 }
 
+const GEMINI: Dialect = Dialect {
+    name: "gemini",
+    answer: "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"añ\"}]}}]}\n\n\
+             data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n",
+    error: |status, word, message| json!({"error": {"code": status, "message": message, "status": word}}),
+    spent: (429, "RESOURCE_EXHAUSTED", "Quota exceeded, limit: 0"),
+};
+
 const DIALECTS: &[Dialect] = &[
-    Dialect {
-        name: "gemini",
-        answer: "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"añ\"}]}}]}\n\n\
-                 data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n",
-        error: |status, word, message| json!({"error": {"code": status, "message": message, "status": word}}),
-        spent: (429, "RESOURCE_EXHAUSTED", "Quota exceeded, limit: 0"),
-    },
+    GEMINI,
+    // The same with another address, key and form of contents.
+    Dialect { name: "vertex", ..GEMINI },
     Dialect {
         name: "chat",
         answer: "data: {\"choices\":[{\"delta\":{\"content\":\"añ\"}}]}\n\n\
@@ -112,14 +116,22 @@ impl Agent {
         let mut sandbox = Sandbox::new();
         let kind = if dialect.name == "chat" { "openai" } else { dialect.name };
         let provider = json!({"type": kind, "baseUrl": url});
-        let settings = match dialect.name {
-            "gemini" => json!({"general": general}),
-            _ => json!({"general": general, "providers": {"local": provider}}),
+        let is_gemini = ["gemini", "vertex"].contains(&dialect.name);
+        let settings = match is_gemini {
+            true => json!({"general": general}),
+            false => json!({"general": general, "providers": {"local": provider}}),
         };
         sandbox.write("home/.castor/settings.json", &settings.to_string());
-        sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), url));
+        match dialect.name {
+            "vertex" => sandbox.env.extend([
+                ("GOOGLE_GENAI_USE_VERTEXAI".into(), "true".into()),
+                ("GOOGLE_API_KEY".into(), "CANARY-key".into()),
+                ("GOOGLE_VERTEX_BASE_URL".into(), url),
+            ]),
+            _ => sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), url)),
+        }
         // The last one of its chain: nobody takes over.
-        let model = if dialect.name == "gemini" { "gemini-2.5-flash-lite" } else { "local/m" };
+        let model = if is_gemini { "gemini-2.5-flash-lite" } else { "local/m" };
         sandbox.args.extend(["--model", model].map(Into::into));
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
@@ -244,7 +256,9 @@ fn status(status: u16, headers: &str, body: &str) -> Say {
 /// One attempt each: nothing is waited for.
 fn one_attempt(dialect: &'static Dialect) {
     let mut agent = Agent::start(dialect, &json!({"maxAttempts": 1, "retryFetchErrors": false}));
-    let error = |code, word, message| (dialect.error)(code, word, message).to_string();
+    let error_of = dialect.error;
+    let error = |code, word, message| error_of(code, word, message).to_string();
+    let nested = json!({"error": {"message": error(429, "x", "Deep down")}});
     let (spent, word, message) = dialect.spent;
     let (first, rest) = dialect.answer.split_at(dialect.answer.find("\n\n").unwrap() + 2);
     let in_half = dialect.answer.find('ñ').unwrap() + 1;
@@ -261,6 +275,13 @@ fn one_attempt(dialect: &'static Dialect) {
         ("429 without a body", status(429, "", ""), Error(-32603, "429")),
         ("429 with a page", status(429, "", "<html>no</html>"), Error(-32603, "429")),
         ("429 with half a body", status(429, "", "{\"error\":{\"mess"), Error(-32603, "mess")),
+        (
+            "429 as a list",
+            status(429, "", &json!([error_of(429, "x", "In a list")]).to_string()),
+            Error(-32603, "In a list"),
+        ),
+        ("429 as text", status(429, "content-type: text/plain\r\n", "Too many, it says"), Error(-32603, "Too many")),
+        ("429 in a text", status(429, "", &nested.to_string()), Error(-32603, "Deep down")),
         ("a used up quota", status(spent, "", &error(spent, word, message)), Error(-32603, message)),
         ("429 for an hour", status(429, "retry-after: 3600\r\n", &error(429, "x", "Later")), Error(-32603, "60 min")),
         ("500", status(500, "", &error(500, "server_error", "Oops")), Error(-32603, "Oops")),
@@ -276,6 +297,7 @@ fn one_attempt(dialect: &'static Dialect) {
         ("a page", status(200, "content-type: text/html\r\n", "<html>"), Error(-32603, "base URL")),
         ("a list", status(200, "content-type: application/json\r\n", "[{}]"), Error(-32603, "base URL")),
         ("garbage", stream("data: nonsense\n\n"), Error(-32603, "nonsense")),
+        ("garbage after a chunk", stream(&format!("{first}data: nonsense\n\n")), Error(-32603, "nonsense")),
         ("no stream", stream("\0\u{1}\u{2} what"), Error(-32603, "what")),
         ("no HTTP", Say::Bytes(b"\xff\xfe nothing\r\n\r\n".to_vec()), Error(-32603, "broke")),
         ("nothing", Say::Bytes(Vec::new()), Error(-32603, "broke")),

@@ -8,6 +8,7 @@ mod found;
 mod life;
 mod moves;
 mod sabotage;
+mod timing;
 mod watch;
 mod words;
 mod world;
