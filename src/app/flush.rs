@@ -19,6 +19,7 @@ use crate::{
         event::{AgentEvent, Outcome},
         ids::{EffectId, SessionId},
         log::{Entry, Fact},
+        model::Usage,
     },
     engine::step::{Act, Effect},
     wire::{
@@ -112,7 +113,7 @@ fn heard(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<
 
 fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
-        Effect::Settle { prompt, outcome } => settle(state, id, Ticket(prompt.0), outcome, lines),
+        Effect::Settle { prompt, outcome, usage } => settle(state, id, Ticket(prompt.0), (outcome, usage), lines),
         Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
         Effect::Save(lasting) => state.world.save(lasting),
         Effect::Keep { grant, holds } => {
@@ -152,7 +153,13 @@ fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect)
 }
 
 /// The one answer to a prompt. Its log becomes durable soon after, without being waited for.
-fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, lines: &mut Vec<u8>) {
+fn settle(
+    state: &mut State,
+    id: &SessionId,
+    ticket: Ticket,
+    (outcome, usage): (Outcome, Option<Usage>),
+    lines: &mut Vec<u8>,
+) {
     if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
         state.world.sync(log);
     }
@@ -167,7 +174,7 @@ fn settle(state: &mut State, id: &SessionId, ticket: Ticket, outcome: Outcome, l
         write::error(lines, &request, error);
     }
     match outcome {
-        Outcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop)),
+        Outcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop, usage)),
         Outcome::Steered(steered) => write::result(lines, &request, &session::steering_response(&steered)),
         // The user may log in elsewhere before the next prompt.
         Outcome::AuthRequired(_) => sessions::refit(state, id),

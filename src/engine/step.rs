@@ -16,7 +16,7 @@ use crate::base::{
     limits::Limits,
     log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     memory::MemoryFile,
-    model::{Chunk, Failure, ModelRequest, Purpose},
+    model::{Chunk, Failure, ModelRequest, Purpose, Usage},
     path::AbsPath,
     question::Form,
     sandbox::Leave,
@@ -233,8 +233,8 @@ pub enum Effect {
     Remember,
     /// Those of the folders that lead to these places, below the session's own. Answered by `Remembered`.
     Discover { places: Vec<AbsPath> },
-    /// The one answer to a prompt.
-    Settle { prompt: PromptId, outcome: Outcome },
+    /// The one answer to a prompt, and what the models took for it where any was asked.
+    Settle { prompt: PromptId, outcome: Outcome, usage: Option<Usage> },
 }
 
 /// What the user is asked. Answered once, or withdrawn.

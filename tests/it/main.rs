@@ -36,6 +36,7 @@ mod memory;
 mod model_server;
 mod outgrown;
 mod providers;
+mod recorded;
 mod router;
 mod run;
 mod schema;

@@ -35,8 +35,19 @@ impl ModelServer {
         Self::answering(move |_| answers.next())
     }
 
+    /// The same, a byte at a time.
+    pub fn dripping(answers: Vec<String>) -> Self {
+        let mut answers = answers.into_iter();
+        Self::serve(move |_| answers.next(), 1)
+    }
+
     /// Gives each request what it should be answered with; `None` is the end.
-    pub fn answering(mut answer: impl FnMut(&Asked) -> Option<String> + Send + 'static) -> Self {
+    pub fn answering(answer: impl FnMut(&Asked) -> Option<String> + Send + 'static) -> Self {
+        Self::serve(answer, usize::MAX)
+    }
+
+    /// At most so many bytes at once.
+    fn serve(mut answer: impl FnMut(&Asked) -> Option<String> + Send + 'static, most: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -47,7 +58,8 @@ impl ModelServer {
                 let asked = read(&stream);
                 let Some(answer) = answer(&asked) else { return };
                 seen.lock().unwrap().push(asked);
-                stream.write_all(answer.as_bytes()).unwrap();
+                stream.set_nodelay(true).unwrap();
+                answer.as_bytes().chunks(most).for_each(|it| stream.write_all(it).unwrap());
             }
         });
         Self { url, asked }

@@ -11,11 +11,14 @@ pub(super) struct Meter {
     before: Used,
     /// Since the last prompt.
     turn: Used,
+    /// The same in the providers' words, all models together; `None`: none was asked.
+    usage: Option<Usage>,
 }
 
 impl Meter {
     pub fn begin_turn(&mut self) {
         self.before = self.before.plus(std::mem::take(&mut self.turn));
+        self.usage = None;
     }
 
     pub fn request(&mut self) {
@@ -25,6 +28,11 @@ impl Meter {
     pub fn bill(&mut self, usage: &Usage, cost: Option<Money>) {
         let tokens = usage.total.max(usage.input.saturating_add(usage.output));
         self.turn = self.turn.plus(Used { tokens, cost: cost.unwrap_or_default(), ..Used::default() });
+        self.usage = Some(self.usage.map_or(*usage, |it| it.plus(usage)));
+    }
+
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
     }
 
     pub fn worked(&mut self, ms: u64) {

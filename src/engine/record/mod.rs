@@ -24,6 +24,7 @@ use crate::{
         limits::{Limits, Span, Used},
         log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::{Memory, MemoryFile},
+        model::Usage,
         path::AbsPath,
     },
     engine::hooks::Switches,
@@ -189,6 +190,11 @@ impl Record {
     /// What was used up of what may be limited.
     pub fn used(&self, span: Span) -> Used {
         self.past.meter.used(span)
+    }
+
+    /// What the models took in the turn at hand.
+    pub fn turn_usage(&self) -> Option<Usage> {
+        self.past.meter.usage()
     }
 
     /// How large a request was, in tokens, after the last time that the conversation was compressed, or should have been.

@@ -162,7 +162,7 @@ pub fn answer(step: &mut Step<'_>, prompt: PromptId, content: &[Part], say: impl
     let said = say(step);
     aside(step, Speaker::Agent, vec![Part::text(said)]);
     step.event(EventKind::AgentEnd { reason: EndReason::Completed });
-    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::EndTurn) });
+    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::EndTurn), usage: None });
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {

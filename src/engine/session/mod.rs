@@ -126,7 +126,7 @@ impl Session {
                 true => waiting.push_back((prompt, content)),
                 false => {
                     let why = format!("{MAX_WAITING} prompts are waiting in this session already");
-                    step.effect(Effect::Settle { prompt, outcome: Outcome::Failed { kind: "session", why } });
+                    settle(&mut step, prompt, Outcome::Failed { kind: "session", why });
                 }
             },
             Input::Steer { prompt, content } => match turn {
@@ -138,7 +138,7 @@ impl Session {
                     turn.end(&mut step, Cause::Cancelled);
                 }
                 for (prompt, _) in waiting.drain(..) {
-                    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
+                    settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
                 }
             }
             Input::CancelPrompt(prompt) => {
@@ -148,7 +148,7 @@ impl Session {
                     // It was words for the turn.
                 } else if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
                     waiting.remove(at);
-                    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::Cancelled) });
+                    settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
                 }
             }
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
@@ -220,6 +220,11 @@ fn ends(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
     let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
     let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);
     plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone() }).collect()
+}
+
+/// A prompt that no model was asked for ends.
+fn settle(step: &mut Step<'_>, prompt: PromptId, outcome: Outcome) {
+    step.effect(Effect::Settle { prompt, outcome, usage: None });
 }
 
 /// What the client chose holds from the next request on; choosing what is chosen says nothing.

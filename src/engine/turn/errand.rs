@@ -116,7 +116,8 @@ impl Turn {
         self.phase = Phase::Finished;
         aside(step, Speaker::Agent, vec![Part::text(text)]);
         step.event(EventKind::AgentEnd { reason: EndReason::Completed });
-        step.effect(Effect::Settle { prompt: self.prompt, outcome: Outcome::Stop(Stop::EndTurn) });
+        let usage = step.record.turn_usage();
+        step.effect(Effect::Settle { prompt: self.prompt, outcome: Outcome::Stop(Stop::EndTurn), usage });
     }
 }
 

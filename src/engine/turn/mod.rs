@@ -377,7 +377,8 @@ impl Turn {
             step.event_with(EventKind::Error { status, message, fatal: true }, meta);
         }
         step.event(EventKind::AgentEnd { reason });
-        step.effect(Effect::Settle { prompt: self.prompt, outcome });
+        let usage = step.record.turn_usage();
+        step.effect(Effect::Settle { prompt: self.prompt, outcome, usage });
         _ = plugins.ask(Point::AfterRun, Moment::Turn);
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Steering {
 
 /// Answers the one who steers.
 pub fn answer(step: &mut Step<'_>, prompt: PromptId, steered: Steered) {
-    step.effect(Effect::Settle { prompt, outcome: Outcome::Steered(steered) });
+    step.effect(Effect::Settle { prompt, outcome: Outcome::Steered(steered), usage: None });
 }
 
 /// Why words do not reach a turn that is not there.

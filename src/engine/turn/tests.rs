@@ -395,7 +395,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Stash { file, text } => format!("Stash {file}: {} bytes", text.len()),
             Effect::Save(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
             Effect::Keep { grant, holds } => format!("Keep {grant:?} {holds}"),
-            Effect::Settle { prompt, outcome } => format!("Settle {} {outcome:?}", prompt.0),
+            Effect::Settle { prompt, outcome, .. } => format!("Settle {} {outcome:?}", prompt.0),
         }),
     }
 }

@@ -1,7 +1,7 @@
 //! Params and results of the session methods.
 
 use agent_client_protocol_schema::v1::{
-    CancelNotification, CloseSessionRequest, DeleteSessionRequest, HttpHeader, ListSessionsRequest,
+    self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, HttpHeader, ListSessionsRequest,
     ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
     PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode,
     SessionModeState, SetSessionModeRequest, StopReason,
@@ -16,6 +16,7 @@ use crate::{
         ids::SessionId,
         log::Mode,
         mcp::{McpLink, McpServerConfig, McpSpeech},
+        model::Usage,
         path::AbsPath,
     },
     wire::acp::options::{self, Chosen, Offer},
@@ -198,14 +199,21 @@ pub fn resume_response(offer: &Offer, chosen: &Chosen) -> ResumeSessionResponse 
     ResumeSessionResponse::new().modes(modes(chosen.mode)).config_options(options::list(offer, chosen))
 }
 
-pub fn prompt_response(stop: Stop) -> PromptResponse {
-    PromptResponse::new(match stop {
+/// `usage`: what the models took for it.
+pub fn prompt_response(stop: Stop, usage: Option<Usage>) -> PromptResponse {
+    let stop = match stop {
         Stop::EndTurn => StopReason::EndTurn,
         Stop::MaxTokens => StopReason::MaxTokens,
         Stop::MaxTurnRequests => StopReason::MaxTurnRequests,
         Stop::Refusal => StopReason::Refusal,
         Stop::Cancelled => StopReason::Cancelled,
-    })
+    };
+    let some = |it: u64| Some(it).filter(|it| *it > 0);
+    let usage = usage.map(|Usage { input, output, cached, written, thought, total }| {
+        let res = acp::Usage::new(total, input, output).thought_tokens(some(thought));
+        res.cached_read_tokens(some(cached)).cached_write_tokens(some(written))
+    });
+    PromptResponse::new(stop).usage(usage)
 }
 
 /// What became of words for a running turn.

@@ -276,7 +276,11 @@ impl Player {
             _ => format!(" id={id}"),
         };
         let kind = if message.get("error").is_some() { "error" } else { "result" };
-        Line { head: format!("{kind}{label}"), body: self.aliases.normalize(&message[kind]) }
+        let mut body = self.aliases.normalize(&message[kind]);
+        if let (false, Some(fields)) = (self.show_all, body.as_object_mut()) {
+            fields.shift_remove("usage");
+        }
+        Line { head: format!("{kind}{label}"), body }
     }
 
     fn check_file(&self, path: &str, content: Option<&str>) -> Result<(), String> {
