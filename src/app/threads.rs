@@ -44,7 +44,7 @@ use crate::{
         mcp::{self, Doors, Launch, News},
         models::Sink,
         process::Groups,
-        tools::{Builtin, Terminals, ToolContext, shell, truncate},
+        tools::{Background, Builtin, Progress, Terminals, ToolContext, shell, truncate},
         workspace::{
             Warning,
             memory::{self, Wanted},
@@ -239,34 +239,36 @@ impl Hand {
             places,
             fs,
             cancel: self.cancel.clone(),
-            closed: desk.children.closed.token.clone(),
             progress: self.progress(),
+            background: Background {
+                closed: desk.children.closed.token.clone(),
+                completed: self.teller(Input::Completed),
+            },
             settings: desk.tools.clone(),
             env: desk.children.env.clone(),
             terminals: self.terminals(),
             confined: desk.children.confined.as_ref().and_then(|it| it.with(&self.leave)).map(Arc::new),
-            notice: self.notice(),
+            notice: self.teller(Input::Noticed),
         }
     }
 
+    /// Takes texts for the session, also long after the call's own end.
+    fn teller(&self, input: fn(String) -> Input) -> Progress {
+        let (answers, session) = (self.answers.clone(), self.desk.session.clone());
+        Arc::new(move |text: String| -> BoxFuture<'static, ()> {
+            let (answers, session) = (answers.clone(), session.clone());
+            Box::pin(async move { _ = answers.send(Event::Engine { session, input: input(text) }).await })
+        })
+    }
+
     /// Takes live text of a call.
-    fn progress(&self) -> Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync> {
+    fn progress(&self) -> Progress {
         let (answers, session, effect) = (self.answers.clone(), self.desk.session.clone(), self.id);
         Arc::new(move |text: String| -> BoxFuture<'static, ()> {
             let (answers, session) = (answers.clone(), session.clone());
             Box::pin(async move {
                 _ = answers.send(Event::Engine { session, input: Input::Printed { effect, text } }).await;
             })
-        })
-    }
-
-    /// Takes what the session's next turn should tell.
-    fn notice(&self) -> Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync> {
-        let (answers, session) = (self.answers.clone(), self.desk.session.clone());
-        Arc::new(move |text: String| -> BoxFuture<'static, ()> {
-            let event = Event::Engine { session: session.clone(), input: Input::Noticed(text) };
-            let answers = answers.clone();
-            Box::pin(async move { _ = answers.send(event).await })
         })
     }
 

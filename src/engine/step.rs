@@ -47,6 +47,8 @@ pub enum Input {
     Doubted(Doubted),
     /// For user and model at the start of the next turn.
     Noticed(String),
+    /// What became of a command in the background: for the next request to the model.
+    Completed(String),
     /// What the user said about the folder holds, or why it could not be written down.
     Joined {
         effect: EffectId,

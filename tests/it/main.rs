@@ -4,6 +4,7 @@
 
 mod aliases;
 mod auth;
+mod background;
 mod client;
 mod confined;
 mod connections;

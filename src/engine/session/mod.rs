@@ -154,6 +154,7 @@ impl Session {
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
+            Input::Completed(text) => kept.completions.add(text),
             Input::Outages(outages) => kept.health.learn(outages),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
@@ -163,9 +164,7 @@ impl Session {
                     turn.arrived(&mut step, spec, kept);
                 }
             }
-            Input::Elicited { elicitation: id, .. } if turn.is_none() => {
-                elicitation::too_late(&mut step, id);
-            }
+            Input::Elicited { elicitation: id, .. } if turn.is_none() => elicitation::too_late(&mut step, id),
             other => {
                 if let Some(turn) = turn {
                     turn.step(other, &mut step, spec, kept);

@@ -4,6 +4,7 @@ mod arrivals;
 mod aside;
 mod checks;
 mod circles;
+mod completions;
 mod compressing;
 mod consulting;
 mod discovery;
@@ -285,6 +286,7 @@ impl Turn {
             | Input::Choose(_)
             | Input::Doubted(_)
             | Input::Noticed(_)
+            | Input::Completed(_)
             | Input::Outages(_)
             | Input::ToolsChanged(_) => (),
         }

@@ -25,6 +25,7 @@ impl Turn {
             return self.finish(step, &cause);
         }
         self.n_samples += u32::from(attempt == 1);
+        kept.completions.tell(step);
         self.take_steering(step);
         self.tools = spec.toolbox.in_mode(step.record.mode);
         self.ask_model(step, spec, kept, attempt, true);

@@ -1,6 +1,6 @@
 //! What a session's turns are built from, and what it keeps between them.
 
-use super::Arrivals;
+use super::{Arrivals, completions::Completions};
 use crate::{
     base::{limits::Limits, log::Mode, path::AbsPath},
     engine::{
@@ -82,6 +82,7 @@ impl Bounds {
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     pub arrivals: Arrivals,
+    pub completions: Completions,
     pub health: routing::health::Health,
     /// The memory files were read.
     pub remembered: bool,

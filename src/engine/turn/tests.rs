@@ -187,6 +187,7 @@ fn input(line: &str) -> Input {
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
         "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
+        "completed" => Input::Completed(rest.to_owned()),
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
         "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },

@@ -84,10 +84,9 @@ pub struct ToolContext {
     pub places: Arc<[TargetPath]>,
     pub fs: Arc<dyn Fs>,
     pub cancel: CancellationToken,
-    /// The end of the session, and with it of all that commands left running.
-    pub closed: CancellationToken,
     /// Takes what was printed since the last call; waits while the loop cannot take more.
     pub progress: Progress,
+    pub background: Background,
     pub settings: Arc<ToolSettings>,
     /// The environment that children get, already filtered.
     pub env: Arc<Vec<(String, String)>>,
@@ -96,6 +95,22 @@ pub struct ToolContext {
     pub confined: Option<Arc<Confinement>>,
     /// Tells user and model, with the session's next turn.
     pub notice: Progress,
+}
+
+/// For what goes on when its call has returned.
+#[derive(Clone)]
+pub struct Background {
+    /// The end of the session, and with it of all that commands left running.
+    pub closed: CancellationToken,
+    /// Takes what became of a command.
+    pub completed: Progress,
+}
+
+impl Default for Background {
+    /// Nobody wants to know.
+    fn default() -> Self {
+        Self { closed: CancellationToken::new(), completed: Arc::new(|_| Box::pin(async {})) }
+    }
 }
 
 /// Where commands run, and how the client sees them.

@@ -10,7 +10,7 @@ use crate::{
     base::{content::joined_text, path::AbsPath, tool::ToolOutput},
     world::{
         disk::DiskFs,
-        tools::{Builtin, Terminals, ToolContext, ToolSettings},
+        tools::{Background, Builtin, Terminals, ToolContext, ToolSettings},
     },
 };
 
@@ -60,8 +60,8 @@ impl Ground {
             places: Arc::default(),
             fs: Arc::new(DiskFs),
             cancel: self.cancel.clone(),
-            closed: CancellationToken::new(),
             progress: Arc::new(|_| Box::pin(async {})),
+            background: Background::default(),
             settings: Arc::new(self.settings.clone()),
             env: Arc::new(Vec::new()),
             terminals: Terminals::default(),

@@ -4,6 +4,7 @@ use std::io;
 
 use tokio::{fs::File, io::AsyncWriteExt};
 
+use super::completion::Completion;
 use crate::{
     base::{
         ansi::plain,
@@ -59,17 +60,17 @@ pub enum Left {
     Somebody,
 }
 
-/// Reads on until nobody can print any more.
-pub async fn read_on(running: &mut dyn Running, mut log: Option<Log>) -> Left {
+/// Reads on until nobody can print any more; tells of the command's own end.
+pub async fn read_on(running: &mut dyn Running, mut log: Option<Log>, mut completion: Option<Completion>) -> Left {
     let (mut fresh, mut left) = (String::new(), Left::Somebody);
     loop {
-        let text = match running.next().await {
-            Happening::Output(text) => text,
+        let (text, exit) = match running.next().await {
+            Happening::Output(text) => (text, None),
             Happening::Exited(exit) => {
                 if exit.left.is_empty() {
                     left = Left::Nobody;
                 }
-                format!("\n{}\n", last_line(&exit))
+                (format!("\n{}\n", last_line(&exit)), Some(exit))
             }
             Happening::Heard => continue,
             Happening::Closed | Happening::Lost(_) => return left,
@@ -78,6 +79,16 @@ pub async fn read_on(running: &mut dyn Running, mut log: Option<Log>) -> Left {
         let (shown, rest) = plain(&fresh);
         if let Some(log) = &mut log {
             log.write(&shown).await;
+        }
+        match (&mut completion, exit) {
+            (Some(it), None) => it.heard(&shown),
+            (_, Some(exit)) => {
+                // Its log is whole by now: the model may read it at once.
+                if let Some(it) = completion.take() {
+                    it.ended(&exit).await;
+                }
+            }
+            (None, None) => (),
         }
         fresh = rest.to_owned();
     }

@@ -1,5 +1,6 @@
 //! `run_shell_command`: a command line, its output while it runs, and what became of it.
 
+mod completion;
 mod live;
 mod log;
 mod output;
@@ -13,6 +14,7 @@ use std::{io, sync::Arc, time::Duration};
 use serde_json::Value;
 
 use self::{
+    completion::Completion,
     live::{Live, Style},
     log::{Left, Log},
     output::Output,
@@ -91,7 +93,9 @@ impl Shell {
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
         let (pid, text) = (running.pid(), output.text());
         let later = self.untold.look(&ctx.scratch);
-        let log = if goes_on(&ending) { self.let_go(running, &text, ctx).await } else { None };
+        // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
+        let told = (ending == Ending::Running).then_some(params.command.as_str());
+        let log = if goes_on(&ending) { self.let_go(running, &text, told, ctx).await } else { None };
         let note = [note, later].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         Facts { ending, pid, text, log, note, confined, cwd: params.real_dir.clone() }.report()
     }
@@ -121,16 +125,29 @@ impl Shell {
 
 impl Shell {
     /// Leaves what still runs to itself until the session is closed; returns where its output goes. Without a log it is
-    /// read on all the same.
-    async fn let_go(&self, mut running: Box<dyn Running>, so_far: &str, ctx: &ToolContext) -> Option<AbsPath> {
+    /// read on all the same. `told`: the command whose end is told.
+    async fn let_go(
+        &self,
+        mut running: Box<dyn Running>,
+        so_far: &str,
+        told: Option<&str>,
+        ctx: &ToolContext,
+    ) -> Option<AbsPath> {
         let (path, log) = match running.is_open() {
             true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
             false => (None, None),
         };
         let number = self.untold.add(&ctx.scratch, running.goes_on_alone());
-        let (closed, notice, untold) = (ctx.closed.clone(), ctx.notice.clone(), self.untold.clone());
+        let completion = told.map(|command| Completion {
+            command: command.to_owned(),
+            pid: running.pid(),
+            log: path.clone(),
+            tell: ctx.background.completed.clone(),
+            printed: String::new(),
+        });
+        let (closed, notice, untold) = (ctx.background.closed.clone(), ctx.notice.clone(), self.untold.clone());
         tokio::spawn(async move {
-            let left = closed.run_until_cancelled(log::read_on(&mut *running, log)).await;
+            let left = closed.run_until_cancelled(log::read_on(&mut *running, log, completion)).await;
             if left == Some(Left::Nobody) {
                 if let Some(it) = untold.end(number) {
                     notice(it).await;

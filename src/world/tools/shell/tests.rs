@@ -22,7 +22,7 @@ use crate::{
     },
     world::{
         process::Groups,
-        tools::{Builtin, Terminals, ToolContext, ToolSettings},
+        tools::{Background, Builtin, Terminals, ToolContext, ToolSettings},
     },
 };
 
@@ -47,6 +47,7 @@ struct Bench {
     shell: Shell,
     groups: Groups,
     shown: UnboundedReceiver<String>,
+    completed: UnboundedReceiver<String>,
 }
 
 impl Bench {
@@ -55,6 +56,7 @@ impl Bench {
         let base = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         std::fs::create_dir(base.join("w").as_path()).unwrap();
         let (sender, shown) = unbounded_channel();
+        let (teller, completed) = unbounded_channel();
         let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap()), ("PAGER".to_owned(), "less".to_owned())];
         let ctx = ToolContext {
             cwd: base.join("w"),
@@ -63,11 +65,17 @@ impl Bench {
             places: Arc::default(),
             fs: Arc::new(NoFs),
             cancel: CancellationToken::new(),
-            closed: CancellationToken::new(),
             progress: Arc::new(move |text| {
                 _ = sender.send(text);
                 Box::pin(async {})
             }),
+            background: Background {
+                completed: Arc::new(move |text| {
+                    _ = teller.send(text);
+                    Box::pin(async {})
+                }),
+                ..Background::default()
+            },
             settings: Arc::new(ToolSettings::default()),
             env: Arc::new(env),
             terminals: Terminals::default(),
@@ -75,7 +83,7 @@ impl Bench {
             notice: Arc::new(|_| Box::pin(async {})),
         };
         let groups = Groups::default();
-        Self { dir, ctx, shell: Shell::new(groups.clone()), groups, shown }
+        Self { dir, ctx, shell: Shell::new(groups.clone()), groups, shown, completed }
     }
 
     async fn run(&self, args: Value) -> ToolOutput {
@@ -302,7 +310,7 @@ async fn binary_output_is_not_shown() {
 
 #[tokio::test]
 async fn background_commands_live_on_and_are_logged() {
-    let bench = Bench::new();
+    let mut bench = Bench::new();
     let command =
         "trap 'echo bye; exit' TERM; mkfifo go; echo up; echo >&2 $$; read < go; echo later; sleep 300 & wait";
     let output = bench.run(json!({ "command": command, "is_background": true, "delay_ms": 1500 })).await;
@@ -325,14 +333,19 @@ async fn background_commands_live_on_and_are_logged() {
         "{}",
         logged()
     );
+    let said = in_time(bench.completed.recv()).await.unwrap();
+    let how = format!("(PID {pid}), which ran in the background, has ended: exit code 0.\nThe last it printed:\n");
+    assert!(said.contains(&how) && said.contains("later\n") && !said.contains("up\n"), "{said}");
+    assert!(said.ends_with(&format!("All of its output: {}", log.display())), "{said}");
 }
 
 #[tokio::test]
 async fn a_background_command_that_ends_soon_is_an_ordinary_one() {
-    let bench = Bench::new();
+    let mut bench = Bench::new();
     let output = bench.run(json!({ "command": "echo no; exit 4", "is_background": true, "delay_ms": 20_000 })).await;
     assert_eq!(output.data, json!({ "exitCode": 4, "signal": null }));
     assert!(!bench.ctx.scratch.as_path().exists());
+    assert!(bench.completed.try_recv().is_err(), "it was told by its call");
 }
 
 #[tokio::test]

@@ -1,0 +1,106 @@
+//! Commands in the background: the model hears of their end without asking, in a running turn and in the next one.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox},
+    model_server::{Asked, ModelServer, calls, says},
+};
+
+/// A guard: a model that is not told within so many requests never is.
+const MAX: usize = 500;
+const TOLD: &str = "Background execution update:";
+
+fn start(answer: impl FnMut(&Asked) -> Option<String> + Send + 'static) -> (Sandbox, ModelServer, Client, String) {
+    let server = ModelServer::answering(answer);
+    let mut sandbox = Sandbox::new();
+    sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    (sandbox, server, client, session)
+}
+
+fn prompt(client: &mut Client, session: &str, text: &str) -> Vec<Value> {
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+    let (answer, updates) = client.call("session/prompt", params).unwrap();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    updates
+}
+
+/// Waits for a line that the second call writes, and says something.
+fn waiting() -> String {
+    let command = "mkfifo go; read < go; echo the end of it";
+    calls("run_shell_command", &json!({ "command": command, "is_background": true, "delay_ms": 0 }))
+}
+
+fn texts(body: &str) -> Vec<String> {
+    let body: Value = serde_json::from_str(body).unwrap();
+    let parts = body["contents"].as_array().unwrap().iter().flat_map(|it| it["parts"].as_array().unwrap());
+    parts.filter_map(|it| it["text"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn the_end_of_a_command_enters_the_running_turn() {
+    let mut n = 0;
+    let (_sandbox, server, mut client, session) = start(move |asked| {
+        n += 1;
+        Some(match n {
+            1 => waiting(),
+            2 => calls("run_shell_command", &json!({ "command": "until [ -p go ]; do :; done; echo on > go" })),
+            _ if asked.body.contains(TOLD) => says("It is done."),
+            // Always another one, or this would be a loop.
+            _ if n < MAX => calls("glob", &json!({ "pattern": format!("{n}*") })),
+            _ => return None,
+        })
+    });
+    let updates = prompt(&mut client, &session, "go");
+    let last = server.asked().last().unwrap().body.clone();
+    let told: Vec<String> = texts(&last).into_iter().filter(|it| it.contains(TOLD)).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("[Notice]\n<untrusted_context>\nBackground execution update:\n`mkfifo go;"),
+        "{told:?}"
+    );
+    assert!(told[0].contains("has ended: exit code 0.\nThe last it printed:\nthe end of it\n"), "{told:?}");
+    let (_, log) = told[0].split_once("All of its output: ").unwrap();
+    let log = std::fs::read_to_string(log.lines().next().unwrap()).unwrap();
+    assert!(log.contains("the end of it\n") && log.contains("[Exit Code: 0]"), "{log}");
+    assert!(updates.iter().any(|it| it.to_string().contains(TOLD)), "the user sees it, too");
+}
+
+#[test]
+fn the_end_of_a_command_between_turns_comes_with_the_next_prompt() {
+    let mut n = 0;
+    let (sandbox, server, mut client, session) = start(move |_| {
+        n += 1;
+        (n < MAX).then(|| if n == 1 { waiting() } else { says("Yes.") })
+    });
+    prompt(&mut client, &session, "go");
+    assert!(!server.asked()[1].body.contains(TOLD), "it waits");
+    while !sandbox.workspace().join("go").exists() {
+        std::thread::yield_now();
+    }
+    // Whoever writes there waits for its reader.
+    std::fs::write(sandbox.workspace().join("go"), "on\n").unwrap();
+    let mut n_prompts = 1;
+    while !server.asked().last().unwrap().body.contains(TOLD) {
+        n_prompts += 1;
+        prompt(&mut client, &session, &format!("prompt {n_prompts}"));
+    }
+    let seen = texts(&server.asked().last().unwrap().body);
+    let at = seen.iter().position(|it| it.contains(TOLD)).unwrap();
+    assert_eq!(seen[at - 1], format!("prompt {n_prompts}"), "behind the prompt that it came with");
+    assert!(seen[at].contains("has ended: exit code 0."), "{}", seen[at]);
+    // Once, and it stays; also for the next process.
+    prompt(&mut client, &session, "more");
+    client.end().unwrap();
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let place = json!({ "sessionId": session, "cwd": sandbox.workspace(), "mcpServers": [] });
+    client.call("session/load", place).unwrap();
+    prompt(&mut client, &session, "and more");
+    assert_eq!(server.asked().last().unwrap().body.matches(TOLD).count(), 1);
+}
