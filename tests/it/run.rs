@@ -2,10 +2,16 @@
 
 use std::{
     ffi::OsStr,
-    fs,
-    os::unix::ffi::OsStrExt,
+    fs::{self, File},
+    io::{Read, Write},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     process::{Command, Stdio},
+    sync::mpsc,
 };
+
+use serde_json::json;
+
+use crate::model_server::{ModelServer, calls, says};
 
 #[test]
 fn a_folder_that_the_protocol_cannot_name_is_told() {
@@ -45,4 +51,53 @@ fn a_folder_that_is_not_trusted_is_told_of() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{error}");
     assert!(error.contains("This folder is not trusted") && error.contains("castor trust"), "{error}");
+}
+
+/// A terminal of its own, and castor on it: what is typed while the model works enters with its next request.
+#[test]
+fn what_is_typed_while_the_model_works_enters_its_next_request() {
+    let home = tempfile::tempdir().unwrap();
+    let (asked, was_asked) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let mut n = 0;
+    let server = ModelServer::answering(move |_| {
+        n += 1;
+        _ = asked.send(());
+        // The model thinks until the user has typed.
+        (n > 1 || goes_on.recv().is_ok()).then(|| match n {
+            1 => calls("glob", &json!({ "pattern": "*" })),
+            _ => says("With tabs."),
+        })
+    });
+    let Pty { mut master, slave } = pty();
+    // Its own session, with the terminal as the controlling one.
+    let mut run = Command::new("setsid");
+    run.args(["--ctty", env!("CARGO_BIN_EXE_castor"), "run", "go"]).current_dir(home.path());
+    run.env("HOME", home.path()).env("GOOGLE_GEMINI_BASE_URL", &server.url).env("GEMINI_API_KEY", "k");
+    run.stdin(slave.try_clone().unwrap()).stderr(slave).stdout(Stdio::piped());
+    let mut run = run.spawn().unwrap();
+    was_asked.recv().unwrap();
+    master.write_all(b"use tabs\n").unwrap();
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("the agent reads this with its next step") {
+        let mut piece = [0; 1024];
+        let n = master.read(&mut piece).unwrap();
+        seen.extend_from_slice(&piece[..n]);
+    }
+    go_on.send(()).unwrap();
+    let mut answer = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+    assert_eq!((run.wait().unwrap().code(), answer.trim()), (Some(0), "With tabs."));
+    let body = server.asked()[1].body.replace("\\u003c", "<");
+    assert!(body.contains("<user_input>\\nuse tabs\\n</user_input>"), "{body}");
+}
+
+struct Pty {
+    master: File,
+    slave: OwnedFd,
+}
+
+fn pty() -> Pty {
+    let it = nix::pty::openpty(None, None).unwrap();
+    Pty { master: it.master.into(), slave: it.slave }
 }

@@ -12,6 +12,8 @@ pub mod local;
 pub mod open;
 pub mod prompt;
 pub mod screen;
+pub mod steering;
+pub mod terminal;
 pub mod turn;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Approvals, forms and pages on the terminal: one question at a time, answered by a line typed on /dev/tty.
 
-use std::{collections::VecDeque, future, io::BufRead, io::BufReader, thread};
+use std::{collections::VecDeque, future, mem};
 
 use serde_json::Value;
 use similar::TextDiff;
@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     form::{Filled, Filling, yes_or_no},
     host::{About, Answer, Question},
+    terminal,
 };
 use crate::app::cli::clean::{clean, clean_line, is_odd};
 
@@ -24,7 +25,7 @@ const MAX_DIFF_BYTES: usize = 1 << 20;
 pub enum Typing {
     /// Nobody is there: nothing is ever asked.
     Nobody,
-    /// The terminal, opened for the first question.
+    /// The terminal, opened for the first question, or when what is typed is listened to.
     Terminal,
     Lines(mpsc::Receiver<String>),
 }
@@ -40,6 +41,11 @@ pub struct Asker {
     waiting: VecDeque<Pending>,
     /// Requests that were taken back before their question got here: it comes by way of a handler's task.
     taken_back: VecDeque<String>,
+    /// What is typed without a question is for the agent.
+    listens: bool,
+    said: Vec<String>,
+    /// The lines come from the terminal itself.
+    at_terminal: bool,
 }
 
 /// The first one that waits is the one that is shown.
@@ -88,7 +94,27 @@ pub struct Choice {
 
 impl Asker {
     pub fn new(typing: Typing) -> Self {
-        Self { typing, waiting: VecDeque::new(), taken_back: VecDeque::new() }
+        Self {
+            typing,
+            waiting: VecDeque::new(),
+            taken_back: VecDeque::new(),
+            listens: false,
+            said: Vec::new(),
+            at_terminal: false,
+        }
+    }
+
+    /// From now on what is typed without a question is said to the agent; `false`: it is for nobody.
+    pub fn listen(&mut self, listens: bool) {
+        self.listens = listens;
+        if listens {
+            self.open();
+        }
+    }
+
+    /// What was typed for the agent.
+    pub fn take_said(&mut self) -> Vec<String> {
+        mem::take(&mut self.said)
     }
 
     /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
@@ -131,17 +157,26 @@ impl Asker {
         }
     }
 
-    /// The next typed line, while there is a question; else never.
+    /// The next typed line, while there is a question or somebody to say it to; else never.
     pub async fn typed(&mut self) -> Typed {
         match &mut self.typing {
-            Typing::Lines(lines) if !self.waiting.is_empty() => lines.recv().await.map_or(Typed::End, Typed::Line),
+            Typing::Lines(lines) if self.listens || !self.waiting.is_empty() => {
+                lines.recv().await.map_or(Typed::End, Typed::Line)
+            }
             _ => future::pending().await,
         }
     }
 
     /// Takes what was typed; gives what to show next.
     pub fn answer(&mut self, typed: Typed) -> String {
-        let Some(first) = self.waiting.front_mut() else { return String::new() };
+        let Some(first) = self.waiting.front_mut() else {
+            match typed {
+                Typed::Line(line) => self.said.push(line),
+                // There is nothing more to listen to.
+                Typed::End => self.listens = false,
+            }
+            return String::new();
+        };
         let answer = match typed {
             Typed::End => Ok(Answer::Cancelled),
             Typed::Line(line) => first.kind.take(&line),
@@ -191,35 +226,25 @@ impl Asker {
     /// The first question that waits. What was typed before it was shown cannot mean it.
     fn show(&mut self) -> String {
         let Some(first) = self.waiting.front() else { return String::new() };
+        if self.at_terminal {
+            terminal::drop_begun();
+        }
         if let Typing::Lines(lines) = &mut self.typing {
-            while lines.try_recv().is_ok() {}
+            while let Ok(line) = lines.try_recv() {
+                if self.listens {
+                    self.said.push(line);
+                }
+            }
         }
         first.text.clone()
     }
 
     fn open(&mut self) {
         if matches!(self.typing, Typing::Terminal) {
-            self.typing = Typing::Lines(read_terminal());
+            self.typing = Typing::Lines(terminal::lines());
+            self.at_terminal = true;
         }
     }
-}
-
-/// Reads the terminal line by line in a thread that lives as long as the process: a read that waits cannot be taken
-/// back. Stdin is not used: a prompt may have been piped into it.
-fn read_terminal() -> mpsc::Receiver<String> {
-    let (to, lines) = mpsc::channel(8);
-    thread::spawn(move || {
-        // A terminal is no file of anybody's: there is nothing for the disk's rules to guard.
-        #[allow(clippy::disallowed_methods)]
-        let Ok(terminal) = std::fs::File::open("/dev/tty") else { return };
-        for line in BufReader::new(terminal).lines() {
-            let Ok(line) = line else { return };
-            if to.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 fn choices(params: &Value) -> Vec<Choice> {
@@ -387,5 +412,22 @@ mod tests {
         to.try_send("y".into()).unwrap();
         asker.ask(question("1", options()).0, &json!({}));
         assert!(matches!(&mut asker.typing, Typing::Lines(it) if it.is_empty()));
+        assert_eq!(asker.take_said(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_typed_without_a_question_is_for_the_agent() {
+        let (to, lines) = mpsc::channel(4);
+        let mut asker = Asker::new(Typing::Lines(lines));
+        asker.listen(true);
+        assert_eq!(asker.answer(Typed::Line("use tabs".into())), "");
+        // It was on its way when the question came up.
+        to.try_send("y".into()).unwrap();
+        let (question, mut settled) = question("1", options());
+        asker.ask(question, &json!({}));
+        assert_eq!((asker.take_said(), settled.try_recv().is_err()), (vec!["use tabs".to_owned(), "y".into()], true));
+        asker.answer(Typed::Line("y".into()));
+        assert_eq!(settled.try_recv().unwrap(), Answer::Selected("once".into()));
+        assert_eq!(asker.take_said(), [""; 0], "an answer is nothing else");
     }
 }

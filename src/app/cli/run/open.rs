@@ -41,6 +41,8 @@ pub async fn open(driver: &mut Driver, wish: &Wish) -> Result<Option<()>, Failur
     }
     // Others never say which messages do not count.
     driver.screen.hold(is_castor(&agent));
+    let steers = agent.pointer("/agentCapabilities/_meta/steering/supported").and_then(Value::as_bool);
+    driver.steering.is_possible = steers == Some(true);
     let opened = match &wish.resume {
         None => fresh(driver, wish, &agent).await?,
         Some(which) => resumed(driver, wish, which, &agent).await?,

@@ -7,9 +7,11 @@
 //! < update {…}       a session/update             < event {…}    an AgentEvent
 //! < ask 7 m {…}      a request                    < raw …        a line as it stands
 //! signal             the user presses Ctrl-C       close          the agent leaves
+//! type …             the user types this line      shown …        waits until this is on stderr
 //! ```
 
 mod resume;
+mod steering;
 
 use std::{
     io,
@@ -108,15 +110,18 @@ async fn play(case: Case, script: &str) -> Seen {
     let ears = Ears { incoming, questions, signals, stderr: mpsc::channel(1).1 };
     let (out, err) = (Shared::default(), Shared::default());
     let screen = Screen::new(case.look, out.clone(), err.clone());
+    let (keys, lines) = mpsc::channel(1);
     let typing = match case.typed {
-        None => Typing::Nobody,
+        None if !script.contains("\ntype ") => Typing::Nobody,
+        None => Typing::Lines(lines),
         Some(line) => {
-            let (to, lines) = mpsc::channel(1);
+            let keys = keys.clone();
             // Again and again: what is typed before the question is shown does not count.
-            tokio::spawn(async move { while to.send(line.to_owned()).await.is_ok() {} });
+            tokio::spawn(async move { while keys.send(line.to_owned()).await.is_ok() {} });
             Typing::Lines(lines)
         }
     };
+    let user = User { signals: user, keys, sees: err.clone() };
     let mut driver = Driver::new(peer, Host::new(to_host).unwrap(), ears, screen, Asker::new(typing));
     let wish = Wish { cwd: "/w".to_owned(), ..case.wish };
     let run = async {
@@ -127,14 +132,26 @@ async fn play(case: Case, script: &str) -> Seen {
     Seen { out: out.text(), err: err.text(), exit: exit.code() }
 }
 
-/// The agent's side.
-async fn act(reader: DuplexStream, mut writer: DuplexStream, script: &str, user: mpsc::Sender<Signal>) {
+struct User {
+    signals: mpsc::Sender<Signal>,
+    keys: mpsc::Sender<String>,
+    sees: Shared,
+}
+
+/// The agent's side, and the user's.
+async fn act(reader: DuplexStream, mut writer: DuplexStream, script: &str, user: User) {
     let mut lines = BufReader::new(reader).lines();
     let mut last_id = Value::Null;
     for step in script.lines().filter(|it| !it.trim().is_empty()) {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         match verb {
-            "signal" => user.send(Signal::Interrupt).await.unwrap(),
+            "signal" => user.signals.send(Signal::Interrupt).await.unwrap(),
+            "type" => user.keys.send(rest.to_owned()).await.unwrap(),
+            "shown" => {
+                while !user.sees.text().contains(rest) {
+                    tokio::task::yield_now().await;
+                }
+            }
             "close" => return,
             "<" => {
                 let line = spoken(rest, &last_id) + "\n";

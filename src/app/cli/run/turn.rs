@@ -16,6 +16,7 @@ use super::{
     failure::{self, Exit, Failure},
     host::{About, Answer, Host, Question},
     screen::Screen,
+    steering::Steering,
 };
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
@@ -60,6 +61,7 @@ pub struct Driver {
     pub screen: Screen,
     asker: Asker,
     handlers: JoinSet<()>,
+    pub steering: Steering,
     phase: Phase,
     pub session: Option<String>,
     pub tail: Tail,
@@ -77,6 +79,8 @@ enum Wake {
     Log(String),
     Incoming(Incoming),
     Handled,
+    /// What became of words of the user's.
+    Steered(String),
     /// What waits to be shown can be flushed.
     Room,
     Answer(Result<Value, Error>),
@@ -91,6 +95,7 @@ impl Driver {
             screen,
             asker,
             handlers: JoinSet::new(),
+            steering: Steering::default(),
             phase: Phase::Setup,
             session: None,
             tail: Tail::default(),
@@ -103,7 +108,13 @@ impl Driver {
     pub async fn prompt(&mut self, text: &str) -> Result<Option<String>, Failure> {
         self.phase = Phase::Prompt;
         let params = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": text}]});
-        let Some(answer) = self.ask("session/prompt", params).await? else { return Ok(None) };
+        self.asker.listen(self.steering.is_possible);
+        let answer = self.ask("session/prompt", params).await;
+        self.asker.listen(false);
+        let Some(answer) = answer? else { return Ok(None) };
+        for it in self.steering.rest().await {
+            self.screen.note(&it);
+        }
         let reason = answer.get("stopReason").and_then(Value::as_str).unwrap_or("end_turn");
         match self.deadline {
             Some(_) => Err(Failure::new(Exit::Unread, "")),
@@ -126,6 +137,7 @@ impl Driver {
                 Some(it) = ears.questions.recv() => Wake::Question(it),
                 it = self.asker.typed() => Wake::Typed(it),
                 Some(_) = self.handlers.join_next() => Wake::Handled,
+                Some(it) = self.steering.next() => Wake::Steered(it),
                 () = self.screen.room() => Wake::Room,
                 Some(it) = self.screen.before(&mut ears.stderr) => Wake::Log(it),
                 Some(it) = self.screen.before(&mut ears.incoming), if self.handlers.len() < MAX_HANDLERS => {
@@ -137,6 +149,7 @@ impl Driver {
                 Wake::Answer(answer) => return self.answered(answer),
                 other => self.wake(other).await?,
             }
+            self.steer();
             self.screen.flush();
         }
     }
@@ -153,6 +166,10 @@ impl Driver {
             Wake::Typed(it) => {
                 let text = self.asker.answer(it);
                 self.screen.aside(text);
+                Ok(())
+            }
+            Wake::Steered(it) => {
+                self.screen.note(&it);
                 Ok(())
             }
             Wake::Log(line) => {
@@ -224,6 +241,16 @@ impl Driver {
         };
         let text = self.asker.ask(question, &call);
         self.screen.aside(text);
+    }
+
+    /// What was typed while nothing was asked is told to the agent.
+    fn steer(&mut self) {
+        for line in self.asker.take_said().into_iter().filter(|it| !it.trim().is_empty()) {
+            if self.phase == Phase::Prompt {
+                self.steering.send(&self.peer, self.session.as_deref(), &line);
+                self.screen.note("the agent reads this with its next step");
+            }
+        }
     }
 
     async fn signal(&mut self, signal: Signal) -> Result<(), Failure> {

@@ -1,0 +1,61 @@
+//! What the user types while the agent works: sent as `_session/steering`, and what becomes of it.
+
+use std::time::Duration;
+
+use jsonrpsee::core::client::Error;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time};
+
+use super::client::Peer;
+use crate::app::cli::clean::clean_line;
+
+/// Longest reason that is shown.
+const MAX_WHY: usize = 300;
+/// An agent that ends the turn and says nothing of these words is not waited for.
+const GRACE: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub struct Steering {
+    /// The agent says that it takes such words.
+    pub is_possible: bool,
+    open: JoinSet<Result<Value, Error>>,
+}
+
+impl Steering {
+    pub fn send(&mut self, peer: &Peer, session: Option<&str>, text: &str) {
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+        self.open.spawn(peer.request("_session/steering", params));
+    }
+
+    /// What became of the next ones, in words; `None`: nothing is open.
+    pub async fn next(&mut self) -> Option<String> {
+        let answer = self.open.join_next().await?;
+        Some(answer.map_or_else(|it| lost(&it.to_string()), |it| in_words(&it)))
+    }
+
+    /// The turn is over: what became of those that it left.
+    pub async fn rest(&mut self) -> Vec<String> {
+        let mut res = Vec::new();
+        while let Ok(Some(it)) = time::timeout(GRACE, self.next()).await {
+            res.push(it);
+        }
+        res
+    }
+}
+
+fn in_words(answer: &Result<Value, Error>) -> String {
+    let answer = match answer {
+        Ok(it) => it,
+        Err(it) => return lost(&it.to_string()),
+    };
+    let text = |key: &str| answer.get(key).and_then(Value::as_str);
+    match text("outcome") {
+        Some("injected") => "the agent has read it".to_owned(),
+        Some("startedNewTurn") => "the agent takes it as its next prompt".to_owned(),
+        outcome => lost(text("message").or(outcome).unwrap_or("no reason is given")),
+    }
+}
+
+fn lost(why: &str) -> String {
+    format!("the agent did not get what you typed: {}", clean_line(why, MAX_WHY))
+}

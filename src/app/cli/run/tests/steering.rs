@@ -1,0 +1,63 @@
+//! What the user types while the agent works.
+
+use super::{ASKING, Case, check_whole};
+
+const OPENING: &str = r#"
+> initialize {}
+< result {"protocolVersion":1,"agentCapabilities":{"_meta":{"steering":{"supported":true}}}}
+> session/new {}
+< result {"sessionId":"s1"}
+> session/prompt {}
+"#;
+/// Answers the prompt, which is the third request.
+const END: &str = r#"
+< raw {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
+
+#[test]
+fn it_is_said_to_the_agent_and_never_taken_for_an_answer() {
+    let script = format!(
+        r#"{OPENING}
+type use tabs
+> _session/steering {{"sessionId":"s1","prompt":[{{"type":"text","text":"use tabs"}}]}}
+< result {{"outcome":"injected"}}
+shown the agent has read it
+{ASKING}
+shown 1-2: 
+type y
+> answer {{"id":"7","result":{{"outcome":{{"outcome":"selected","optionId":"yes"}}}}}}
+type  
+type y
+> _session/steering {{"prompt":[{{"type":"text","text":"y"}}]}}
+< result {{"outcome":"injected"}}{END}"#
+    );
+    let seen = check_whole(Case::default(), &script);
+    let question = "● touch a\n? touch a\n  1) Allow\n  2) Reject\n  1-2: ";
+    let told = "castor: the agent reads this with its next step\ncastor: the agent has read it\n";
+    assert_eq!((seen.err, seen.exit), (format!("{told}{question}{told}"), 0));
+}
+
+#[test]
+fn what_comes_too_late_is_told() {
+    let script = format!(
+        r#"{OPENING}
+type use tabs
+> _session/steering {{}}{END}
+< raw {{"jsonrpc":"2.0","id":3,"result":{{"outcome":"promptRequired","message":"the turn\u001b[2J ended"}}}}"#
+    );
+    let seen = check_whole(Case::default(), &script);
+    assert!(seen.err.ends_with("castor: the agent did not get what you typed: the turn ended\n"), "{}", seen.err);
+    assert_eq!(seen.exit, 0);
+}
+
+#[test]
+fn an_agent_that_takes_no_such_words_gets_none() {
+    let script = r#"
+> initialize {}
+< result {"protocolVersion":1,"agentCapabilities":{}}
+> session/new {}
+< result {"sessionId":"s1"}
+> session/prompt {}
+type use tabs
+< result {"stopReason":"end_turn"}"#;
+    assert_eq!(check_whole(Case::default(), script).err, "");
+}
