@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Kept, Phase, Spec, Turn,
     endings::Cause,
-    loops::Loop,
+    loops::{FURTHER, Loop},
     utility::{Heard, Limits, Utility, Wish, saying},
 };
 use crate::{
@@ -57,6 +57,13 @@ pub(super) struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self { last: 0, interval: INTERVAL }
+    }
+}
+
+impl Pace {
+    /// A model is not asked about what was before this request.
+    pub fn from(n_samples: u32) -> Self {
+        Self { last: n_samples, ..Self::default() }
     }
 }
 
@@ -127,7 +134,7 @@ impl Turn {
             (About::Loop(asked), Some(it)) if it >= SURE => {
                 self.double_check(step, spec, kept, &asked, why);
             }
-            (About::DoubleCheck, Some(it)) if it >= SURE => self.circled(step, spec, kept, Loop { why }),
+            (About::DoubleCheck, Some(it)) if it >= SURE => self.leads_nowhere(step, spec, kept, why),
             (_, it) => {
                 if let Some(it) = it {
                     // The surer, the sooner again.
@@ -143,13 +150,19 @@ impl Turn {
     fn double_check(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, asked: &str, why: String) {
         let helper = spec.helpers.of(Purpose::LoopDoubleCheck, &self.model, &spec.aliases);
         if helper.model == asked {
-            return self.circled(step, spec, kept, Loop { why });
+            return self.leads_nowhere(step, spec, kept, why);
         }
         let wish = wish((LOOP, loop_shape()), &self.talk.asked, step.record, LAST_TURNS);
         match Utility::ask(step, spec, kept, helper, wish) {
             Ok(utility) => self.phase = Phase::Judging(Box::new(Judging { utility, about: About::DoubleCheck })),
-            Err(_) => self.circled(step, spec, kept, Loop { why }),
+            Err(_) => self.leads_nowhere(step, spec, kept, why),
         }
+    }
+
+    /// Whether the model listens is looked at soon.
+    fn leads_nowhere(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, why: String) {
+        self.circles.pace.interval = FURTHER as u32;
+        self.circled(step, spec, kept, Loop { why });
     }
 
     fn spoken(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, goes_on: bool) {

@@ -100,7 +100,7 @@ impl Turn {
             }
             (_, Some(GO_ON)) => {
                 ASIDE.end(step, &asked.call, "Going on.", false);
-                self.circles = Circles::default();
+                self.circles = Circles::from(self.n_samples);
                 self.sample(step, spec, kept, 1);
             }
             _ => {
@@ -119,6 +119,11 @@ impl Asked {
 }
 
 impl Circles {
+    /// Of what comes after this request of the turn: what was seen before says nothing of it.
+    pub(super) fn from(n_samples: u32) -> Self {
+        Self { pace: super::checks::Pace::from(n_samples), ..Self::default() }
+    }
+
     /// The last calls of the record, with their results.
     fn ended(&mut self, record: &Record) -> Option<Loop> {
         let mut last = record.turns().iter().rev().skip_while(|it| it.role() == Role::User);

@@ -17,7 +17,7 @@ const MAX_CYCLE: usize = 5;
 /// So often a cycle has to come.
 const REPEATS: usize = 5;
 /// After a warning, so many further calls of the same cycle are the end of patience.
-const FURTHER: usize = 3;
+pub(super) const FURTHER: usize = 3;
 
 /// Text that is looked at, in bytes: the last of what was said.
 const WINDOW: usize = 5_000;
@@ -64,10 +64,13 @@ impl Loops {
                     why: format!("it went on with `{name}` after it was told that this leads nowhere"),
                 });
             }
-            return None;
         }
         let length = (1..=MAX_CYCLE).find(|it| self.ends_in_cycle(*it))?;
-        self.warned = Some((self.ends.iter().rev().take(length).copied().collect(), 0));
+        let cycle: Vec<u64> = self.ends.iter().rev().take(length).copied().collect();
+        if self.warned.as_ref().is_some_and(|(known, _)| cycle.iter().all(|it| known.contains(it))) {
+            return None;
+        }
+        self.warned = Some((cycle, 0));
         Some(Loop { why: of_calls(name, length) })
     }
 
@@ -228,6 +231,9 @@ mod tests {
             (format!("{} b1 a1 b2 a1", times(5, "a1")), vec![5]),
             // It went on in the old way after a while.
             (format!("{} b1 {}", times(5, "a1"), times(3, "a1")), vec![5, 9]),
+            // It began another circle.
+            (format!("{} {}", times(5, "a1"), times(5, "b1")), vec![5, 10]),
+            (format!("{} {}", times(5, "a1"), times(5, "a1 b1")), vec![5, 15]),
         ] {
             assert_eq!(noticed(&calls), expected, "{calls}");
         }

@@ -1,6 +1,6 @@
 //! Words of the user that come while a turn runs: the model has them with its next request, or they come back.
 
-use super::Turn;
+use super::{Turn, circles::Circles};
 use crate::{
     base::{
         content::Part,
@@ -61,8 +61,7 @@ impl Turn {
             let meta = serde_json::Map::from_iter([(STEERING.to_owned(), true.into())]);
             step.event_with(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() }, meta);
             answer(step, prompt, Steered::Injected);
-            // What was seen before it says nothing of what comes after it.
-            self.circles = Default::default();
+            self.circles = Circles::from(self.n_samples);
         }
     }
 
