@@ -315,3 +315,19 @@ fn what_the_model_sees_after_a_cancelled_call() {
     call.say(&format!("{HEAD}{}{STOP}", event("fine")));
     it.outcome();
 }
+
+/// Thoughts are not sent back, so what is left of such an answer is a turn without content, which providers refuse.
+#[test]
+fn what_was_only_thought_before_a_cancel_leaves_no_empty_turn() {
+    let mut it = Setup::new();
+    let mut call = it.prompt();
+    let thought = json!({"candidates": [{"content": {"parts": [{"text": "Hm.", "thought": true}]}}]});
+    call.say(&format!("{HEAD}data: {thought}\n\n"));
+    assert_eq!(it.chunk(), "Hm.");
+    it.cancel();
+    assert_eq!(it.outcome().1["result"]["stopReason"], "cancelled");
+    let mut call = it.prompt();
+    assert_eq!(call.contents(), ["user: prompt 1 + prompt 2"]);
+    call.say(&format!("{HEAD}{}{STOP}", event("fine")));
+    it.outcome();
+}

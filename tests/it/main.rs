@@ -15,6 +15,7 @@ mod conversation;
 mod disk_full;
 mod doctor;
 mod editors;
+mod events;
 mod exits;
 mod failures;
 mod fallback;

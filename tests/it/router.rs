@@ -211,3 +211,31 @@ fn a_judge_that_is_out_is_out_for_all_sessions() {
         assert!(why.contains("gemini-3.1-flash-lite is known not to answer now"), "{why}");
     }
 }
+
+/// Routing comes behind masking: what is left out for the model is left out for who judges, too.
+#[test]
+fn who_judges_sees_what_is_masked() {
+    const LINES: usize = 1_990;
+    let read = |n: u64| json!({"functionCall": {"name": "read_file", "args": {"file_path": format!("f{n}.txt")}}});
+    let parts: Vec<Value> = (0..8).map(read).collect();
+    let chunk = json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]});
+    let server = ModelServer::start(vec![
+        score(20),
+        stream(&format!("data: {chunk}\r\n\r\n")),
+        says("Read."),
+        score(20),
+        says("Done."),
+    ]);
+    let (sandbox, mut client, session) = agent(&json!({}), &server, "auto");
+    for n in 0..8 {
+        sandbox.write(format!("ws/f{n}.txt"), &format!("{n} is in it, and in all of its lines\n").repeat(LINES));
+    }
+    prompt(&mut client, &session, "read them");
+    prompt(&mut client, &session, "again");
+    let sent = server.asked();
+    let masked = |at: usize| sent[at].body.replace("\\u003c", "<").matches("<tool_output_masked>").count();
+    assert_eq!(masked(2), 0, "results of the turn at hand are whole");
+    assert!(masked(4) > 0 && masked(3) > 0, "the judge {}, the model {}", masked(3), masked(4));
+    let judged = body(&server, 3)["contents"][0]["parts"][0]["text"].as_str().unwrap().to_owned();
+    assert!(judged.contains("[read_file gave <tool_output_masked>"), "{judged}");
+}
