@@ -29,6 +29,30 @@ fn the_first_request_of_an_empty_session_is_small() {
     assert!((500..=4_000).contains(&size), "{size} tokens");
 }
 
+/// What is said of tools is said of those that are on offer, and the rest stays the same.
+#[test]
+fn instructions_speak_of_no_tool_that_is_not_there() {
+    let instructions = |settings: &Value| {
+        let server = ModelServer::start(vec![says("One.")]);
+        let mut sandbox = Sandbox::new();
+        sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+        sandbox.write("home/.castor/settings.json", &settings.to_string());
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        prompt(&mut client, &session, "go");
+        let body: Value = serde_json::from_str(&server.asked()[0].body).unwrap();
+        let text = body["systemInstruction"]["parts"][0]["text"].as_str().unwrap().to_owned();
+        text.lines().take_while(|it| !it.starts_with("# Where")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = instructions(&json!({}));
+    let fewer = instructions(&json!({ "tools": { "exclude": ["write_todos", "run_shell_command"] } }));
+    let gone: Vec<&String> = all.iter().filter(|it| !fewer.contains(it)).collect();
+    let is_about = |it: &String| it.contains("write_todos") || it.contains("over shell commands");
+    assert!(gone.len() == 2 && gone.into_iter().all(is_about), "{all:?}\n{fewer:?}");
+    assert_eq!(all.len(), fewer.len() + 2, "nothing else is said instead");
+}
+
 /// The model sees a summary in place of the older part, also in the next process; what is behind it is untouched.
 #[test]
 fn what_was_compressed_stays_compressed() {

@@ -206,6 +206,24 @@ fn what_hooks_are_told() {
     assert_eq!((&details["type"], &details["newContent"]), (&json!("edit"), &json!("written by the model")));
 }
 
+/// Whatever else a mode allows or denies: hooks have their say before it.
+#[test]
+fn they_fire_in_every_mode() {
+    for mode in ["plan", "default", "autoEdit", "yolo"] {
+        let mut life = Life::new(&settings(HookEvent::BeforeTool, "block", 600_000));
+        life.client.result("session/set_mode", json!({"sessionId": life.session, "modeId": mode})).unwrap();
+        life.prompt("go");
+        let seen = ["failed Tool execution blocked: blocked by test", "\"Done.\"", "end_turn"];
+        assert_eq!(
+            (life.seen.as_slice(), life.fired()["BeforeTool"].len()),
+            (&seen.map(str::to_owned)[..], 1),
+            "{mode}"
+        );
+        assert!(!life.sandbox.workspace().join("new.txt").exists(), "{mode}");
+        life.close(false);
+    }
+}
+
 /// A hook that hangs costs its timeout once: later it is not started.
 #[test]
 fn a_hang_is_waited_for_once() {

@@ -120,7 +120,7 @@ pub fn build(model: Arc<str>, materials: Materials<'_>) -> Result<ModelRequest, 
 }
 
 fn instructions(draft: &mut ModelRequest, materials: Materials<'_>) {
-    draft.system = materials.instructions.text();
+    draft.system = materials.instructions.text(materials.tools);
 }
 
 /// Behind what castor itself says.

@@ -14,7 +14,7 @@ use crate::{
         log::{Entry, Fact, Mode, Principal},
         model::ModelRequest,
         path::AbsPath,
-        tool::{ToolKind, ToolSpec},
+        tool::{CallResult, ToolKind, ToolSpec},
     },
     engine::record::{Origin, Record},
 };
@@ -77,6 +77,10 @@ impl Talk {
     }
 
     pub(super) fn called(&mut self, tool: &str, result: &str) {
+        self.gave(tool, vec![Part::text(result)]);
+    }
+
+    fn gave(&mut self, tool: &str, content: Vec<Part>) {
         self.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, tokens: 0, why: String::new() });
         let (request_id, name) = (CallId::from(format!("c{}", self.n)), tool.to_owned());
         let display = ToolDisplay { title: String::new(), kind: ToolKind::Other, locations: Vec::new() };
@@ -91,7 +95,7 @@ impl Talk {
         self.event(EventKind::ToolResponse {
             request_id,
             name,
-            content: vec![Part::text(result)],
+            content,
             display: None,
             summary: None,
             error: None,
@@ -189,6 +193,27 @@ fn what_must_not_be_masked() {
     (0..8).for_each(|_| talk.round("run_shell_command", &long()));
     assert_eq!(talk.settle(WIDE).0, ["masks 4"], "where nothing is saved nothing is done");
     assert_eq!(talk.text().matches("\"short\"").count(), 40);
+}
+
+#[test]
+fn what_is_left_of_a_masked_output() {
+    let mut talk = Talk::new();
+    let lines: String = (0..8_000).map(|n| format!("line {n}\n")).collect();
+    let image = Part::Media { mime: "image/png".to_owned(), data: "AAAA".into(), uri: None };
+    talk.says(Speaker::User, "prompt");
+    talk.gave("run_shell_command", vec![Part::text(lines.clone()), image.clone()]);
+    talk.gave("read_file", vec![Part::text(lines)]);
+    (0..8).for_each(|_| talk.round("read_file", &long()));
+    assert_eq!(talk.settle(WIDE).0, ["masks 6"]);
+    let results: Vec<&CallResult> = (talk.record.turns().iter().flat_map(|it| it.parts()))
+        .filter_map(|it| if let TurnPart::Result(it) = it { Some(it) } else { None })
+        .collect();
+    let [command, file] = [0, 1].map(|it| results[it].content[0].as_text().unwrap());
+    let ten = |from: usize| (from..from + 10).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+    let edges = format!("<tool_output_masked>\n{}\n... [TRUNCATED] ...\n{}\n\n", ten(0), ten(7_990));
+    assert!(command.starts_with(&edges), "of a command whole lines: {command}");
+    assert_eq!(results[0].content[1..], [image], "what is no text stays");
+    assert!(file.starts_with("<tool_output_masked>\nline 0\n") && file.len() < 700, "of the others the edges: {file}");
 }
 
 #[test]
