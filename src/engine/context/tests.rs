@@ -9,7 +9,7 @@ use crate::{
     base::{
         content::Part,
         event::{AgentEvent, EventKind, Speaker, ToolDisplay},
-        history::{Turn, TurnPart},
+        history::{Role, Turn, TurnPart},
         ids::{CallId, MessageId, SessionId, StreamId},
         log::{Entry, Fact, Mode, Principal},
         model::ModelRequest,
@@ -193,6 +193,22 @@ fn what_must_not_be_masked() {
     (0..8).for_each(|_| talk.round("run_shell_command", &long()));
     assert_eq!(talk.settle(WIDE).0, ["masks 4"], "where nothing is saved nothing is done");
     assert_eq!(talk.text().matches("\"short\"").count(), 40);
+}
+
+#[test]
+fn turns_without_content_are_not_sent() {
+    let mut talk = Talk::new();
+    let thought = Part::Thought { thought: "Hm.".to_owned(), signature: None };
+    for (content, is_sent) in [(vec![thought.clone()], false), (vec![thought, Part::text("Yes.")], true)] {
+        talk.says(Speaker::User, "prompt");
+        talk.log(Fact::Attempt { model: "m".to_owned(), attempt: 1, tokens: 0, why: String::new() });
+        let (role, message_id) = (Speaker::Agent, MessageId::from("m"));
+        talk.event(EventKind::Message { role, message_id, content, cuts: Vec::new() });
+        let answers = |turns: &[Arc<Turn>]| turns.iter().filter(|it| it.role() == Role::Model).count();
+        let request = talk.build(WIDE).unwrap();
+        assert_eq!(answers(&request.contents), usize::from(is_sent));
+    }
+    assert_eq!(talk.record.turns().len(), 4, "the record keeps it");
 }
 
 #[test]
