@@ -243,12 +243,12 @@ impl Hand {
             background: Background {
                 closed: desk.children.closed.token.clone(),
                 completed: self.teller(Input::Completed),
+                notice: self.teller(Input::Noticed),
             },
             settings: desk.tools.clone(),
             env: desk.children.env.clone(),
             terminals: self.terminals(),
             confined: desk.children.confined.as_ref().and_then(|it| it.with(&self.leave)).map(Arc::new),
-            notice: self.teller(Input::Noticed),
         }
     }
 

@@ -93,8 +93,6 @@ pub struct ToolContext {
     pub terminals: Terminals,
     /// What commands of ours may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
-    /// Tells user and model, with the session's next turn.
-    pub notice: Progress,
 }
 
 /// For what goes on when its call has returned.
@@ -104,12 +102,15 @@ pub struct Background {
     pub closed: CancellationToken,
     /// Takes what became of a command.
     pub completed: Progress,
+    /// Tells user and model, with the session's next turn.
+    pub notice: Progress,
 }
 
 impl Default for Background {
     /// Nobody wants to know.
     fn default() -> Self {
-        Self { closed: CancellationToken::new(), completed: Arc::new(|_| Box::pin(async {})) }
+        let nobody: Progress = Arc::new(|_| Box::pin(async {}));
+        Self { closed: CancellationToken::new(), completed: nobody.clone(), notice: nobody }
     }
 }
 

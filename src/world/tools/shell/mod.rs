@@ -145,7 +145,8 @@ impl Shell {
             tell: ctx.background.completed.clone(),
             printed: String::new(),
         });
-        let (closed, notice, untold) = (ctx.background.closed.clone(), ctx.notice.clone(), self.untold.clone());
+        let (closed, notice, untold) =
+            (ctx.background.closed.clone(), ctx.background.notice.clone(), self.untold.clone());
         tokio::spawn(async move {
             let left = closed.run_until_cancelled(log::read_on(&mut *running, log, completion)).await;
             if left == Some(Left::Nobody) {
