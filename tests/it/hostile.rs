@@ -74,13 +74,13 @@ fn plant(sandbox: &Sandbox, canary: &Path, port: u16) {
 }
 
 /// Programs that were started and places that were reached, as the observer saw them.
-fn seen(log: &Path, call: &str) -> Vec<String> {
+pub fn seen(log: &Path, call: &str) -> Vec<String> {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().filter(|it| it.contains(&format!("{call}("))).map(str::to_owned).collect()
 }
 
 /// Puts the observer before castor: where it writes. `None`: there is none; canary and listener still tell.
-fn observe(sandbox: &mut Sandbox) -> Option<PathBuf> {
+pub fn observe(sandbox: &mut Sandbox) -> Option<PathBuf> {
     Command::new("strace").arg("-V").output().ok().filter(|it| it.status.success())?;
     let log = sandbox.home().join("strace.log");
     let castor = std::mem::replace(&mut sandbox.program, "strace".into());

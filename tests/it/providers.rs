@@ -5,8 +5,11 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+#[cfg(target_os = "linux")]
+use crate::hostile::{observe, seen};
 use crate::{
     client::{Client, Sandbox},
+    mcp,
     model_server::{ModelServer, calls, gives, refuses, says, stream},
 };
 
@@ -108,6 +111,65 @@ fn a_turn_with_a_tool() {
         // Prompt caches want it so: all of the first request but its end begins the second.
         let begins = asked[0].body.trim_end_matches(['}', ']']);
         assert!(asked[1].body.starts_with(begins), "{}: {} {}", it.name, asked[0].body, asked[1].body);
+    }
+}
+
+/// With a model of this machine nothing else is looked for: a turn works with the network cut.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_local_model_needs_this_machine_alone() {
+    let server = ModelServer::start(vec![stream(DIALECTS[0].call), stream(DIALECTS[0].text)]);
+    let mut sandbox = Sandbox::new();
+    let providers = json!({ "local": { "baseUrl": format!("{}/v1", server.url) } });
+    sandbox.write("home/.castor/settings.json", &json!({ "providers": providers }).to_string());
+    sandbox.write("ws/a.txt", "what is in it");
+    sandbox.args.extend(["--model", "local/m1"].map(Into::into));
+    let log = observe(&mut sandbox);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (answer, _) = prompt(&mut client, &session);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    client.end().unwrap();
+    let Some(log) = log else { return };
+    let reached: Vec<String> = seen(&log, "connect").into_iter().filter(|it| it.contains("AF_INET")).collect();
+    assert!(!reached.is_empty() && reached.iter().all(|it| it.contains("\"127.0.0.1\"")), "{reached:?}");
+}
+
+/// Names that a provider refuses are others for it, and the model's calls come to their tool all the same.
+#[test]
+fn names_of_tools_are_made_legal_and_found_again() {
+    for it in DIALECTS {
+        let (calls, text) = (it.call, it.text);
+        let mut n_asked = 0;
+        let server = ModelServer::answering(move |asked| {
+            n_asked += 1;
+            let body: Value = serde_json::from_str(&asked.body).unwrap();
+            let tools = body["tools"].as_array().unwrap().iter();
+            let mut names = tools.filter_map(|it| it["function"]["name"].as_str().or(it["name"].as_str()));
+            let name = names.find(|it| it.contains("echo")).unwrap();
+            Some(stream(&if n_asked == 1 { calls.replace("read_file", name) } else { text.to_owned() }))
+        });
+        let (sandbox, mut client) = agent(&json!({ "local": (it.settings)(&server.url) }), "local/m1");
+        let mcp = [mcp::server("a.b", "plain", &sandbox.home().join("mcp.log"))];
+        let opened = client.result("session/new", json!({ "cwd": sandbox.workspace(), "mcpServers": mcp })).unwrap();
+        let session = opened["sessionId"].as_str().unwrap();
+        let yolo = json!({ "sessionId": session, "modeId": "yolo" });
+        client.result("session/set_mode", yolo).unwrap();
+        let (answer, updates) = prompt(&mut client, session);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{}: {answer}", it.name);
+        let called = updates.iter().find(|it| it["params"]["update"]["sessionUpdate"] == "tool_call").unwrap();
+        assert_eq!(called["params"]["update"]["_meta"]["tool_name"], "mcp_a.b_echo", "{}: {called}", it.name);
+        let asked = server.asked();
+        assert!(asked[1].body.contains("echo:\\n"), "{}: {}", it.name, asked[1].body);
+        let is_legal = |name: &str| {
+            name.len() <= 64 && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_' || it == '-')
+        };
+        let body: Value = serde_json::from_str(&asked[1].body).unwrap();
+        for tool in body["tools"].as_array().unwrap() {
+            assert!(tool["function"]["name"].as_str().or(tool["name"].as_str()).is_some_and(is_legal), "{tool}");
+        }
+        assert!(!asked[1].body.contains(r#""mcp_a.b_echo""#), "{}: {}", it.name, asked[1].body);
     }
 }
 

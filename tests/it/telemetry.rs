@@ -27,9 +27,15 @@ fn traced(collector: &str, flags: &str) -> (Sandbox, Client) {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/a.txt", "in the file\n");
     let hook = json!({"type": "command", "name": "guard", "command": "echo canary-hook >&2; exit 1"});
-    let settings = json!({"hooks": {"BeforeTool": [{"hooks": [hook]}]}});
+    // A model is asked, too, whether the answer is the last one.
+    let model = json!({"skipNextSpeakerCheck": false});
+    let settings = json!({"hooks": {"BeforeTool": [{"hooks": [hook]}]}, "model": model});
     sandbox.write("home/.castor/settings.json", &settings.to_string());
-    let lines = [r#"call read_file {"file_path":"a.txt"} + usage 7 3"#, r#"text "canary-answer""#];
+    let lines = [
+        r#"call read_file {"file_path":"a.txt"} + usage 7 3"#,
+        r#"text "canary-answer""#,
+        r#"text "{\"next_speaker\":\"user\"}""#,
+    ];
     let lines: Vec<String> = lines.iter().map(|it| response(it).unwrap().to_string() + "\n").collect();
     let script = sandbox.write("script.jsonl", &lines.concat());
     sandbox.args.extend(["--fake-responses".into(), script.into()]);
@@ -85,7 +91,9 @@ fn spans_reach_a_collector_within_the_clients_trace() {
         (&request["spanId"], &json!({"stringValue": "Completed"}))
     );
     let (models, tools) = (named("model"), named("tool"));
-    assert_eq!((models.len(), tools.len()), (2, 1), "{spans:#?}");
+    let purpose = |it: &&Value| attribute(it, "castor.model.purpose")["stringValue"].as_str().unwrap().to_owned();
+    let purposes: Vec<String> = models.iter().map(purpose).collect();
+    assert_eq!((purposes.join(" ").as_str(), tools.len()), ("agent agent next_speaker", 1), "{spans:#?}");
     let hooks = named("hook");
     assert_eq!(hooks.len(), 1, "{spans:#?}");
     assert_eq!(attribute(hooks[0], "castor.hook.event"), &json!({"stringValue": "BeforeTool"}));
@@ -93,7 +101,6 @@ fn spans_reach_a_collector_within_the_clients_trace() {
     assert_eq!(attribute(hooks[0], "process.exit.code"), &json!({"intValue": "1"}));
     assert!(models.iter().chain(&tools).chain(&hooks).all(|it| it["parentSpanId"] == turn["spanId"]), "{spans:#?}");
     assert_eq!(attribute(models[0], "gen_ai.usage.input_tokens"), &json!({"intValue": "7"}));
-    assert_eq!(attribute(models[0], "castor.model.purpose"), &json!({"stringValue": "agent"}));
     assert_eq!(attribute(tools[0], "gen_ai.tool.name"), &json!({"stringValue": "read_file"}));
     // Requests without a context begin traces of their own.
     let others: Vec<&Value> = spans.iter().filter(|it| it["traceId"] != TRACE).collect();

@@ -9,7 +9,7 @@ use castor::{
         hook::{HookEnd, HookReport},
         log::Decision,
         memory::{MemoryFile, Tier},
-        model::{Chunk, Failure, FailureKind, Finish, Usage},
+        model::{Chunk, Details, Failure, FailureKind, Finish, Usage},
         path::AbsPath,
         tool::{Access, BaseHash, Display, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
     },
@@ -71,6 +71,8 @@ pub const FAILURES: &[&str] = &[
     "at-once",
     "refused",
     "too-long",
+    "longer",
+    "confirm",
     "reset",
     "unreachable",
     "garbage",
@@ -154,6 +156,11 @@ pub fn generated(word: &str) -> Option<Result<(), Failure>> {
         let failure = Failure::new(FailureKind::Status, "busy");
         Err(Failure { status: Some(status), retry_after_ms, ..failure })
     };
+    let refused = |message: &str, words: &[&str]| {
+        let details = Details { words: words.iter().map(|it| (*it).to_owned()).collect(), ..Details::default() };
+        let status = Some(if words.is_empty() { 400 } else { 403 });
+        Err(Failure { status, details: details.into(), ..Failure::new(FailureKind::Status, message) })
+    };
     let quota = |message| Err(Failure { status: Some(429), ..Failure::new(FailureKind::Status, message) });
     Some(match word {
         "ok" => Ok(()),
@@ -165,10 +172,9 @@ pub fn generated(word: &str) -> Option<Result<(), Failure>> {
         "at-once" => status(429, Some(0)),
         "gone" => status(404, None),
         "refused" => status(400, None),
-        "too-long" => Err(Failure {
-            status: Some(400),
-            ..Failure::new(FailureKind::Status, "prompt is too long: 9000 tokens > 8000 maximum")
-        }),
+        "too-long" => refused("prompt is too long: 9000 tokens > 8000 maximum", &[]),
+        "longer" => refused("Your input exceeds the context window of this model.", &[]),
+        "confirm" => refused("Verify your account.", &["VALIDATION_REQUIRED"]),
         "reset" => Err(Failure::new(FailureKind::Stream, "reset")),
         "unreachable" => Err(Failure::new(FailureKind::Connect, "refused")),
         "garbage" => Err(Failure::new(FailureKind::Garbage, "no JSON")),
