@@ -61,3 +61,34 @@ fn a_cancel_lets_go_of_the_model_in_the_same_turn_of_the_loop() {
     life.play(&Line { with_next: false, what: Move::Clock(60_000) });
     assert_eq!((models(&life).len(), life.machine.next_timer_ms()), (1, None));
 }
+
+/// The one answer that means more than now: the turn sleeps until the limit is whole again, and goes on by itself.
+#[test]
+fn a_wait_until_the_reset_ends_with_it() {
+    let wait = r#"> {"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"selected","optionId":"wait"}}}\n
+"#;
+    let mut life = lived(&format!("answer $1 2 generated never\nclock 5000\n{wait}"));
+    assert!(life.text().contains(r#""optionId":"wait""#) && told(&life).contains("Waiting"), "{}", life.text());
+    // Counted from when the server said it, not from the user's answer.
+    assert_eq!((life.now_ms, life.machine.next_timer_ms()), (START_MS + 5_000, Some(START_MS + 4_000_000)));
+    let n_asked = models(&life).len();
+    life.play(&Line { with_next: false, what: Move::Clock(3_995_000) });
+    assert_eq!(models(&life).len(), n_asked + 1);
+    assert_eq!(life.problems(), Vec::<String>::new());
+}
+
+/// Who has no capacity is out for thirty seconds, for all sessions, and is asked again then. Here nobody is asked about it.
+#[test]
+fn an_outage_ends_by_itself() {
+    let other = r#"> {"jsonrpc":"2.0","id":4,"method":"session/new","params":{"cwd":"/usr","mcpServers":[]}}\n
+"#;
+    let prompt = r#"> {"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"$2","prompt":[{"type":"text","text":"go"}]}}\n
+"#;
+    let tries = ["no-room\nclock 1300\n", "no-room\nclock 3900\n", "no-room\n"];
+    let tries: String =
+        (2..).step_by(2).zip(tries).map(|(effect, it)| format!("answer $1 {effect} generated {it}")).collect();
+    let silent = BEGIN.replace("# seed 1", "# seed 3");
+    let life = |clock: u64| replay(&format!("{silent}{other}{tries}clock {clock}\n{prompt}")).unwrap();
+    assert!(told(&life(29_999)).contains("is known not to answer now"), "{}", life(29_999).text());
+    assert!(!told(&life(30_000)).contains("is known not to answer now"), "{}", life(30_000).text());
+}
