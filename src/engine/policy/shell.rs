@@ -7,6 +7,7 @@
 mod carriers;
 mod evaluate;
 mod heredoc;
+mod unseen;
 mod walk;
 mod words;
 mod wrap;

@@ -122,10 +122,14 @@ impl Evaluated {
         let indirect = match name {
             "let" => args.first(),
             "declare" | "typeset" | "local" | "readonly" | "export" => {
-                option("i").or_else(|| args.iter().find(|it| it.text.starts_with(['$', '"'])))
+                // A name that is put together may be one with a subscript; `-n` makes one of the value.
+                let unknown = |it: &&Word| it.text.split('=').next().is_some_and(|it| it.contains(['$', '`']));
+                option("i").or(option("n")).or_else(|| args.iter().find(unknown))
             }
             "test" => option("v"),
-            "unset" | "read" => args.iter().find(|it| it.text.contains('$')),
+            "getopts" | "mapfile" | "read" | "readarray" | "unset" | "wait" => {
+                args.iter().find(|it| it.text.contains('$'))
+            }
             "printf" => {
                 let sets = option("v");
                 self.planted |= sets.is_some();

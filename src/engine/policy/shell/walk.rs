@@ -5,7 +5,7 @@ use tree_sitter::{Node, Parser};
 use super::{
     Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Value, Word,
     heredoc::{self, Body, Masked},
-    wrap,
+    unseen, wrap,
 };
 
 const ODD_BLANKS: Unparsed = Unparsed("its words cannot be told apart");
@@ -28,6 +28,7 @@ pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unpars
     if tree.root_node().has_error() {
         return Err(Unparsed("it is not valid shell"));
     }
+    unseen::check(text, &tree)?;
     let mut walker = Walker {
         text,
         source,
@@ -112,6 +113,9 @@ impl Walker<'_> {
                 Ok(())
             }
             "command_substitution" | "process_substitution" => self.substitution(node),
+            "expansion" if self.slice(node).starts_with("${!") => {
+                Err(Unparsed("it reads a variable by another's name"))
+            }
             "expansion" if self.slice(node).contains('@') => Err(Unparsed("it transforms a variable into a prompt")),
             "comment" => self.comment(node),
             "file_redirect" => self.redirect(node),

@@ -75,6 +75,46 @@ fn here_documents() {
     }
 }
 
+/// What the grammar takes for text, and bash runs, is not read.
+#[test]
+fn nothing_runs_unseen() {
+    for text in [
+        "echo \"${x:-`rm y`}\"",
+        "echo ${x:=`rm y`}",
+        "x=${y:-`rm y`}",
+        "echo $(( ${x:-`rm y`} ))",
+        "echo ${1:-${2:-`rm y`}}",
+        "echo ${x:->(rm y)}",
+        "cat ${x:-<(rm y)}",
+        "echo \"${x:-'$(rm y)'}\"",
+        "echo \"${x:-'}\"; rm y; echo \"'}\"",
+        "echo ${x//`rm y`/}",
+        "echo $'a\\\\'; rm y #'",
+        "x='a[$(rm y)]'; echo \"${!x}\"",
+        "x='(rm y)]'; y='a[$'; z=$y$x; echo ${!z}",
+    ] {
+        assert_eq!(listed(text), "!", "{text}");
+    }
+    for (text, want) in [
+        ("echo \"a `ls` b\" 'c `d` $(e)' # f `g`", "echo $ c `d` $(e); ls"),
+        ("echo ${x:-$(ls)} \"${x:-$(pwd)}\" $'it\\'s' $((1 + $(nproc)))", "echo $ $ $ $; ls; pwd; nproc"),
+        ("echo \"a <(b) >(c)\" <(ls) \\`x", "echo a <(b) >(c) $ `x; ls"),
+        ("echo \"it's ${x} 'quoted'\"", "echo $"),
+    ] {
+        let said = listed(text);
+        assert!(said == want, "{text}: {said}");
+    }
+    // A name that is put together has a subscript that runs something.
+    let parts = "y='[$'; x='(rm y)]'; z=a$y$x; ";
+    for text in ["declare -n r=$z", "declare a$y$x=1", "export \"a$y$x=1\"", "wait -p $z", "read $z", "declare -i n=$z"]
+    {
+        assert!(
+            listed(&format!("{parts}{text}")).contains('?') || listed(&format!("{parts}{text}")).ends_with('$'),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn here_documents_are_decided_on() {
     check(
@@ -150,6 +190,19 @@ const PIECES: &[&str] = &[
     " -",
     "\\",
     "$'a",
+    "$'a\\\\'",
+    "\\'",
+    "${x:-`",
+    "${x:-'",
+    "${x:->(",
+    "${x:=$(",
+    "${!x}",
+    "}",
+    "$((",
+    "))",
+    "$\"",
+    "declare -n x=",
+    "let ",
     "*",
     "~",
     "{a,b}",
