@@ -282,6 +282,10 @@ fn input(line: &str) -> Input {
         }
         "printed" => Input::Printed { effect, text: rest.to_owned() },
         "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)) },
+        "broke" => {
+            let error = ToolError::new("execution_failed", rest);
+            Input::Ran { effect, output: Box::new(ToolOutput::failed(error)) }
+        }
         // Calls, then a message or an address.
         "elicited" | "visit" => {
             let (calls, text) = rest.split_once(' ').unwrap_or((rest, "Well?"));

@@ -60,6 +60,7 @@ fn plugins_come_in_at_every_point() {
     let answered: &[&str] = &["prompt 1 go", "text 1 hi", "finish 1 STOP", "ended 1"];
     let failed: &[&str] = &["prompt 1 go", "failed 1 401"];
     let called: &[&str] = &["prompt 1 go", "call 1 read_file {}", "ended 1", "resolved 2 {}", "ran 3 out"];
+    let broken: &[&str] = &["prompt 1 go", "call 1 read_file {}", "ended 1", "resolved 2 {}", "broke 3 no"];
     let wrong: &[&str] = &["prompt 1 go", "call 1 read_file {}", "ended 1", "invalid 2 no"];
     for (point, steps, expected) in [
         ("on_user_message", go, "User: what a plugin heard"),
@@ -70,6 +71,7 @@ fn plugins_come_in_at_every_point() {
         ("on_model_error", failed, "Agent: in place of an error"),
         ("before_tool", called, "done: not run"),
         ("after_tool", called, "done: another result"),
+        ("on_tool_error", broken, "done: all is well"),
         ("after_agent", answered, "Agent: a plugin"),
         ("on_event", answered, "end MaxTime"),
         ("after_run", answered, "end Completed"),
