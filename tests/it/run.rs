@@ -60,13 +60,13 @@ fn what_is_typed_while_the_model_works_enters_its_next_request() {
     let (asked, was_asked) = mpsc::channel();
     let (go_on, goes_on) = mpsc::channel::<()>();
     let mut n = 0;
-    let server = ModelServer::answering(move |_| {
+    let server = ModelServer::answering(move |request| {
         n += 1;
         _ = asked.send(());
-        // The model thinks until the user has typed.
-        (n > 1 || goes_on.recv().is_ok()).then(|| match n {
-            1 => calls("glob", &json!({ "pattern": "*" })),
-            _ => says("With tabs."),
+        // The model thinks until the user has typed, and works until it is told: words are still on their way then.
+        (n > 1 || goes_on.recv().is_ok()).then(|| match request.body.contains("use tabs") {
+            true => says("With tabs."),
+            false => calls("glob", &json!({ "pattern": format!("{n}*") })),
         })
     });
     let Pty { mut master, slave } = pty();
@@ -88,7 +88,7 @@ fn what_is_typed_while_the_model_works_enters_its_next_request() {
     let mut answer = String::new();
     run.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
     assert_eq!((run.wait().unwrap().code(), answer.trim()), (Some(0), "With tabs."));
-    let body = server.asked()[1].body.replace("\\u003c", "<");
+    let body = server.asked().last().unwrap().body.replace("\\u003c", "<");
     assert!(body.contains("<user_input>\\nuse tabs\\n</user_input>"), "{body}");
 }
 
