@@ -24,6 +24,8 @@ const DIALECTS: &[Dialect] = &[
     Dialect { file: "chat-deepseek", kind: Some("openai"), ends: chat },
     Dialect { file: "chat-openrouter", kind: Some("openai"), ends: chat },
     Dialect { file: "chat-ollama", kind: Some("openai"), ends: chat },
+    Dialect { file: "chat-vllm", kind: Some("openai"), ends: chat },
+    Dialect { file: "chat-lmstudio", kind: Some("openai"), ends: chat },
     Dialect { file: "chat-llamacpp", kind: Some("openai"), ends: chat },
     Dialect {
         file: "responses",

@@ -89,6 +89,8 @@ streams! {
     deepseek_wants_its_thoughts_back, chat(), "chat-deepseek";
     openrouter_signs_its_thoughts, chat(), "chat-openrouter";
     ollama_numbers_all_calls_zero, chat(), "chat-ollama";
+    vllm_names_calls_before_their_arguments, chat(), "chat-vllm";
+    lmstudio_thinks_under_a_shorter_name, chat(), "chat-lmstudio";
     llamacpp_sends_what_is_no_json, chat(), "chat-llamacpp";
     anthropic_thinks_signed_and_hidden, Anthropic, "anthropic";
     responses_reason_encrypted, Responses, "responses";
