@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     base::{
+        guarded::SECRETS,
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
@@ -20,6 +21,8 @@ const TITLE_LEN: usize = 150;
 /// How long a background command is watched before the call returns.
 const DELAY_MS: u64 = 200;
 const MAX_DELAY_MS: u64 = 60_000;
+/// Words of a command that are looked for on the disk.
+const MAX_WORDS: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
@@ -60,15 +63,35 @@ impl Params {
         // What a command does where it runs is not known: the worst is assumed.
         let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots };
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
+        let read = |(path, real): (AbsPath, AbsPath)| {
+            let in_roots = roots.iter().any(|it| real.is_within(it));
+            TargetPath { path, real, access: Access::Read, line: None, in_roots }
+        };
+        let linked: Vec<TargetPath> = linked_secrets(&self.command, &self.real_dir).into_iter().map(read).collect();
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
             title: description.unwrap_or_else(|| self.command.clone()),
-            paths: if in_roots { Vec::from_iter(repository) } else { vec![write(self.dir, self.real_dir)] },
+            paths: match in_roots {
+                true => repository.into_iter().chain(linked).collect(),
+                false => std::iter::once(write(self.dir, self.real_dir)).chain(linked).collect(),
+            },
             command: Some(self.command),
             secrets: kept::secrets(roots),
         }
     }
+}
+
+/// What words of the command name where it runs, and by a link on the way is a secret: its name says nothing of that. Words
+/// are whatever stands between blanks and signs of the shell, which is more than there are: that only leads to a question.
+fn linked_secrets(command: &str, here: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
+    let words = command.split(|it: char| it.is_whitespace() || "'\"`;|&<>(){}$=,:@".contains(it));
+    let places = words.filter(|it| !it.is_empty() && !it.starts_with('-')).take(MAX_WORDS).map(|it| here.join(it));
+    let secret = |path: AbsPath| {
+        let real = disk::real_path(&path).ok()?;
+        (real != path && SECRETS.find(real.as_path()).is_some()).then_some((path, real))
+    };
+    places.filter_map(secret).collect()
 }
 
 /// The `HEAD` that makes the folder, or one above it, a repository to git though nobody named it `.git`: it may come
