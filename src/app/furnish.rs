@@ -31,15 +31,17 @@ use crate::{
 };
 
 /// The spec of the engine and the desk of the leaves.
-pub fn furnish(
-    state: &mut State,
-    id: &SessionId,
-    site: &Site,
-    model: &str,
-) -> Result<(Arc<Spec>, Arc<Desk>), ErrorObjectOwned> {
+pub struct Furnished {
+    pub spec: Arc<Spec>,
+    pub desk: Arc<Desk>,
+    /// Why the model cannot be asked.
+    pub trouble: Option<ErrorObjectOwned>,
+}
+
+pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> Furnished {
     let Site { cwd, roots, ground, settings } = site;
     state.models.connect_as(&settings.reach.connection);
-    let (generator, reached) = reach::reach(state, id, &ground.env, settings, model)?;
+    let (generator, reached) = reach::reach(state, id, &ground.env, settings, model);
     let catalog = catalog(state);
     let client = state.client.clone().unwrap_or_default();
     let interactive = !client.headless;
@@ -79,7 +81,7 @@ pub fn furnish(
         screens,
         fault: Fault::read(&state.env),
     };
-    Ok((Arc::new(spec), Arc::new(desk)))
+    Furnished { spec: Arc::new(spec), desk: Arc::new(desk), trouble: reached.trouble }
 }
 
 fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screens: &Screens) -> Toolbox {

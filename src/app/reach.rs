@@ -12,12 +12,16 @@ use secrecy::ExposeSecret;
 use crate::{
     app::{
         access,
-        options::Options,
+        options::{DEMO, Options},
         providers,
         settings::{Reach, Settings},
         state::State,
     },
-    base::{fallback::Outage, ids::SessionId},
+    base::{
+        fallback::Outage,
+        ids::SessionId,
+        model::{Details, Failure, FailureKind},
+    },
     engine::{
         routing::{
             Chain,
@@ -27,8 +31,9 @@ use crate::{
         },
         step::Input,
     },
+    wire::jsonrpc::error::AUTH_REQUIRED,
     world::{
-        models::{Generator, switch::Switch},
+        models::{Generator, refused::Refused, switch::Switch},
         secrets::Env,
     },
 };
@@ -58,28 +63,31 @@ impl Outages {
 pub struct Reached {
     pub chain: Chain,
     pub helpers: Helpers,
+    /// For the client: why the model itself cannot be asked. Each request for it fails with that.
+    pub trouble: Option<ErrorObjectOwned>,
 }
 
 /// The door to `model`, to those of its chain, and to those that settings name for questions beside the conversation.
-///
-/// # Errors
-/// For the client: `model` itself cannot be reached. Others that cannot are left out, with a warning.
+/// Others than `model` that cannot be reached are left out, with a warning.
 pub fn reach(
     state: &mut State,
     id: &SessionId,
     env: &Env,
     settings: &Settings,
     model: &str,
-) -> Result<(Arc<dyn Generator>, Reached), ErrorObjectOwned> {
+) -> (Arc<dyn Generator>, Reached) {
     let State { models, options, .. } = state;
     let (wanted, model) = (model, settings.reach.aliases.model_of(model));
     let model = model.as_str();
-    let main = models.generator(options, env, settings, model)?;
+    let (main, trouble) = match models.generator(options, env, settings, model) {
+        Ok(it) => (it, None),
+        Err(error) => (refused(&error), Some(error)),
+    };
     let mut chain = chain(options, settings, wanted, model);
     let mut helpers = Helpers { rules: settings.reach.rules.clone(), ..Helpers::default() };
     let mut others = Vec::new();
     if !options.needs_no_access() {
-        let gemini = providers::of(settings, model).is_none();
+        let gemini = trouble.is_none() && model != DEMO && providers::of(settings, model).is_none();
         let mut open = |it: &String, place: &str| {
             // The same door, or one that is open already.
             let same = it == model || (gemini && providers::of(settings, it).is_none());
@@ -111,7 +119,20 @@ pub fn reach(
         true => main,
         false => Arc::new(Switch { main, others }),
     };
-    Ok((generator, Reached { chain, helpers }))
+    (generator, Reached { chain, helpers, trouble })
+}
+
+/// Stands in a model's place. A name that means nothing is a matter of the name, not of a key: nobody should sign in.
+fn refused(error: &ErrorObjectOwned) -> Arc<dyn Generator> {
+    let failure = |kind| Failure::new(kind, error.message());
+    let failure = match error.code() {
+        AUTH_REQUIRED => failure(FailureKind::Auth),
+        _ => {
+            let details = Details { words: vec!["model_not_found".to_owned()], ..Details::default() };
+            Failure { details: Box::new(details), ..failure(FailureKind::Status) }
+        }
+    };
+    Arc::new(Refused { failure })
 }
 
 /// Whom the router may send requests to, and the judge that the user named.
@@ -131,7 +152,7 @@ fn chain(options: &Options, settings: &Settings, wanted: &str, model: &str) -> C
     let known = || KNOWN.iter().map(|(id, _)| (*id).to_owned());
     let models = match wish.models.is_empty() {
         false => wish.models.iter().map(|it| settings.reach.aliases.model_of(it)).collect(),
-        true if options.needs_no_access() || providers::of(settings, model).is_some() => Vec::new(),
+        true if options.needs_no_access() || model == DEMO || providers::of(settings, model).is_some() => Vec::new(),
         true => known().collect(),
     };
     Chain { models, for_all: !wish.models.is_empty(), policies: wish.policies.clone() }

@@ -12,7 +12,7 @@ use crate::{
         desk::Desk,
         errors::{auth_required, store_error},
         flush,
-        furnish::{furnish, wish},
+        furnish::{Furnished, furnish, wish},
         mcp::{self, servers::Wish},
         options::Options,
         reach,
@@ -22,7 +22,7 @@ use crate::{
     },
     base::{
         ids::SessionId,
-        log::{Entry, Fact, Mode, Principal},
+        log::{Entry, Mode, Principal},
         now::Now,
         path::AbsPath,
         trust::Trust,
@@ -43,7 +43,6 @@ use crate::{
     },
     world::{
         disk,
-        models::refused::Refused,
         process::sandbox,
         secrets::Env,
         store::{Log, StoreError},
@@ -56,6 +55,8 @@ use crate::{
 
 /// The model when neither flag, environment nor settings name one.
 pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
+/// What a session with a script for a model calls it, unless another name is given.
+const SCRIPT: &str = "script";
 
 /// Where a session works, checked against the disk.
 pub struct Site {
@@ -83,7 +84,10 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let (mode, notice) = first_mode(&state.options, &site.ground.trust, &site.settings)?;
     let now = state.now();
     let id = new_id(now);
-    let (spec, desk) = furnish(state, &id, &site, &model)?;
+    let Furnished { spec, desk, trouble } = furnish(state, &id, &site, &model);
+    if let Some(it) = trouble {
+        return Err(it);
+    }
     let log = state.world.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let wish = wish(&site, place, &desk);
     let Site { cwd, roots, ground, .. } = site;
@@ -96,7 +100,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
         state.step(&id, Input::Noticed(it));
     }
     reach::tell(state, &id);
-    trust::raise(state, &id, Pending { ground, place: place.clone() });
+    trust::raise(state, &id, Pending { ground, place: place.clone(), goes_on: false });
     mcp::connect(state, &id, wish);
     Ok(id)
 }
@@ -109,10 +113,12 @@ fn new_id(now: Now) -> SessionId {
     SessionId::from(uuid::Builder::from_unix_timestamp_millis(now.unix_ms, &random).into_uuid().to_string())
 }
 
-/// A session from its log, live at once. Returns the log's entries; nothing is written.
+/// A session from its log, live at once. Returns the log's entries; nothing is written. It keeps its own model, unless
+/// castor was started with one; one that cannot be asked now does not keep anybody from looking at what was said.
 ///
 /// # Errors
-/// As [`create`]; also for a session that is not there, that another process has open, or that is busy here.
+/// For the client: a folder or a session that is not there, that another process has open, or that is busy here; a
+/// script that cannot be read.
 pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entry>, ErrorObjectOwned> {
     let is_live = state.sessions.contains_key(id);
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
@@ -132,15 +138,28 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     };
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
     let mut record = Record::replay(&entries).ok_or_else(missing)?;
-    bring_up_to_date(&mut record, &entries, &state.options, &site);
-    let (spec, desk) = furnish(state, id, &site, &record.model)?;
+    bring_up_to_date(&mut record, &site);
+    let model = match state.sessions.get(id) {
+        // What was chosen here since holds.
+        Some(live) => live.session.record().model.clone(),
+        None => model_that_goes_on(&record, &state.options, &site.settings),
+    };
+    let Furnished { spec, desk, trouble } = furnish(state, id, &site, &model);
+    // Files that castor was started with are an order.
+    if let Some(it) = trouble.filter(|_| state.options.script.is_some() || state.options.record.is_some()) {
+        return Err(it);
+    }
     let wish = wish(&site, place, &desk);
     match log {
-        Some(log) => admit(state, Session::resume(record, spec), log, desk),
+        Some(log) => {
+            let mut session = Session::resume(record, spec);
+            session.order(model);
+            admit(state, session, log, desk);
+        }
         None => admit_again(state, record, spec, desk),
     }
     reach::tell(state, id);
-    trust::raise(state, id, Pending { ground: site.ground, place: place.clone() });
+    trust::raise(state, id, Pending { ground: site.ground, place: place.clone(), goes_on: true });
     mcp::connect(state, id, wish);
     Ok(entries)
 }
@@ -148,7 +167,7 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
 /// The session with other files of its folder: all but its servers, which are to be connected with.
 ///
 /// # Errors
-/// In words: a model that cannot be reached with them.
+/// In words: the session is gone.
 pub fn join(state: &mut State, id: &SessionId, ground: Ground, place: &Place) -> Result<Joined, String> {
     let Some(live) = state.sessions.get(id) else { return Err("the session is gone".to_owned()) };
     let record = live.session.record();
@@ -156,7 +175,7 @@ pub fn join(state: &mut State, id: &SessionId, ground: Ground, place: &Place) ->
     let settings = settings_of(&state.options, &ground);
     let site = Site { cwd, roots, ground, settings };
     say_warnings(&site);
-    let (spec, desk) = furnish(state, id, &site, &model).map_err(|it| it.message().to_owned())?;
+    let Furnished { spec, desk, .. } = furnish(state, id, &site, &model);
     let wish = wish(&site, place, &desk);
     let modes = spec.modes.clone();
     if let Some(live) = state.sessions.get_mut(id) {
@@ -242,8 +261,7 @@ pub fn refit(state: &mut State, id: &SessionId) {
     let Some(live) = state.sessions.get(id) else { return };
     let (ground, settings) = look(&state.options, &state.env, &live.desk.cwd);
     let model = live.session.record().model.clone();
-    let generator = reach::reach(state, id, &ground.env, &settings, &model).map(|(it, _)| it);
-    let generator = generator.unwrap_or_else(|it| Arc::new(Refused { why: it.message().to_owned() }));
+    let (generator, _) = reach::reach(state, id, &ground.env, &settings, &model);
     if let Some(live) = state.sessions.get_mut(id) {
         live.desk = Arc::new(Desk { generator, ..Desk::clone(&live.desk) });
     }
@@ -255,21 +273,26 @@ pub fn record_again(state: &State, desk: &Desk) -> Option<Record> {
     let mut record = Record::replay(&entries)?;
     let (ground, settings) = look(&state.options, &state.env, &desk.cwd);
     let site = Site { cwd: desk.cwd.clone(), roots: desk.roots.clone(), ground, settings };
-    bring_up_to_date(&mut record, &entries, &state.options, &site);
+    bring_up_to_date(&mut record, &site);
     Some(record)
 }
 
-/// What a log says of places, rights and the default model was true when it was written.
-fn bring_up_to_date(record: &mut Record, entries: &[Entry], options: &Options, site: &Site) {
+/// What a log says of places and rights was true when it was written.
+fn bring_up_to_date(record: &mut Record, site: &Site) {
     record.cwd.clone_from(&site.cwd);
     record.roots.clone_from(&site.roots);
     if allow_mode(record.mode, &site.ground.trust, &site.settings).is_err() {
         record.mode = Mode::Default;
     }
-    // A choice made in the session holds; else the model is what is configured today.
-    let chosen = entries.iter().any(|it| matches!(it.fact, Fact::Model { .. }));
-    if !chosen || options.needs_no_access() {
-        record.model = model_of(options, &site.settings);
+}
+
+/// Who a session was begun with is whom the user told it to: settings, keys and defaults of another day change nothing.
+/// A script's name is no model without the script.
+fn model_that_goes_on(record: &Record, options: &Options, settings: &Settings) -> String {
+    match &options.model {
+        Some(it) => it.clone(),
+        None if record.model == SCRIPT && options.script.is_none() => model_of(options, settings),
+        None => record.model.clone(),
     }
 }
 
@@ -352,7 +375,7 @@ pub fn models_on_offer(
 pub fn model_of(options: &Options, settings: &Settings) -> String {
     match (&options.script, &settings.model_name) {
         (_, Some(model)) => model.clone(),
-        (Some(_), None) => "script".to_owned(),
+        (Some(_), None) => SCRIPT.to_owned(),
         (None, None) => DEFAULT_MODEL.to_owned(),
     }
 }

@@ -21,6 +21,8 @@ use crate::{
 pub struct Pending {
     pub ground: Ground,
     pub place: Place,
+    /// The session was begun before: its model is its own.
+    pub goes_on: bool,
 }
 
 /// The session's next turn asks, or tells where nobody can be asked.
@@ -48,7 +50,7 @@ pub fn decided(state: &mut State, id: &SessionId, effect: EffectId, choice: Trus
 }
 
 fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustChoice) -> Result<(), String> {
-    let Pending { ground, place } = pending;
+    let Pending { ground, place, goes_on } = pending;
     let warnings = ground::decide(state.world.store.home(), &ground, choice).map_err(|it| it.to_string())?;
     for it in warnings {
         tracing::warn!("{it}");
@@ -64,7 +66,7 @@ fn carry_out(state: &mut State, id: &SessionId, pending: Pending, choice: TrustC
     let Some(live) = state.sessions.get(id) else { return Ok(()) };
     let (mode, model) = (live.session.record().mode, live.session.record().model.clone());
     let (old, new) = (sessions::model_of(&state.options, &before), sessions::model_of(&state.options, &after.settings));
-    if model == old && old != new {
+    if model == old && old != new && !goes_on {
         offer(state, id, &after.settings, &new);
         state.step(id, Input::Choose(Choice::Model(new)));
     }

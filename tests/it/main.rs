@@ -39,6 +39,7 @@ mod model_server;
 mod outgrown;
 mod providers;
 mod recorded;
+mod resume;
 mod router;
 mod run;
 mod schema;

@@ -102,10 +102,10 @@ pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
 }
 
 /// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached. Then there
-/// may be keys all the same.
+/// may be keys all the same. A session that goes on has a model of its own.
 pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> Reach) -> Option<Vec<(String, String)>> {
     let is_told = args.agent_args.model.is_some() || args.agent.is_some() || args.agent_args.script.is_fake();
-    if is_told {
+    if is_told || args.resume.is_some() {
         return None;
     }
     match model_access() {

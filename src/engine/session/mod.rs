@@ -39,6 +39,15 @@ pub struct Session {
     kept: Kept,
     waiting: VecDeque<(PromptId, Vec<Part>)>,
     clock: clock::Clock,
+    ordered: Option<Ordered>,
+}
+
+/// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
+/// who only looks at a session changes nothing of it.
+#[derive(Debug)]
+struct Ordered {
+    own: String,
+    model: String,
 }
 
 impl Session {
@@ -65,12 +74,24 @@ impl Session {
             kept,
             waiting: VecDeque::new(),
             clock: clock::Clock::default(),
+            ordered: None,
+        }
+    }
+
+    /// The session goes on with this model, whatever its own is.
+    pub fn order(&mut self, model: String) {
+        if model != self.record.model {
+            let own = std::mem::replace(&mut self.record.model, model.clone());
+            self.ordered = Some(Ordered { own, model });
         }
     }
 
     /// Starts over from the log after something went wrong. Effect ids go on, so that late answers meet nobody.
     pub fn refold(&mut self, record: Record) {
         self.record = record;
+        if let Some(it) = &self.ordered {
+            self.record.model.clone_from(&it.model);
+        }
         self.turn = None;
         self.waiting.clear();
         self.clock = clock::Clock::default();
@@ -178,6 +199,8 @@ impl Session {
 
     /// The next prompt begins as soon as the one before it is over.
     fn go_on(&mut self, now: Now, out: &mut Out) {
+        // Another one was chosen since.
+        _ = self.ordered.take_if(|it| it.model != self.record.model);
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
             if let Some(turn) = &mut self.turn {
                 turn.leave_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
@@ -188,6 +211,12 @@ impl Session {
             };
             let step = Step::new(&mut self.record, &mut self.serial, now, out);
             let mut step = step.watched(&self.spec.toolbox.hooks.plugins);
+            if let Some(Ordered { own, model }) = self.ordered.take() {
+                step.log(Fact::Model { model: model.clone() });
+                let why = "as castor was started with it";
+                let text = format!("This session goes on with the model {model}, {why}; before, it was {own}.");
+                self.kept.arrivals.notice(text);
+            }
             if let Some((command, args)) = commands::find(&content) {
                 let before = step.record.model.clone();
                 if let Some(errand) = commands::run(command, args, &mut step, &self.spec, prompt, &content) {

@@ -1,20 +1,20 @@
-//! A model that may not be used: each request fails with the reason, as a matter of authentication.
+//! A model that cannot be asked: each request fails with the reason.
 
 use super::{Generator, Sink};
 use crate::base::{
     fs::BoxFuture,
-    model::{Failure, FailureKind, ModelRequest},
+    model::{Failure, ModelRequest},
 };
 
-/// Stands where a session's model was before its credentials went.
+/// Stands where a session's model was before its credentials or its provider went.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// One line for people, with what can be done.
-    pub why: String,
+    /// With what can be done.
+    pub failure: Failure,
 }
 
 impl Generator for Refused {
     fn generate<'a>(&'a self, _: ModelRequest, _: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(async move { Err(Failure::new(FailureKind::Auth, self.why.clone())) })
+        Box::pin(async move { Err(self.failure.clone()) })
     }
 }

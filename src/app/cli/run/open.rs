@@ -6,6 +6,7 @@ use super::{
     failure::{Exit, Failure},
     turn::Driver,
 };
+use crate::app::options::DEMO;
 
 /// Pages of `session/list` that are looked through for the newest session.
 const MAX_PAGES: usize = 50;
@@ -186,6 +187,9 @@ async fn set_up(driver: &mut Driver, wish: &Wish, session: &Value) -> Result<Opt
         let mode = crate::app::cli::clean::clean_line(mode, 100);
         driver.screen.note(&format!("the session goes on in the mode {mode}; --approval-mode chooses another"));
     }
+    if wish.resume.is_some() && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO)) {
+        driver.screen.note("the session goes on with the demo model; --model chooses another");
+    }
     if let Some(mode) = wish.mode {
         let ids = texts(session.pointer("/modes/availableModes"), "id");
         if !ids.iter().any(|it| it == mode) {
@@ -195,14 +199,19 @@ async fn set_up(driver: &mut Driver, wish: &Wish, session: &Value) -> Result<Opt
         let Some(_) = driver.ask("session/set_mode", params).await? else { return Ok(None) };
     }
     if let Some(model) = &wish.model {
-        let options = session.get("configOptions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let is_model = |it: &&Value| ["category", "id"].iter().any(|key| it.get(*key) == Some(&json!("model")));
-        let option = options.iter().find(is_model).and_then(|it| it.get("id"));
+        let option = model_option(session).and_then(|it| it.get("id"));
         let Some(option) = option else { return Err(Failure::input("this agent does not let its model be chosen")) };
         let params = json!({"sessionId": driver.session, "configId": option, "value": model});
         let Some(_) = driver.ask("session/set_config_option", params).await? else { return Ok(None) };
     }
     Ok(Some(()))
+}
+
+/// The option by which an agent lets its model be chosen.
+fn model_option(session: &Value) -> Option<&Value> {
+    let options = session.get("configOptions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let is_model = |it: &&Value| ["category", "id"].iter().any(|key| it.get(*key) == Some(&json!("model")));
+    options.iter().find(is_model)
 }
 
 /// Says how to sign in, where that is what is missing.

@@ -466,6 +466,8 @@ fn the_demo_is_for_those_who_have_nothing_else() {
     assert_eq!(needs_demo(&args, none), Some(Vec::new()));
     assert_eq!(needs_demo(&args, || Reach::Some), None);
     assert_eq!(needs_demo(&RunArgs { agent: Some("x".into()), ..args.clone() }, none), None);
+    // Whoever goes on with a session does not tell it to another model.
+    assert_eq!(needs_demo(&RunArgs { resume: Some("latest".into()), ..args.clone() }, none), None);
     let mut told = args;
     told.agent_args.model = Some("m".into());
     assert_eq!(needs_demo(&told, none), None);
