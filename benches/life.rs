@@ -22,7 +22,7 @@ use castor::{
         scheduler::Toolbox,
         session::Session,
         step::{Act, Effect, Input, Out},
-        turn::{Bounds, Remembers, Spec},
+        turn::{Bounds, OnOffer, Remembers, Spec},
     },
     world::{
         models::{gemini::Gemini, remote::Dialect, script},
@@ -205,7 +205,7 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         remembers: Remembers { at_start: false, just_in_time: false },
         bounds: Bounds::default(),
         chain: Chain::default(),
-        models: Vec::new(),
+        models: OnOffer::default(),
         windows: Windows { said: [(MODEL.to_owned(), window)].into(), otherwise: None },
         prices: Prices::default(),
         aliases: Aliases::default(),

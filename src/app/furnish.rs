@@ -11,6 +11,7 @@ use crate::{
         fault::Fault,
         hooks::{self, HookDesk},
         mcp::servers::Wish,
+        options::Options,
         policies, reach,
         sessions::{Site, allow_mode, catalog, models_on_offer},
         settings::{McpSettings, Settings},
@@ -21,7 +22,7 @@ use crate::{
         context::{Instructions, PLANS, Surroundings},
         scheduler::{Planning, Toolbox},
         step::Standing,
-        turn::{Bounds, Remembers, Spec},
+        turn::{Bounds, OnOffer, Remembers, Spec},
     },
     wire::acp::{initialize::Client, session::Place},
     world::{
@@ -54,7 +55,10 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
         remembers: Remembers { at_start: true, just_in_time: settings.memory.just_in_time },
         bounds: bounds(settings),
         chain: reached.chain,
-        models: models_on_offer(&state.options, settings, &catalog, model),
+        models: OnOffer {
+            listed: models_on_offer(&state.options, settings, &catalog, model),
+            providers: providers_of(&state.options, settings),
+        },
         windows: catalog.windows(settings),
         prices: settings.reach.prices.clone(),
         aliases: settings.reach.aliases.clone(),
@@ -100,6 +104,13 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
         .held(held)
         .hooking(hooks::gather(ground))
         .planning(planning(state, id, ground, settings))
+}
+
+fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {
+    match options.script {
+        Some(_) => Vec::new(),
+        None => settings.reach.providers.iter().map(|it| it.name.clone()).collect(),
+    }
 }
 
 fn bounds(settings: &Settings) -> Bounds {

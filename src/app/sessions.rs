@@ -218,7 +218,10 @@ fn shown(state: &State, id: &SessionId, session: &Session) -> (Manner, View) {
     let (thinking, limits) = (!state.options.needs_no_access(), session.configured_limits());
     let offer = Offer { models, thinking, booleans: client.booleans, limits };
     let manner = Manner { offer, sees: client.sees };
-    let view = View::new(id.clone(), manner.clone(), chosen);
+    let mut view = View::new(id.clone(), manner.clone(), chosen);
+    if let Some((usage, _)) = record.spent.last {
+        view.fill(usage.total, record.spent.cost_with(None));
+    }
     (manner, view)
 }
 
@@ -366,6 +369,12 @@ pub fn models_on_offer(
     let aliases = &settings.reach.aliases;
     let mut res = if options.needs_no_access() { Vec::new() } else { catalog.offer(settings) };
     res.extend(aliases.offer(!options.needs_no_access()));
+    // Who may take over can be chosen, too.
+    for it in settings.failing.models.iter().filter(|_| options.script.is_none()) {
+        if !res.iter().any(|(id, _)| id == it) {
+            res.push((it.clone(), it.clone()));
+        }
+    }
     if !res.iter().any(|(id, _)| id == current) {
         res.insert(0, (current.to_owned(), current.to_owned()));
     }

@@ -104,6 +104,9 @@ pub enum Fact {
     },
     Model {
         model: String,
+        /// How much it reads at once, in tokens; 0: logs of old do not say.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        window: u64,
     },
     Tuning {
         tuning: Tuning,

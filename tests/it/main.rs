@@ -5,6 +5,7 @@
 mod aliases;
 mod auth;
 mod background;
+mod chosen;
 mod client;
 mod confined;
 mod connections;

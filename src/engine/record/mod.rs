@@ -238,7 +238,7 @@ impl Record {
                 }
                 self.mode = *mode;
             }
-            Fact::Model { model } => self.choose(model),
+            Fact::Model { model, window } => self.choose(model, *window),
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.past.limits = *limits,
             Fact::Worked { ms } => self.past.meter.worked(*ms),
@@ -280,8 +280,12 @@ impl Record {
         }
     }
 
-    fn choose(&mut self, model: &str) {
+    fn choose(&mut self, model: &str, window: u64) {
         model.clone_into(&mut self.model);
+        // The same conversation is to fit into another window.
+        if let (Some((_, size)), 1..) = (&mut self.spent.last, window) {
+            *size = window;
+        }
         self.past.scale.forget_windows();
     }
 

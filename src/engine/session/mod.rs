@@ -22,7 +22,7 @@ use crate::{
         record::{Origin, Record, Serial, Step},
         scheduler::elicitation,
         step::{Act, Choice, Effect, Input, Out},
-        turn::{Arrivals, Kept, Spec, Turn, endings::Cause, steering},
+        turn::{Arrivals, Kept, Spec, Turn, endings::Cause, steering, windows},
     },
 };
 
@@ -107,7 +107,7 @@ impl Session {
 
     /// Ids and names of the models on offer.
     pub fn models(&self) -> &[(String, String)] {
-        &self.spec.models
+        &self.spec.models.listed
     }
 
     /// How far turns and session may go, unless the user says otherwise.
@@ -212,7 +212,7 @@ impl Session {
             let step = Step::new(&mut self.record, &mut self.serial, now, out);
             let mut step = step.watched(&self.spec.toolbox.hooks.plugins);
             if let Some(Ordered { own, model }) = self.ordered.take() {
-                step.log(Fact::Model { model: model.clone() });
+                step.log(windows::choice(&self.spec, &model));
                 let why = "as castor was started with it";
                 let text = format!("This session goes on with the model {model}, {why}; before, it was {own}.");
                 self.kept.arrivals.notice(text);
@@ -260,7 +260,7 @@ fn choose(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, choice: Choice) {
     let is_model = matches!(choice, Choice::Model(_));
     match choice {
         Choice::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
-        Choice::Model(model) if model != step.record.model => step.log(Fact::Model { model }),
+        Choice::Model(model) if model != step.record.model => step.log(windows::choice(spec, &model)),
         Choice::Tuning(tuning) if tuning != step.record.tuning => step.log(Fact::Tuning { tuning }),
         Choice::Limits(limits) if limits != step.record.limits() => step.log(Fact::Limits { limits }),
         Choice::Mode(_) | Choice::Model(_) | Choice::Tuning(_) | Choice::Limits(_) => (),

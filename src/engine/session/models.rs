@@ -1,22 +1,53 @@
 //! `/model`: which model it is, which there are, and why the last request went where it went.
 
 use crate::{
-    base::log::Fact,
-    engine::{record::Step, turn::Spec},
+    base::text,
+    engine::{
+        record::Step,
+        turn::{Spec, windows},
+    },
 };
 
 pub fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
-    let known = || spec.models.iter().map(|(id, _)| format!("- `{id}`\n")).collect::<String>();
-    let is_known = spec.models.iter().any(|(id, _)| id == name);
+    let is_known = spec.models.listed.iter().any(|(id, _)| id == name);
     match name {
-        "" => format!("The model is `{}`. There are:\n{}", step.record.model, known()),
+        "" => format!("The model is `{}`. There are:\n{}", step.record.model, known(spec)),
         "why" if !is_known => why(step),
-        _ if !is_known => format!("There is no model `{name}` here. There are:\n{}", known()),
+        _ if !is_known && !is_provided(spec, name) => missing(spec, name),
         _ => {
-            step.log(Fact::Model { model: name.to_owned() });
+            step.log(windows::choice(spec, name));
             format!("From the next request on the model is `{name}`.")
         }
     }
+}
+
+fn known(spec: &Spec) -> String {
+    spec.models.listed.iter().map(|(id, _)| format!("- `{id}`\n")).collect()
+}
+
+/// Lists need not be whole, and nobody is asked for one here: who is configured is asked for any name.
+fn is_provided(spec: &Spec, name: &str) -> bool {
+    let parts = name.split_once('/');
+    parts.is_some_and(|(provider, rest)| {
+        !rest.trim().is_empty() && spec.models.providers.iter().any(|it| it == provider)
+    })
+}
+
+fn missing(spec: &Spec, name: &str) -> String {
+    let name = text::first_line(name, 100);
+    let providers: Vec<String> = spec.models.providers.iter().map(|it| format!("`{it}`")).collect();
+    let hint = match name.split_once('/') {
+        // A script answers as itself only.
+        _ if providers.is_empty() => "",
+        Some((provider, _)) if !spec.models.providers.iter().any(|it| it == provider) => {
+            let known = providers.join(", ");
+            return format!(
+                "There is no provider `{provider}`: known are {known}. Your settings can name more under `providers`."
+            );
+        }
+        _ => "\nA provider's model is `PROVIDER/NAME`; `castor models PROVIDER` in a terminal lists names.",
+    };
+    format!("There is no model `{name}` here. There are:\n{}{hint}", known(spec))
 }
 
 /// From the facts: what was decided, not what would be decided now.

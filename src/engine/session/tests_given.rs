@@ -23,7 +23,7 @@ use crate::{
             policies::{Action, Policies, Policy},
         },
         scheduler::Toolbox,
-        turn::{Bounds, Remembers, Spec},
+        turn::{Bounds, OnOffer, Remembers, Spec},
     },
 };
 
@@ -86,7 +86,7 @@ pub(super) fn spec(seed: u64) -> Spec {
             ..Bounds::default()
         },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
-        models: vec![("a".to_owned(), "A".to_owned())],
+        models: OnOffer { listed: vec![("a".to_owned(), "A".to_owned())], providers: vec!["p".to_owned()] },
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),

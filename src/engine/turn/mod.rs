@@ -23,12 +23,12 @@ pub mod steering;
 mod trust;
 mod upkeep;
 pub mod utility;
-mod windows;
+pub mod windows;
 
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};
 pub use limits::limits;
-pub use spec::{Bounds, Kept, Remembers, Spec};
+pub use spec::{Bounds, Kept, OnOffer, Remembers, Spec};
 
 use std::sync::Arc;
 

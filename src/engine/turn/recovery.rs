@@ -184,7 +184,7 @@ impl Turn {
             (Intent::RetryAlways, Some(to), _) => {
                 let text = format!("Going on with {to} in this session. `/model {from}` goes back.");
                 ASIDE.end(step, &call, &text, false);
-                step.log(Fact::Model { model: to.clone() });
+                step.log(windows::choice(spec, &to));
                 self.go_on_with(step, spec, kept, &to, attempt);
             }
             (Intent::RetryOnce, to, _) => {

@@ -21,14 +21,22 @@ pub struct Spec {
     pub bounds: Bounds,
     /// Who takes over from those.
     pub chain: routing::Chain,
-    /// Ids and names of the models on offer.
-    pub models: Vec<(String, String)>,
+    pub models: OnOffer,
     pub windows: routing::limits::Windows,
     pub prices: routing::prices::Prices,
     pub aliases: routing::aliases::Aliases,
     pub helpers: routing::helpers::Helpers,
     /// Modes that trust and settings allow here.
     pub modes: Vec<Mode>,
+}
+
+/// Which models can be chosen.
+#[derive(Clone, Debug, Default)]
+pub struct OnOffer {
+    /// Ids and names.
+    pub listed: Vec<(String, String)>,
+    /// Whose models can be chosen by name, listed or not.
+    pub providers: Vec<String>,
 }
 
 /// Which memory files there may be.

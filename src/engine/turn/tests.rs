@@ -11,7 +11,7 @@ use std::{
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use super::{Bounds, Remembers, Spec};
+use super::{Bounds, OnOffer, Remembers, Spec};
 use crate::{
     base::{
         check::Finding,
@@ -169,7 +169,7 @@ pub(super) fn spec(name: &str) -> Spec {
             ..Bounds::default()
         },
         chain,
-        models: Vec::new(),
+        models: OnOffer::default(),
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),

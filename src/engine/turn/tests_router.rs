@@ -120,7 +120,7 @@ fn it_holds_until_a_named_point() {
     // Results of tools are nothing to judge: the default has its say.
     talk.log(Fact::Mode { mode: Mode::Yolo });
     assert_eq!(talk.call(), [PRO], "another kind of mode");
-    talk.log(Fact::Model { model: "auto-gemini-2.5".to_owned() });
+    talk.log(Fact::Model { model: "auto-gemini-2.5".to_owned(), window: 0 });
     assert_eq!(talk.call(), ["gemini-2.5-pro"], "another model was chosen");
     assert_eq!(talk.answer(text("Done.")), [""; 0]);
     assert_eq!(talk.prompt(), [JUDGE], "a new prompt");

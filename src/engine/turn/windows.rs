@@ -14,6 +14,11 @@ pub(super) fn window(record: &Record, spec: &Spec, model: &str) -> u64 {
     spec.windows.of_learned(model, record.scale().window(model))
 }
 
+/// From now on it is this model: what its requests said of its window is forgotten.
+pub fn choice(spec: &Spec, model: &str) -> Fact {
+    Fact::Model { model: model.to_owned(), window: spec.windows.of(&spec.aliases.model_of(model)) }
+}
+
 /// Takes in what the failure of a request of `tokens` by the rule of thumb says.
 pub(super) fn learn(step: &mut Step<'_>, model: &str, tokens: u64, failure: &Failure) {
     let Some(Outgrown { window, size }) = outgrown(failure) else { return };

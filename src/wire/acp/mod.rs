@@ -13,6 +13,7 @@ pub mod terminals;
 pub mod tool_calls;
 pub mod trace;
 pub mod updates;
+mod usage;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

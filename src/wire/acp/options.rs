@@ -40,7 +40,7 @@ impl Chosen {
     /// Whether the fact is a choice, which holds then.
     pub fn take(&mut self, fact: &Fact) -> bool {
         match fact {
-            Fact::Model { model } => self.model.clone_from(model),
+            Fact::Model { model, .. } => self.model.clone_from(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.limits = *limits,
             _ => return false,
@@ -70,7 +70,10 @@ pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
         let (name, description) = mode_words(*it);
         SessionConfigSelectOption::new(it.as_str(), name).description(description.to_owned())
     });
-    let models = offer.models.iter().map(|(id, name)| SessionConfigSelectOption::new(id.clone(), name.clone()));
+    // What is chosen need not be listed, but a client shows no value that is not.
+    let unlisted = (!offer.models.iter().any(|(id, _)| *id == chosen.model)).then_some((&chosen.model, &chosen.model));
+    let models = unlisted.into_iter().chain(offer.models.iter().map(|(id, name)| (id, name)));
+    let models = models.map(|(id, name)| SessionConfigSelectOption::new(id.clone(), name.clone()));
     let mut res = vec![
         SessionConfigOption::select(MODE, "Mode", chosen.mode.as_str(), modes.collect::<Vec<_>>())
             .description("What castor does without asking".to_owned())

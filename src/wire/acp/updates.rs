@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk, Cost,
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk,
     CurrentModeUpdate, Meta, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate, ToolCall, ToolCallContent,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput, UsageUpdate,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use crate::{
         event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact},
-        model::Purpose,
+        money::Money,
         path::AbsPath,
         terminal::Screen,
         text,
@@ -49,6 +49,8 @@ pub struct View {
     calls: BTreeMap<CallId, Shown>,
     /// A compaction under way.
     pub(super) compacting: Option<String>,
+    /// Tokens of the last answer to the conversation, and what the session cost.
+    pub(super) filled: Option<(u64, Option<Money>)>,
 }
 
 /// How this client is shown things.
@@ -104,7 +106,7 @@ impl View {
     /// `chosen`: as the client knows it, from the response that this view follows.
     pub fn new(session: SessionId, manner: Manner, chosen: Chosen) -> Self {
         let heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
-        Self { session, manner, chosen, heads, calls: BTreeMap::new(), compacting: None }
+        Self { session, manner, chosen, heads, calls: BTreeMap::new(), compacting: None, filled: None }
     }
 
     /// Other models may be on offer now.
@@ -126,24 +128,6 @@ impl View {
         self.replay_usage(entries, lines);
     }
 
-    /// Appends how full the context is: what all the calls cost so far is in the last one's figures.
-    pub fn replay_usage(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
-        let of_agent = |it: &EventKind| matches!(it, EventKind::Usage { purpose: Purpose::Agent, .. });
-        let last = entries.iter().rev().find_map(|it| match &it.fact {
-            Fact::Event { event } if of_agent(&event.kind) => Some(&event.kind),
-            _ => None,
-        });
-        last.into_iter().for_each(|it| self.usage(it, lines));
-    }
-
-    /// What is asked aside fills no context; its cost is in the next sum.
-    fn usage(&self, kind: &EventKind, lines: &mut Vec<u8>) {
-        if let EventKind::Usage { usage, size, purpose: Purpose::Agent, session_cost, .. } = kind {
-            let cost = session_cost.map(|it| Cost::new(it.as_dollars(), "USD"));
-            self.update(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total, *size).cost(cost)), lines);
-        }
-    }
-
     fn project(&mut self, fact: &Fact, way: Way, lines: &mut Vec<u8>) {
         match fact {
             Fact::Event { event } => self.event(event, way, lines),
@@ -152,7 +136,12 @@ impl View {
                 self.update(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.as_str())), lines);
                 self.options(lines);
             }
-            _ if way == Way::Live && self.chosen.take(fact) => self.options(lines),
+            _ if way == Way::Live && self.chosen.take(fact) => {
+                self.options(lines);
+                if let Fact::Model { window: size @ 1.., .. } = fact {
+                    self.usage(*size, lines);
+                }
+            }
             _ => (),
         }
     }
@@ -186,7 +175,10 @@ impl View {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
                 self.update(SessionUpdate::SessionInfoUpdate(info), lines);
             }
-            EventKind::Usage { .. } if way == Way::Live => self.usage(&event.kind, lines),
+            EventKind::Usage { .. } if way == Way::Live => {
+                let size = self.take_usage(&event.kind);
+                size.into_iter().for_each(|it| self.usage(it, lines));
+            }
             EventKind::Error { message, fatal: false, .. } if way == Way::Live => {
                 let ids = event.meta.get(DISCARDS).map(|it| json!({ DISCARDS: it }));
                 self.notice(&event.id, message, ids.map(|it| Map::from_iter([("castor".to_owned(), it)])), lines)

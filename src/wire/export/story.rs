@@ -144,7 +144,7 @@ impl<'a> Teller<'a> {
                 self.story.head.mode = *mode;
                 self.note(format!("Mode: {}", mode.as_str()));
             }
-            Fact::Model { model } => {
+            Fact::Model { model, .. } => {
                 self.story.head.model = model;
                 self.note(format!("Model: {model}"));
             }

@@ -137,7 +137,7 @@ fn beginning(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>,
         _ => None,
     });
     let model = entries().find_map(|it| match &it.fact {
-        Fact::Attempt { model, .. } | Fact::Model { model } => Some(model.clone()),
+        Fact::Attempt { model, .. } | Fact::Model { model, .. } => Some(model.clone()),
         _ => None,
     });
     let lost = || {

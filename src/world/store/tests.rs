@@ -118,7 +118,7 @@ fn everything(id: &SessionId) -> Vec<Entry> {
         Fact::Granted { grant: Grant::Commands { prefixes: vec!["git status".to_owned()] } },
         Fact::Granted { grant: Grant::Edits },
         Fact::Mode { mode: Mode::AutoEdit },
-        Fact::Model { model: "n".to_owned() },
+        Fact::Model { model: "n".to_owned(), window: 9 },
     ];
     let mut res = vec![created(id, "/w")];
     res.extend(kinds.into_iter().enumerate().map(|(n, kind)| event(n, kind)));
