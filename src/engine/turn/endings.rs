@@ -100,7 +100,9 @@ impl Empty {
 
     /// As a failure of the call.
     pub fn failure(&self) -> Failure {
-        let failure = Failure::new(FailureKind::Invalid, self.what());
+        // Nobody said that it ended: the connection did.
+        let kind = if *self == Self::NoFinish { FailureKind::Stream } else { FailureKind::Invalid };
+        let failure = Failure::new(kind, self.what());
         let details = Details { words: vec![self.code().to_owned()], ..Details::default() };
         Failure { details: Box::new(details), ..failure }
     }
