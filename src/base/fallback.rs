@@ -18,6 +18,8 @@ pub struct Outage {
 #[serde(rename_all = "snake_case")]
 pub enum OutageCause {
     Quota,
+    /// A rate limit, for longer than anybody waits.
+    Limit,
     Capacity,
     /// There is no such model for this key.
     Missing,
@@ -27,6 +29,7 @@ impl OutageCause {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Quota => "quota",
+            Self::Limit => "rate limit",
             Self::Capacity => "capacity",
             Self::Missing => "missing",
         }

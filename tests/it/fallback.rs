@@ -233,6 +233,21 @@ fn each_kind_of_failure_by_its_policy() {
     assert!(parts.iter().all(|it| warned.contains(it)), "{warned}");
 }
 
+/// Who is only asked too often has used up no quota: it is said what it is, and when it is over.
+#[test]
+fn a_long_rate_limit_is_called_one() {
+    let slow = answers("429 Too Many Requests\r\nretry-after: 1200", r#"{"error": {"message": "Slow down."}}"#);
+    let mut agent = Agent::start(vec![slow.clone()], vec![stream(CLAUDE)], "silent", &json!({}));
+    let told = agent.prompt(nobody);
+    let notice = told.text("agent_thought_chunk");
+    assert!(notice.contains("The rate limit of gemini-2.5-pro is reached and lifts in 20 min: Slow down."), "{notice}");
+    assert_eq!((told.text("agent_message_chunk").as_str(), agent.n_asked()), ("Claude.", (1, 1)));
+    let headless = json!({"_meta": {"castor": {"interactive": false}}});
+    let mut agent = Agent::start(vec![slow], Vec::new(), "ask", &headless);
+    let error = agent.prompt(nobody).answer["error"]["message"].to_string();
+    assert!(error.contains("The rate limit lifts in 20 min;") && !error.contains("quota"), "{error}");
+}
+
 #[test]
 fn nobody_to_ask() {
     let headless = json!({"_meta": {"castor": {"interactive": false}}});

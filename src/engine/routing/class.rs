@@ -9,6 +9,8 @@ pub enum Class {
     Throttled,
     /// A quota is used up, for longer than anybody waits in front of a screen.
     Spent,
+    /// Too much for the moment, and for longer than anybody waits; nobody spoke of a quota.
+    Limited,
     /// The provider has no room for this model just now.
     Capacity,
     /// The server has a problem.
@@ -74,6 +76,7 @@ impl Class {
         match self {
             Self::Throttled => "throttled",
             Self::Spent => "spent",
+            Self::Limited => "limited",
             Self::Capacity => "capacity",
             Self::Server => "server",
             Self::Validation => "validation",
@@ -92,7 +95,7 @@ impl Class {
 
     pub fn kind(self) -> Kind {
         match self {
-            Self::Spent | Self::Capacity => Kind::Terminal,
+            Self::Spent | Self::Limited | Self::Capacity => Kind::Terminal,
             Self::Throttled | Self::Server | Self::Connect | Self::Stream => Kind::Transient,
             Self::NotFound => Kind::NotFound,
             Self::Validation
@@ -148,6 +151,8 @@ const TOO_LONG: &[&str] = &[
     "request too large for",
 ];
 const SPENT: &[&str] = &["credit balance is too low", "insufficient balance"];
+/// What providers call a limit that is not of the moment.
+const QUOTA: &[&str] = &["quota", "daily", "per day", "per month", "exhausted", "credit", "billing"];
 const NO_ROOM: &[&str] = &["exhausted your capacity", "capacity exceeded", "model_capacity_exhausted"];
 
 /// The class of a failure. A short delay does not bring back what is used up.
@@ -212,7 +217,11 @@ fn by_quota(failure: &Failure, status: u16, no_room: bool) -> Finding {
         return found(Class::Spent);
     }
     match (delay, status) {
-        (Some(ms), _) if ms > MAX_SERVER_DELAY_MS => found(Class::Spent),
+        (Some(ms), _) if ms > MAX_SERVER_DELAY_MS => {
+            let message = failure.message.to_lowercase();
+            let is_quota = QUOTA.iter().any(|it| message.contains(it));
+            found(if is_quota { Class::Spent } else { Class::Limited })
+        }
         (Some(_), 429) => found(Class::Throttled),
         (Some(_), _) => found(Class::Server),
         (None, _) if limits("PerMinute") => Finding { class: Class::Throttled, delay_ms: Some(MINUTE_MS) },

@@ -151,6 +151,7 @@ pub fn outage(failure: &Failure, now_ms: u64) -> Option<Outage> {
     let at = |ms: u64| now_ms.saturating_add(ms);
     match class {
         Class::Spent => Some(Outage { cause: OutageCause::Quota, until_ms: delay_ms.map(at) }),
+        Class::Limited => Some(Outage { cause: OutageCause::Limit, until_ms: delay_ms.map(at) }),
         Class::Capacity => Some(Outage { cause: OutageCause::Capacity, until_ms: Some(at(CAPACITY_MS)) }),
         Class::NotFound => Some(Outage { cause: OutageCause::Missing, until_ms: None }),
         _ => None,
@@ -196,6 +197,7 @@ fn attempts(class: Class, case: &Case<'_>) -> (u32, u32) {
         }
         Class::Throttled | Class::Server | Class::Capacity => (tries.all, patience.max_attempts),
         Class::Spent
+        | Class::Limited
         | Class::Validation
         | Class::NotFound
         | Class::TooLong
@@ -228,7 +230,12 @@ fn another(failure: &Failure, found: Finding, most: u32, case: Case<'_>) -> OnFa
     let until = wait.map(|it| (case.now.unix_ms.saturating_add(it), in_words(it)));
     if case.interactive && (next.is_some() || until.is_some() || class == Class::Validation) {
         let tried = if most > 1 { format!(" It was tried {} times.", case.tries.all) } else { String::new() };
-        let named = until.as_ref().map(|(_, it)| format!(" The server asks to wait {it}.")).unwrap_or_default();
+        // A rate limit has said it already.
+        let named = until
+            .as_ref()
+            .filter(|_| class != Class::Limited)
+            .map(|(_, it)| format!(" The server asks to wait {it}."))
+            .unwrap_or_default();
         let link = failure.details.link.as_ref().filter(|_| class == Class::Validation);
         let link = link.map(|it| format!(" Confirm your account at {it}.")).unwrap_or_default();
         return OnFailure::Ask { why: format!("{what}{tried}{named}{link}"), model: next, until };
@@ -250,6 +257,10 @@ fn advice(failure: &Failure, class: Class, delay_ms: Option<u64>, case: Case<'_>
                 None => format!("Gave up after {} attempts; try again later.", case.tries.all),
             }
         }
+        Class::Limited => match named {
+            Some(wait) => format!("The rate limit lifts in {wait}; try again then, or choose another model."),
+            None => "Try again later, or choose another model.".to_owned(),
+        },
         Class::Spent => match named {
             Some(wait) => format!("The server asks to wait {wait}; try again then, or choose another model."),
             None => "The quota of this model is used up. Choose another model, or raise the quota.".to_owned(),
@@ -293,6 +304,15 @@ fn what(failure: &Failure, class: Class, model: &str) -> String {
     let message = sentence(&failure.message);
     match (class, failure.status) {
         (Class::Throttled, _) => format!("The rate limit of {model} is reached: {message}"),
+        (Class::Limited, status) => {
+            let wait = in_words(failure.retry_after_ms.unwrap_or_default());
+            match status {
+                Some(429) | None => format!("The rate limit of {model} is reached and lifts in {wait}: {message}"),
+                Some(status) => {
+                    format!("The server of {model} has a problem ({status}) and asks to wait {wait}: {message}")
+                }
+            }
+        }
         (Class::Spent, _) => format!("The quota of {model} is used up: {message}"),
         (Class::Capacity, _) => format!("The provider has no capacity for {model} now: {message}"),
         (Class::Server, Some(status)) => format!("The server of {model} has a problem ({status}): {message}"),

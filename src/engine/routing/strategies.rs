@@ -133,7 +133,7 @@ fn fallback(asking: &Asking<'_>, auto: Option<&Auto>) -> Said {
 
 fn kind(cause: OutageCause) -> Kind {
     match cause {
-        OutageCause::Quota | OutageCause::Capacity => Kind::Terminal,
+        OutageCause::Quota | OutageCause::Limit | OutageCause::Capacity => Kind::Terminal,
         OutageCause::Missing => Kind::NotFound,
     }
 }

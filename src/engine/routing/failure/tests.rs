@@ -206,7 +206,8 @@ fn what_is_known_of_the_model_afterwards() {
     let out = |cause, until_ms| Some(Outage { cause, until_ms });
     for (failure, expected) in [
         (status(429, "limit: 0", None), out(OutageCause::Quota, None)),
-        (status(429, "Later", Some(400_000)), out(OutageCause::Quota, Some(1_400_000))),
+        (status(429, "Later", Some(400_000)), out(OutageCause::Limit, Some(1_400_000))),
+        (status(429, "Daily quota", Some(400_000)), out(OutageCause::Quota, Some(1_400_000))),
         (status(429, "capacity exceeded", None), out(OutageCause::Capacity, Some(1_030_000))),
         (status(404, "", None), out(OutageCause::Missing, None)),
         (status(429, "", None), None),
