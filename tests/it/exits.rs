@@ -182,7 +182,13 @@ fn bad_input() {
 #[test]
 fn turn_limit() {
     let settings = r#"{"limits": {"turn": {"requests": 1}}}"#;
-    check(Case { settings, ..Case::answers(&[r#"call list_directory {"dir_path":"."}"#]) }, 53, "a limit was reached");
+    let case = Case { settings, ..Case::answers(&[r#"text "Let me look." + call list_directory {"dir_path":"."}"#]) };
+    let Output { status, stdout, stderr } = case.command().output().unwrap();
+    let [answer, said] = [stdout, stderr].map(|it| String::from_utf8(it).unwrap());
+    // Why it stopped is no part of the answer.
+    assert_eq!((status.code(), answer.as_str()), (Some(53), "Let me look.\n"), "{said}");
+    let why = "Stopped: this turn reached its limit of 1 model call (1 used).";
+    assert!(said.contains(why) && said.contains("a limit was reached"), "{said}");
 }
 
 /// A full disk while a file is written: no other call would fare better.

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use crate::{
     base::{
         content::{Part, joined_text},
-        event::{EventKind, Outcome, Speaker, Status, ToolProgress},
+        event::{EventKind, Outcome, STOPPED, Speaker, Status, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact},
     },
@@ -363,8 +363,9 @@ impl Turn {
             let message_id = MessageId::from(step.fresh("m"));
             let content = vec![Part::text(text)];
             let message = EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() };
-            let meta = aside.then(|| (COMMAND.to_owned(), true.into()));
-            step.event_with(message, meta.into_iter().collect());
+            let (command, stopped) = (aside.then_some(COMMAND), error.is_some().then_some(STOPPED));
+            let meta = command.into_iter().chain(stopped).map(|it| (it.to_owned(), true.into()));
+            step.event_with(message, meta.collect());
         }
         let plugins = self.tools.hooks.plugins.clone();
         if let Some(content) = plugins.parts(Point::AfterAgent, Moment::Turn) {

@@ -14,7 +14,7 @@ use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
-        event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, Speaker, ToolDisplay, ToolProgress},
+        event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact},
         money::Money,
@@ -154,6 +154,12 @@ impl View {
     fn event(&mut self, event: &AgentEvent, way: Way, lines: &mut Vec<u8>) {
         match &event.kind {
             EventKind::AgentStart {} if way == Way::Replay => self.interrupt(INTERRUPTED, lines),
+            // Who shows notices can tell it from the answer.
+            EventKind::Message { content, .. }
+                if event.meta.contains_key(STOPPED) && self.manner.sees.notices && way == Way::Live =>
+            {
+                self.notice(&event.id, &joined_text(content), None, lines);
+            }
             EventKind::Message { role, message_id, content, cuts } => {
                 self.message(*role, message_id, content, cuts, way, lines);
             }
