@@ -138,6 +138,8 @@ fn servers_that_do_not_start_are_named() {
     let todo: Vec<&str> = text.lines().filter(|it| it.starts_with("To do: ")).collect();
     let [todo] = todo[..] else { panic!("{text}") };
     assert!(todo.starts_with("To do: MCP servers: "), "{text}");
+    // castor itself works.
+    assert!(text.contains(" ms, on the demo model\n") && text.contains("\n  servers   FAILED\n"), "{text}");
     for it in ["\"files\" is not available: mcp-files could not be started", "\"ends\" is not available"] {
         assert!(todo.contains(it), "{text}");
     }

@@ -116,6 +116,9 @@ async fn converse_in(peer: &Peer, folder: &Path, steps: &mut Vec<Step>) -> Optio
     answered.map(|_| ())
 }
 
+/// The step that starts what the settings name.
+pub const SERVERS: &str = "MCP servers";
+
 /// A prompt waits for the servers of its folder, and tells which of them did not come.
 async fn start_servers(
     peer: &Peer,
@@ -132,7 +135,7 @@ async fn start_servers(
         missing.extend(it.lines().filter(|it| it.starts_with("MCP server ")).map(str::to_owned));
     }
     let problem = failed.or_else(|| (!missing.is_empty()).then(|| missing.join(" ")));
-    steps.push(Step { name: "MCP servers", took: start.elapsed(), problem });
+    steps.push(Step { name: SERVERS, took: start.elapsed(), problem });
     worked
 }
 

@@ -4,7 +4,11 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::{editors, report::Report};
+use super::{
+    editors,
+    probe::{SERVERS, Step},
+    report::Report,
+};
 use crate::wire::acp::session::iso_time;
 
 impl Report {
@@ -49,9 +53,17 @@ impl Report {
     /// What matters to somebody who wants to know whether it works.
     pub fn in_short(&self) -> String {
         let mut out = format!("castor {}, {}\n", env!("CARGO_PKG_VERSION"), self.program);
-        let took: u128 = self.tried.steps.iter().map(|it| it.took.as_millis()).sum();
+        let (servers, steps): (Vec<&Step>, Vec<&Step>) = self.tried.steps.iter().partition(|it| it.name == SERVERS);
+        let took = |steps: &[&Step]| steps.iter().map(|it| it.took.as_millis()).sum::<u128>();
+        let is_sound = |steps: &[&Step]| steps.iter().all(|it| it.problem.is_none());
         let mut row = |name: &str, text: &str| _ = writeln!(out, "  {name:<10}{text}");
-        row("handshake", &if self.is_sound() { format!("{took} ms, on the demo model") } else { "FAILED".to_owned() });
+        let failed = || "FAILED".to_owned();
+        let ms = took(&steps);
+        row("handshake", &if is_sound(&steps) { format!("{ms} ms, on the demo model") } else { failed() });
+        if !servers.is_empty() {
+            let ms = took(&servers);
+            row("servers", &if is_sound(&servers) { format!("{ms} ms until all were there") } else { failed() });
+        }
         row("model", &self.model_in_words());
         row("sandbox", &self.sandbox.in_words());
         row("folder", &format!("{}, {}", self.folder.0, self.folder.1));
@@ -75,10 +87,6 @@ impl Report {
         for it in &self.todo {
             _ = writeln!(out, "To do: {it}");
         }
-    }
-
-    fn is_sound(&self) -> bool {
-        self.tried.steps.iter().all(|it| it.problem.is_none())
     }
 
     /// Its name, where its key is, and whether it is there.
