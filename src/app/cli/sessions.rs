@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Fewest characters by which a session may be named.
-const MIN_PREFIX: usize = 6;
+pub const MIN_PREFIX: usize = 6;
 
 /// Looks after sessions.
 #[derive(Args, Clone, Debug)]
@@ -157,8 +157,9 @@ pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
         SessionsVerb::Show { id } => {
             let id = find(desk, id)?;
             let entries = desk.store.read(&id)?;
+            let n_damaged = desk.store.damage(&id)?;
             let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
-            Ok(desk.out.write_all(print::outline(&story, desk.store).as_bytes())?)
+            Ok(desk.out.write_all(print::outline(&story, desk.store, n_damaged).as_bytes())?)
         }
         SessionsVerb::Export { id, format, output, force } => {
             let to = output.as_ref().map(|it| target(desk.cwd, it, *force)).transpose()?;
@@ -195,7 +196,11 @@ fn find(desk: &Desk<'_>, word: &str) -> Result<SessionId, Trouble> {
     if desk.store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok()) {
         return Ok(id);
     }
-    let all = if word.len() < MIN_PREFIX { Vec::new() } else { desk.store.list(None) };
+    if word.len() < MIN_PREFIX {
+        let why = format!("{word} is too short: an id needs its first {MIN_PREFIX} characters at least, or say latest");
+        return Err(Trouble::input(format!("{why}; `castor sessions list --all` has all")));
+    }
+    let all = desk.store.list(None);
     let mut like = all.into_iter().filter(|it| it.id.as_str().starts_with(word));
     match (like.next(), like.next()) {
         (Some(one), None) => Ok(one.id),

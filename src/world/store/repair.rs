@@ -61,6 +61,18 @@ impl Store {
         Ok(report)
     }
 
+    /// In how many places a log cannot be read; nothing is written. The half line of who writes just now is none.
+    ///
+    /// # Errors
+    /// When there is no such log.
+    pub fn damage(&self, id: &SessionId) -> Result<usize, StoreError> {
+        let path = self.path(id)?;
+        let bytes = disk::read(&path).map_err(|it| io_error(id, it))?;
+        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
+        let (report, _) = sort(id, bytes.get(..whole).unwrap_or_default())?;
+        Ok(report.dropped.len())
+    }
+
     /// Under the first number that is free.
     fn set_aside(&self, id: &SessionId, bytes: &[u8]) -> std::io::Result<AbsPath> {
         let mut n = 1;

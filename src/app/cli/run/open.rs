@@ -6,12 +6,10 @@ use super::{
     failure::{Exit, Failure},
     turn::Driver,
 };
-use crate::app::options::DEMO;
+use crate::app::{cli::sessions::MIN_PREFIX, options::DEMO};
 
 /// Pages of `session/list` that are looked through for the newest session.
 const MAX_PAGES: usize = 50;
-/// Fewest characters by which a session may be named.
-const MIN_PREFIX: usize = 6;
 /// Characters of a whole id of castor's.
 const UUID: usize = 36;
 const PROTOCOL_VERSION: u16 = 1;
@@ -103,6 +101,12 @@ async fn resumed(driver: &mut Driver, wish: &Wish, which: &str, agent: &Value) -
                 Some(id) => id,
                 None => return Ok(None),
             }
+        }
+        short if is_castor(agent) && short.len() < MIN_PREFIX => {
+            let why = "an id needs its first";
+            return Err(Failure::input(format!(
+                "{short} is too short: {why} {MIN_PREFIX} characters at least; `castor sessions list --all` has all"
+            )));
         }
         id => id.to_owned(),
     };

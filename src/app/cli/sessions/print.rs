@@ -16,7 +16,7 @@ use crate::{
 const MAX: usize = 100;
 
 /// All text of the session is cleaned of what a terminal would obey.
-pub fn outline(story: &Story<'_>, store: &Store) -> String {
+pub fn outline(story: &Story<'_>, store: &Store, n_damaged: usize) -> String {
     let it = &story.head;
     let mut rows = vec![
         ("session", it.id.to_string()),
@@ -33,6 +33,10 @@ pub fn outline(story: &Story<'_>, store: &Store) -> String {
     if let Some(path) = store.log_file(it.id) {
         let len = disk::metadata(&path).map_or(0, |it| it.len);
         rows.push(("log", format!("{path} ({len} bytes)")));
+    }
+    if n_damaged > 0 {
+        let places = if n_damaged == 1 { "1 place".to_owned() } else { format!("{n_damaged} places") };
+        rows.push(("damaged", format!("{places}, passed over; `castor sessions repair {}` mends the log", it.id)));
     }
     let mut out = String::new();
     for (name, value) in rows {

@@ -96,7 +96,10 @@ fn shows_and_exports_what_is_meant() {
     }
     assert!(!bed.castor(&["show", "latest"]).unwrap().contains('\u{1b}'));
     bed.log("session-b", &bed.cwd());
-    assert_eq!(bed.castor(&["show", "session"]).unwrap_err().1, 42);
+    for (word, words) in [("session", "more than one session begins with session"), ("ses", "first 6 characters")] {
+        let (why, code) = bed.castor(&["show", word]).unwrap_err();
+        assert!(why.contains(words) && code == 42, "{why}");
+    }
     assert_eq!(bed.castor(&["show", "nothing"]).unwrap_err().1, 42);
     assert_eq!(bed.castor(&["show", "../w"]).unwrap_err().1, 42);
 
@@ -153,6 +156,8 @@ fn repairs_and_says_what_was_lost() {
     let sound = fs::read_to_string(&path).unwrap();
     let torn = sound.replacen('\n', "\nrub\u{1b}bish\n", 1) + "{\"at\":9,";
     fs::write(&path, &torn).unwrap();
+    let shown = bed.castor(&["show", "session-a"]).unwrap();
+    assert!(shown.contains("\ndamaged  1 place, passed over; `castor sessions repair session-a`"), "{shown}");
     let said = bed.castor(&["repair", "session-a"]).unwrap();
     assert!(said.contains("lines kept: 3, damaged places: 2") && said.contains("\n  line 2, 8 bytes: "), "{said}");
     assert_eq!(fs::read_to_string(&path).unwrap(), sound);
