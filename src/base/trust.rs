@@ -245,6 +245,9 @@ pub fn all_below(folder: &AbsPath) -> String {
     )
 }
 
+/// Names in the notice, which is a line.
+const MAX_NAMED: usize = 5;
+
 /// The question about files that changed since the user's yes; `None`: none did.
 pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]) -> Option<Doubt> {
     if open.is_empty() {
@@ -259,8 +262,14 @@ pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]
         (TrustChoice::NotNow, Some("Not now".to_owned())),
         (TrustChoice::Never, Some("Never again".to_owned())),
     ];
+    let mut names: Vec<String> = open.iter().take(MAX_NAMED).map(|(name, _)| plain(name)).collect();
+    if open.len() > MAX_NAMED {
+        names.push(format!("{} more", open.len() - MAX_NAMED));
+    }
+    let (names, are) = (names.join(", "), if open.len() == 1 { "is" } else { "are" });
     let notice = format!(
-        "{} of this folder's own files changed since it was trusted and are not used. To use them, run `castor trust` in it.",
+        "Of this folder's own files {} changed since it was trusted and {are} not used: {names}. To use them, run `castor \
+         trust` in it.",
         open.len()
     );
     Some(Doubt { form: form(message, rows), notice })

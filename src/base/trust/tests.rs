@@ -80,6 +80,13 @@ fn questions_name_what_was_found_and_nothing_hides_in_them() {
     let doubt = change_doubt(&path("/w"), &many, &[]).unwrap();
     assert!(doubt.form.message.contains("- f0 (new)\n- f1 (changed)\n"), "{}", doubt.form.message);
     assert!(doubt.form.message.ends_with("- and 10 more\n"));
+    assert!(doubt.notice.contains(" 30 changed ") && doubt.notice.contains("f0, f1, f2, f3, f4, 25 more."));
+    let one = change_doubt(&path("/w"), &[("a\u{202e}\nb".to_owned(), false)], &[]).unwrap();
+    assert!(
+        one.notice.contains(" 1 changed since it was trusted and is not used: a\u{fffd}\u{fffd}b."),
+        "{}",
+        one.notice
+    );
 }
 
 #[test]
