@@ -1,16 +1,15 @@
 //! `castor policy`: what the rules say of a call, and which rules there are.
 
 mod asked;
+mod touched;
 
 use std::{
     io::{self, Write},
     path::PathBuf,
 };
 
-use clap::{Args, Subcommand};
-use serde_json::Value;
-
 use asked::Asked;
+use clap::{Args, Subcommand};
 
 use crate::{
     app::{
@@ -27,7 +26,7 @@ use crate::{
     base::{
         log::{Decision, Mode},
         path::AbsPath,
-        tool::{Access, TargetPath, Targets, ToolKind},
+        tool::ToolKind,
     },
     engine::policy::{self, Query, Rules},
     world::{
@@ -168,19 +167,23 @@ fn servers(ground: &Ground) -> Vec<String> {
 fn check(
     rules: &Rules,
     cwd: &AbsPath,
-    Asked { tool, kind, args, server }: &Asked,
+    asked: &Asked,
     (mode, interactive): (Mode, bool),
     held: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let targets = targets(args, *kind, cwd, &roots);
+    let (targets, refused) = touched::targets(asked, cwd, &roots)?;
+    let Asked { tool, kind, args, server } = asked;
     let server = server.as_deref();
     let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
     if let Some(it) = &said.verdict.deny_message {
         writeln!(out, "       the model is told: {it}")?;
+    }
+    if let Some(it) = refused {
+        writeln!(out, "       whatever the rules say, {tool} does not take these arguments: {it}")?;
     }
     for it in &said.checkers {
         writeln!(out, "       unless another word comes from {it}")?;
@@ -207,21 +210,6 @@ fn check(
         Decision::Ask => 1,
         Decision::Deny => 2,
     })
-}
-
-/// What the call would touch, as far as its arguments say.
-fn targets(args: &Value, kind: ToolKind, cwd: &AbsPath, roots: &[AbsPath]) -> Targets {
-    let names = ["file_path", "dir_path", "path"];
-    let said = names.iter().filter_map(|it| args.get(it).and_then(Value::as_str));
-    let access = if kind == ToolKind::Edit { Access::Write } else { Access::Read };
-    let paths = said.map(|it| {
-        let path = cwd.join(it);
-        let real = disk::real_path(&path).unwrap_or_else(|_| path.clone());
-        let in_roots = roots.iter().any(|it| real.is_within(it));
-        TargetPath { path, real, access, line: None, in_roots }
-    });
-    let command = args.get("command").and_then(Value::as_str).filter(|_| kind == ToolKind::Execute);
-    Targets { paths: paths.collect(), command: command.map(str::to_owned), ..Targets::default() }
 }
 
 fn word(it: Decision) -> &'static str {
@@ -302,10 +290,24 @@ mod tests {
         assert!(input(&["read_file"]).contains("read_file '{…}'") && input(&["read_file"]).contains("--command"));
         assert_eq!(check(&["read_file", "--command"]).1, 1);
         assert_eq!(check(&["edit", r#"{"file_path": "a"}"#, "--mode", "auto_edit"]).1, 0);
+        assert!(check(&["edit", r#"{"file_path": "a"}"#]).0.contains("replace does not take these arguments: "));
         assert!(input(&["red_file", "{}"]).contains("\"read_file\""));
         assert!(input(&["ls", "--cwd", "gone"]).contains("gone cannot be looked into"));
         assert!(input(&["ls", "--cwd", ".castor/policies/c.toml"]).contains("is not a folder"));
         assert_eq!(check(&["ls ("]).1, 1);
+
+        // The same is found on the disk as in a session.
+        write("w/.env", "SECRET=1");
+        write("w/sub/a", "");
+        for reads in ["grep -r SECRET .", "cp -r . x", "tar czf a.tgz ."] {
+            let (text, code) = check(&[reads, "--mode", "yolo"]);
+            assert!(code == 1 && text.starts_with("ask  secrets may be kept there: .env\n"), "{text}");
+        }
+        std::os::unix::fs::symlink("../h", ws.join("link").as_path()).unwrap();
+        let read = |path: &str| check(&["read_file", &format!(r#"{{"file_path": "{path}"}}"#)]);
+        assert_eq!((read("a").1, read("link/.castor/settings.json").1), (0, 1));
+        let below = |dir: &str| check(&["run_shell_command", &format!(r#"{{"command": "ls", "dir_path": "{dir}"}}"#)]);
+        assert_eq!((below("sub").1, below("link").1), (0, 1));
 
         let (text, code) = castor_policy(&["list", "--cwd", "../w"], &env("true"), &ws);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));
