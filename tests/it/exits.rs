@@ -114,6 +114,24 @@ fn modes_of_sessions_that_go_on() {
     assert!(run(&["--resume", "latest"], "goes on in the mode yolo"));
 }
 
+/// A command that ran and failed is no call that failed, and not done either.
+#[test]
+fn exit_codes_are_told_of_sessions() {
+    let call = r#"call run_shell_command {"command":"false"} + call run_shell_command {"command":"sh -c 'exit 128'"}"#;
+    let mut case = Case::answers(&[call, r#"text "fine""#]);
+    ends_with(case.command().args(["--approval-mode", "yolo"]).spawn().unwrap(), 0, "fine");
+    let mut says = |line: &str, parts: &[&str]| {
+        case.sandbox.args = line.split(' ').map(Into::into).collect();
+        let done = case.sandbox.command().stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(done.stdout).unwrap();
+        parts.iter().for_each(|it| assert!(said.contains(it), "{it} in {said}"));
+    };
+    let exits = ["  ! run_shell_command: false (exit code 1)\n", "exit 128' (exit code 128)\n"];
+    says("sessions show latest", &exits);
+    says("sessions export latest", &["\n*exit code 1*\n", "\n*exit code 128*\n"]);
+    says("sessions export latest --format html", &[r#"<small class="bad">exit code 1</small>"#]);
+}
+
 #[test]
 fn failed() {
     check(Case::answers(&[]), 1, "No more mock responses");

@@ -151,9 +151,10 @@ fn block_of(is_code: bool, text: &str, out: &mut String) {
 
 fn call(it: &Call<'_>, out: &mut String) {
     let (end, class) = match it.ended {
-        Ended::No => ("no end is known", "note"),
-        Ended::Well => ("done", "note"),
-        Ended::Failed(_) => ("failed", "bad"),
+        Ended::No => ("no end is known".to_owned(), "note"),
+        Ended::Well => ("done".to_owned(), "note"),
+        Ended::Exit(code) => (format!("exit code {code}"), "bad"),
+        Ended::Failed(_) => ("failed".to_owned(), "bad"),
     };
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     let (name, title) = (Text(it.name), Text(it.title));

@@ -77,9 +77,10 @@ fn said(who: Who, at_ms: u64, parts: &[Part], out: &mut String) {
 
 fn call(it: &Call<'_>, out: &mut String) {
     let end = match it.ended {
-        Ended::No => "no end is known",
-        Ended::Well => "done",
-        Ended::Failed(_) => "failed",
+        Ended::No => "no end is known".to_owned(),
+        Ended::Well => "done".to_owned(),
+        Ended::Exit(code) => format!("exit code {code}"),
+        Ended::Failed(_) => "failed".to_owned(),
     };
     let title: String = it.title.chars().take(MAX_HEADING).collect();
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();

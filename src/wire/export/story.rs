@@ -77,6 +77,8 @@ pub enum Ended<'a> {
     /// Nobody saw the end.
     No,
     Well,
+    /// It ran as it should, and what ran says that it failed.
+    Exit(i32),
     Failed(&'a str),
 }
 
@@ -172,7 +174,11 @@ impl<'a> Teller<'a> {
                 let Some(call) = self.call(request_id) else { return };
                 call.shown = display.as_ref().map(shown).or(call.shown.take());
                 call.output = joined_text(content);
-                call.ended = error.as_ref().map_or(Ended::Well, |it| Ended::Failed(&it.message));
+                call.ended = match (error, &call.shown) {
+                    (Some(it), _) => Ended::Failed(&it.message),
+                    (None, Some(Shown::Terminal { exit: Some(code), .. })) if *code != 0 => Ended::Exit(*code),
+                    (None, _) => Ended::Well,
+                };
             }
             EventKind::Usage { usage, .. } => {
                 self.story.head.usage = self.story.head.usage.plus(usage);

@@ -59,12 +59,13 @@ fn line(item: &Item<'_>) -> Option<String> {
             format!("  {}", short(said))
         }
         Item::Call(it) => {
-            let end = match it.ended {
-                Ended::No => "?",
-                Ended::Well => "+",
-                Ended::Failed(_) => "!",
+            let (end, code) = match it.ended {
+                Ended::No => ("?", String::new()),
+                Ended::Well => ("+", String::new()),
+                Ended::Exit(code) => ("!", format!(" (exit code {code})")),
+                Ended::Failed(_) => ("!", String::new()),
             };
-            format!("  {end} {}: {}", it.name, short(it.title))
+            format!("  {end} {}: {}{code}", it.name, short(it.title))
         }
         Item::Plan(_) => return None,
         Item::Trouble(it) => format!("  ! {}", short(it)),
