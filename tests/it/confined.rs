@@ -5,7 +5,10 @@ use std::{fs, path::PathBuf, thread, time::Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Sandbox, WATCHDOG, is_worked_in};
+use crate::{
+    client::{Client, Sandbox, WATCHDOG, is_worked_in},
+    model_server::{ModelServer, calls, says},
+};
 
 /// Forks, leaves session and parent, empties its environment, and waits to write where it may not.
 const STRAY: &str = "import os, sys, time
@@ -420,4 +423,37 @@ fn what_a_killed_castor_left_the_next_command_removes() {
     assert!(bed.path(".vscode").exists(), "the session has nothing to know it by");
     bed.run();
     is_tidy(&bed);
+}
+
+/// The exit code of `a; b` is that of b: what a was kept from is told to the model all the same, with some doubt.
+#[test]
+fn what_no_exit_code_tells_is_told_to_the_model() {
+    let denied = "touch /opt/castor-never";
+    let commands = [denied.to_owned(), format!("{denied}; true"), format!("{denied} 2>&1 | cat"), "echo fine".into()];
+    let mut left = commands.clone().into_iter();
+    let server = ModelServer::answering(move |_| {
+        let call = left.next().map(|it| calls("run_shell_command", &json!({"command": it})));
+        Some(call.unwrap_or_else(|| says("Done.")))
+    });
+    let mut sandbox = Sandbox::new();
+    sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({"_meta": {"castor": {"interactive": false}}})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    let (answer, _) = client.call("session/prompt", params).unwrap();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+
+    let last: Value = serde_json::from_str(&server.asked().last().unwrap().body).unwrap();
+    let parts = last["contents"].as_array().unwrap().iter().flat_map(|it| it["parts"].as_array().unwrap());
+    let results = parts.filter_map(|it| it.get("functionResponse")).map(Value::to_string);
+    let told: Vec<(bool, bool)> = results
+        .map(|it| {
+            let kept = it.contains("The sandbox kept this command from writing /opt/castor-never");
+            (kept, it.contains("ended with exit code 0, but"))
+        })
+        .collect();
+    assert_eq!(told, [(true, false), (true, true), (true, true), (false, false)], "{last}");
 }

@@ -24,6 +24,10 @@ const SHOWN: usize = 100_000;
 const NEXT: &str = "Do not try to get around it. Work within the workspace and $TMPDIR, or say what you need: only the \
                     user can allow more.";
 
+/// To the model, before a denial that the exit code does not tell of: of `a; b` and `a | b` it is `b`'s. What was printed
+/// may be a file with such words in it.
+const DOUBT: &str = "The command ended with exit code 0, but unless it only shows what others printed: ";
+
 /// What is known when the call returns.
 pub struct Facts {
     pub ending: Ending,
@@ -47,18 +51,20 @@ impl Facts {
         {
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
-        let denied = self.denied();
+        let (said, failed) = (self.denied(), matches!(&self.ending, Ending::Exited(it) if it.code != Some(0)));
         let mut res = self.plain_report();
-        if let Some(it) = &denied {
-            res.content.push(Part::text(format!("{}\n{NEXT}", it.in_words())));
+        if let Some(it) = &said {
+            let doubt = if failed { "" } else { DOUBT };
+            res.content.push(Part::text(format!("{doubt}{}\n{NEXT}", it.in_words())));
         }
-        ToolOutput { denied, ..res }
+        // Nobody is asked about a command that ended well: it is told only.
+        ToolOutput { denied: said.filter(|_| failed), ..res }
     }
 
-    /// What a command that failed was kept from. One that succeeded had what it needed.
+    /// What a command, or a part of it, was kept from, as far as it printed that.
     fn denied(&self) -> Option<Denial> {
-        let failed = matches!(&self.ending, Ending::Exited(it) if it.code != Some(0));
-        let confined = self.confined.as_deref().filter(|_| failed)?;
+        let exited = matches!(&self.ending, Ending::Exited(_));
+        let confined = self.confined.as_deref().filter(|_| exited)?;
         recognise(confined, &self.cwd, &self.text)
     }
 
