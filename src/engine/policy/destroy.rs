@@ -192,6 +192,7 @@ impl When {
                 let options = args.iter().filter(|it| it.text.starts_with('-') && it.text.len() > 1);
                 (!fine).then(|| options.map(|it| it.text.as_str()).collect())
             }
+            Self::Outside => operands().find(|it| place.is_outside(it)).map(text),
             Self::OntoOutside => {
                 let target = args.iter().find(|it| it.text.starts_with("-t") || it.text.starts_with("--target"));
                 let last = operands().next_back();

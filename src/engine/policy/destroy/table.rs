@@ -22,6 +22,8 @@ pub(super) enum When {
     HoldsOutside(for<'a> fn(&'a [Word]) -> Option<&'a str>),
     /// Its last operand, or all of them, lie outside of the roots.
     OntoOutside,
+    /// Some operand may lie outside of the roots.
+    Outside,
 }
 
 /// One row; a program may have several.
@@ -39,7 +41,7 @@ const fn row(program: &'static str, sub: &'static [&'static str], when: When) ->
 /// `commit --amend` is not in here: what it replaces stays in the reflog, and only a forced push makes it lasting.
 #[rustfmt::skip]
 pub(super) const DESTRUCTIVE: &[Row] = {
-    use When::{Always, Begins, Holds, HoldsOutside, OntoOutside, Options, OutsideBuild, Unless, Words};
+    use When::{Always, Begins, Holds, HoldsOutside, OntoOutside, Options, Outside, OutsideBuild, Unless, Words};
     &[
         // Files.
         row("rm", &[], OutsideBuild),
@@ -47,7 +49,8 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("unlink", &[], OutsideBuild),
         row("srm", &[], Always),
         row("shred", &[], Always),
-        row("truncate", &[], OutsideBuild),
+        // Inside it is no more than `> file`.
+        row("truncate", &[], Outside),
         row("find", &[], HoldsOutside(checks::find)),
         row("gfind", &[], HoldsOutside(checks::find)),
         row("mv", &[], OntoOutside),

@@ -25,7 +25,7 @@ fn destructive_in_every_mode() {
         git push --delete origin x | git push origin :x | git push -d origin x | git push --forc | git -c a=b push -f
         git $X | git -c alias.x='!rm y' x | git update-ref -d x | git worktree remove x
         dd if=a of=b | mkfs.ext4 /dev/sda | mkfs /dev/sda | fdisk /dev/sda | parted x | mount a b | umount a
-        chmod -R 777 x | chmod --recursive 7 x | chown -R u x | chgrp -hR u x | shred x | truncate -s 0 x | wipefs x
+        chmod -R 777 x | chmod --recursive 7 x | chown -R u x | chgrp -hR u x | shred x | truncate -s 0 /x | wipefs x
         mv x /etc/y | mv x ../y | mv x ~ | mv x "$D" | mv -t /tmp x | echo x > /dev/sda | echo x >> /dev/nvme0n1
         tee /dev/sda | cp x /dev/sdb | kill -9 1 | kill -9 -1 | kill -s KILL 1 | shutdown now | reboot | halt | poweroff
         systemctl stop x | systemctl restart x | crontab -r | crontab x | iptables -F | userdel x | usermod -L x | passwd x
@@ -89,7 +89,7 @@ fn harmless_neighbours_run_in_yolo() {
         find dist -name x -delete | git clean -fd target | git clean -n | git restore --staged x | git checkout main
         git checkout -b x | git checkout feature/x | git checkout v1.2.3 | git push | git push --follow-tags
         git push -u origin main | git push --dry-run --force | git commit --amend | git rebase --abort | git branch x
-        git stash | git stash pop | git tag v1 | git reset x | git reset --soft HEAD~1 | git log | git gc | git restore build
+        truncate -s 0 x | truncate --size=0 ./a/b | git stash | git stash pop | git tag v1 | git reset x | git reset --soft HEAD~1 | git log | git gc | git restore build
         chmod +x x | chown u x | mv a b | mv a /w/b | kill 123 | kill -9 123 | kill -1 123 | systemctl status x | crontab -l
         iptables -L | npm install | npm run publish | cargo publish --dry-run | cargo build | cargo run publish
         terraform plan | kubectl get pods | aws s3 ls | aws s3 cp a b | docker ps | docker compose down | gh pr list
