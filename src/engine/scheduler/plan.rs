@@ -186,7 +186,8 @@ fn form(name: &str, plan: &str, planning: &Planning) -> Form {
     let text = FieldKind::Text { min: None, max: Some(MAX_FEEDBACK), format: None };
     let fields = vec![
         field(DECISION, "The plan", true, FieldKind::Choice { options }),
-        field(FEEDBACK, "What should be different", false, text),
+        // Clients ask for all fields, whatever was chosen.
+        field(FEEDBACK, "What should be different (leave it empty if you accept)", false, text),
     ];
     Form { message: format!("Review the plan {name}:\n\n{}", text::head(plan, MAX_SHOWN)), fields }
 }
