@@ -70,7 +70,9 @@ pub(super) fn heard_out(rules: &Rules, query: &Query, ruled: Verdict) -> Verdict
             None => checker.fails("it was not asked"),
             Some(Err(why)) => checker.fails(why),
             Some(Ok(it)) if it.decision == Decision::Deny => checker.denies(&it.reason),
-            Some(Ok(it)) if it.decision == Decision::Ask && res.reason.is_none() => checker.asks(query, &it.reason),
+            Some(Ok(it)) if it.decision == Decision::Ask && res.reason.is_none() => {
+                Verdict { why: res.why, opens: res.opens, ..checker.asks(query, &it.reason) }
+            }
             Some(Ok(_)) => res,
         };
     }
@@ -110,14 +112,12 @@ impl Checker {
 
     fn denies(&self, reason: &str) -> Verdict {
         let message = format!("The safety checker {} says: {reason}", self.what.name);
-        let rule = format!("{} says: {reason}", self.shown());
-        Verdict { decision: Decision::Deny, rule, deny_message: Some(message), reason: None, grant: None }
+        Verdict::denied(format!("{} says: {reason}", self.shown()), message)
     }
 
     fn fails(&self, why: &str) -> Verdict {
         let message = format!("The safety checker {} gave no verdict: {why}", self.what.name);
-        let rule = format!("{} gave no verdict: {why}", self.shown());
-        Verdict { decision: Decision::Deny, rule, deny_message: Some(message), reason: None, grant: None }
+        Verdict::denied(format!("{} gave no verdict: {why}", self.shown()), message)
     }
 
     /// A question of its own each time: no standing yes spares it.

@@ -11,7 +11,10 @@ use super::{
     safe,
     shell::{Command, Script, Unparsed},
 };
-use crate::base::log::{Decision, Grant, Mode};
+use crate::base::{
+    log::{Decision, Grant, Mode},
+    path::AbsPath,
+};
 
 /// A shell call with what was found out about it.
 struct Shell<'a> {
@@ -143,11 +146,8 @@ impl<'a> Shell<'a> {
                 asked.push(command);
             }
             // The first question with a reason of its own is the one to show.
-            let better = worst.as_ref().is_none_or(|it| {
-                severity(opinion.decision) > severity(it.decision)
-                    || (opinion.decision == it.decision && opinion.specific && !it.specific)
-            });
-            if better {
+            let rank = |it: &Opinion| (severity(it.decision), it.specific, it.why.is_some());
+            if worst.as_ref().is_none_or(|it| rank(&opinion) > rank(it)) {
                 worst = Some(opinion);
             }
         }
@@ -157,18 +157,13 @@ impl<'a> Shell<'a> {
 
     /// What makes even an allowed command worth a question.
     fn as_a_whole(&self, opinion: Opinion) -> Opinion {
-        let device = self.script.redirects.iter().find(|it| it.writes && destroy::is_device(&it.target.text));
-        if let Some(it) = device.filter(|_| opinion.decision == Decision::Allow) {
-            return Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text));
+        match opinion.decision {
+            Decision::Deny => return opinion,
+            Decision::Ask => return opinion.because(self.guarded_as_a_whole()),
+            Decision::Allow => (),
         }
-        let valued = || paths::guard_of_values(self.script).or_else(|| paths::guard_of_pieces(self.script));
-        if let Some(it) =
-            paths::guard_of_redirects(self.script).or_else(valued).filter(|_| opinion.decision == Decision::Allow)
-        {
-            return Opinion::new(Decision::Ask, it.to_string());
-        }
-        if opinion.decision != Decision::Allow {
-            return opinion;
+        if let Some(it) = self.guarded_as_a_whole() {
+            return it;
         }
         if self.query.mode == Mode::Yolo {
             let named = opinion.specific && opinion.allow_redirection && opinion.tier >= Some(Tier::User);
@@ -184,6 +179,22 @@ impl<'a> Shell<'a> {
             Some(it) => Opinion::new(Decision::Ask, format!("its output goes to a file: > {}", it.target.text)),
             None => opinion,
         }
+    }
+
+    /// What every mode asks about, of what no single command says.
+    fn guarded_as_a_whole(&self) -> Option<Opinion> {
+        let device = self.script.redirects.iter().find(|it| it.writes && destroy::is_device(&it.target.text));
+        if let Some(it) = device {
+            return Some(Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text)));
+        }
+        let valued = || paths::guard_of_values(self.script).or_else(|| paths::guard_of_pieces(self.script));
+        paths::guard_of_redirects(self.script, self.here()).or_else(valued).as_ref().map(Opinion::guarded)
+    }
+
+    /// Where the words of its commands count from, as far as that is known.
+    fn here(&self) -> Option<&'a AbsPath> {
+        let moves = self.script.moved || self.script.commands.iter().any(|it| it.name() == Some("cd"));
+        self.query.roots.first().filter(|_| !moves)
     }
 
     /// Whether, in a mode where edits are allowed, all redirections are edits that would be.
@@ -223,25 +234,25 @@ impl<'a> Shell<'a> {
         // Only what nothing else restricts: a rule that cannot be read must not soften those that can.
         let broken = maybe.is_none().then_some(broken).flatten();
         let opinion = self.with_effects(command, opinion, maybe.or(broken));
-        if opinion.decision != Decision::Allow {
-            return opinion;
-        }
         let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
-        let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
-        let guarded = || self.guard(command).filter(|it| !named(&it.signs())).map(|it| it.to_string());
-        match destroys.map(|it| format!("destructive: {it}")).or_else(guarded) {
-            Some(why) => Opinion { specific: true, ..Opinion::new(Decision::Ask, why) },
-            None => opinion,
+        let in_every_mode = || {
+            let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
+            let destroys = destroys.map(|it| Opinion::new(Decision::Ask, format!("destructive: {it}")));
+            let guard = || self.guard(command).filter(|it| !named(&it.signs()));
+            destroys.or_else(|| guard().as_ref().map(Opinion::guarded))
+        };
+        match opinion.decision {
+            Decision::Deny => opinion,
+            Decision::Ask if !opinion.is_ordinary_question() => opinion,
+            Decision::Ask => opinion.because(in_every_mode()),
+            Decision::Allow => in_every_mode().map_or(opinion, |it| Opinion { specific: true, ..it }),
         }
     }
 
     fn guard(&self, command: &Command) -> Option<paths::Guard> {
-        let named = paths::guard_of_command(command, safe::is_safe(command, self.script));
-        named.or_else(|| {
-            let moves = self.script.moved || self.script.commands.iter().any(|it| it.name() == Some("cd"));
-            let here = self.query.roots.first().filter(|_| !moves);
-            paths::guard_of_reader(command, here, &self.query.targets.secrets)
-        })
+        let here = self.here();
+        let named = paths::guard_of_command(command, safe::is_safe(command, self.script), here);
+        named.or_else(|| paths::guard_of_reader(command, here, &self.query.targets.secrets))
     }
 
     /// What a matching rule says, with what is known of the command besides.

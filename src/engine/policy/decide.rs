@@ -8,8 +8,13 @@ use super::{
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
+    path::AbsPath,
+    text,
     tool::{Access, TargetPath, ToolKind},
 };
+
+/// Longest reason that a question shows, in characters.
+const MAX_WHY: usize = 300;
 
 /// A decision on its way, with its reason.
 #[derive(Clone, Debug)]
@@ -22,17 +27,34 @@ pub(super) struct Opinion {
     pub specific: bool,
     /// Of the rule, if one decided.
     pub tier: Option<Tier>,
+    /// Why it is asked; `None`: because the mode asks for all such calls.
+    pub why: Option<String>,
+    /// Configuration that the reason names, where it is.
+    pub opens: Option<AbsPath>,
 }
 
 impl Opinion {
+    /// Of no rule: what decides is a reason of its own.
     pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
-        Self { decision, rule: rule.into(), deny_message: None, allow_redirection: false, specific: false, tier: None }
+        let rule = rule.into();
+        let why = (decision == Decision::Ask).then(|| rule.clone());
+        let (deny_message, tier, opens) = (None, None, None);
+        Self { decision, rule, deny_message, allow_redirection: false, specific: false, tier, why, opens }
+    }
+
+    /// A question about something guarded.
+    pub fn guarded(guard: &paths::Guard) -> Self {
+        Self { opens: guard.place.clone(), ..Self::new(Decision::Ask, guard.to_string()) }
     }
 
     pub fn of(rule: &Rule, query: &Query) -> Self {
+        let name = rule.name(query.tool);
+        let of_people = rule.decision == Decision::Ask && rule.tier > Tier::Default;
         Self {
             decision: rule.decision,
-            rule: rule.name(query.tool),
+            why: of_people.then(|| format!("a rule asks: {name}")),
+            opens: None,
+            rule: name,
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allow_redirection: rule.allow_redirection,
             specific: rule.is_specific(),
@@ -44,8 +66,21 @@ impl Opinion {
     pub fn unmatched(query: &Query) -> Self {
         match (query.mode, query.interactive) {
             (Mode::Yolo, _) => Self::new(Decision::Allow, "yolo mode"),
-            (_, true) => Self::new(Decision::Ask, "no rule"),
+            (_, true) => Self { why: None, ..Self::new(Decision::Ask, "no rule") },
             (_, false) => Self::new(Decision::Deny, "no rule, and nobody can be asked"),
+        }
+    }
+
+    /// Whether only the mode's own way asks.
+    pub fn is_ordinary_question(&self) -> bool {
+        self.decision == Decision::Ask && self.why.is_none()
+    }
+
+    /// The same question, with the reason of another one that would be asked in its place.
+    pub fn because(self, other: Option<Self>) -> Self {
+        match other {
+            Some(it) if self.is_ordinary_question() => Self { why: it.why, opens: it.opens, ..self },
+            _ => self,
         }
     }
 }
@@ -117,16 +152,19 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
     if opinion.decision == Decision::Ask && !query.interactive {
         let message =
             format!("This needs somebody's approval ({}), and nobody can be asked in this session.", opinion.rule);
-        return Verdict {
-            decision: Decision::Deny,
-            rule: opinion.rule,
-            deny_message: Some(message),
-            reason: None,
-            grant: None,
-        };
+        return Verdict::denied(opinion.rule, message);
     }
-    let grant = grant.filter(|_| opinion.decision == Decision::Ask);
-    Verdict { decision: opinion.decision, rule: opinion.rule, deny_message: opinion.deny_message, reason: None, grant }
+    let asks = opinion.decision == Decision::Ask;
+    let in_a_line = |it: String| text::first_line(&it.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WHY);
+    Verdict {
+        decision: opinion.decision,
+        rule: opinion.rule,
+        deny_message: opinion.deny_message,
+        reason: None,
+        why: opinion.why.filter(|_| asks).map(in_a_line),
+        opens: opinion.opens.filter(|_| asks),
+        grant: grant.filter(|_| asks),
+    }
 }
 
 fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
@@ -143,7 +181,7 @@ fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
     let opinion = plans::held(query, opinion, rule, shipped());
     let question = match opinion.decision {
         Decision::Deny => return (opinion, None),
-        Decision::Ask => Some(opinion.clone()),
+        Decision::Ask => Some(opinion.clone().because(question_of_paths(query, rule))),
         Decision::Allow => question_of_paths(query, rule),
     };
     let Some(question) = question else { return (opinion, None) };
@@ -157,8 +195,11 @@ const GRANTED: &str = "allowed for this session";
 
 /// A shell command's opinion, with what is thought of the folder it runs in.
 pub(super) fn with_paths(query: &Query, opinion: Opinion) -> Opinion {
-    let allowed = opinion.decision == Decision::Allow;
-    allowed.then(|| question_of_paths(query, None)).flatten().unwrap_or(opinion)
+    match opinion.decision {
+        Decision::Deny => opinion,
+        Decision::Ask => opinion.because(question_of_paths(query, None)),
+        Decision::Allow => question_of_paths(query, None).unwrap_or(opinion),
+    }
 }
 
 /// Why an allowed call is worth a question, by what it touches. `rule` is the one that allows it.

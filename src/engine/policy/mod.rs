@@ -106,8 +106,19 @@ pub struct Verdict {
     pub deny_message: Option<String>,
     /// What a safety checker said, where it wants the question: for user and model.
     pub reason: Option<String>,
+    /// Why it is asked, where that is more than the mode's own way, in a line: for the user.
+    pub why: Option<String>,
+    /// Configuration that the question names: a yes is for writing it, too.
+    pub opens: Option<AbsPath>,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
+}
+
+impl Verdict {
+    fn denied(rule: String, message: String) -> Self {
+        let (reason, why, opens, grant) = (None, None, None, None);
+        Self { decision: Decision::Deny, rule, deny_message: Some(message), reason, why, opens, grant }
+    }
 }
 
 /// The rules' verdict, with what was thought of each part of a shell command, and who would be heard besides.

@@ -1,5 +1,7 @@
 //! Paths that are asked about: outside the roots, configuration that would run things, and where secrets are kept.
 
+use std::path::PathBuf;
+
 use super::{
     destroy::Signs,
     pieces::ANY,
@@ -20,12 +22,18 @@ pub(super) struct Guard {
     reason: &'static str,
     /// The entry, for rules that name it.
     pub name: &'static str,
+    /// Where that is, of configuration that a command names plainly.
+    pub place: Option<AbsPath>,
 }
 
 const OBEYED: &str = "configuration that castor, an editor, a shell or git obeys";
 const KEPT: &str = "secrets may be kept there";
 
 impl Guard {
+    fn new(reason: &'static str, name: &'static str) -> Self {
+        Self { reason, name, place: None }
+    }
+
     /// A rule that allows just this has the entry in it.
     pub fn signs(&self) -> Signs {
         Signs::new(self.name.split('*').map(|it| it.trim_matches('/').to_owned()).filter(|it| !it.is_empty()))
@@ -42,11 +50,11 @@ impl std::fmt::Display for Guard {
 pub(super) fn guard(target: &TargetPath) -> Option<Guard> {
     let places = [&target.path, &target.real];
     let find = |list: Guarded| places.into_iter().find_map(|it| list.find(it.as_path()));
-    let secret = find(SECRETS).map(|name| Guard { reason: KEPT, name });
+    let secret = find(SECRETS).map(|name| Guard::new(KEPT, name));
     secret.or_else(|| {
         let obeyed = || find(CONFIG).or_else(|| places.into_iter().find_map(makes_repository));
         let name = (target.access == Access::Write).then(obeyed).flatten()?;
-        Some(Guard { reason: OBEYED, name })
+        Some(Guard::new(OBEYED, name))
     })
 }
 
@@ -62,15 +70,16 @@ const GIT_LOOKS: &[&str] = &["add", "check-ignore", "commit", "log", "ls-files",
 const GIT_READS: &[(&str, &[&str])] =
     &[("commit", &["-F", "--file", "-t", "--template"]), ("log", &["-p", "-u", "-L", "--patch", "-G", "-c", "--cc"])];
 
-/// What is guarded of what a command's words name, patterns of names too. `looks`: it is known to look only.
-pub(super) fn guard_of_command(command: &Command, looks: bool) -> Option<Guard> {
+/// What is guarded of what a command's words name, patterns of names too. `looks`: it is known to look only; `here`: where
+/// its words count from, if that is known.
+pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&AbsPath>) -> Option<Guard> {
     let (name, args) = (command.name().map(base_name).unwrap_or_default(), read_args(command));
     let words = || args.iter().filter(|it| it.kind != WordKind::Expanded);
     let find = |list: Guarded| words().find_map(|it| find_word(list, it));
-    let secret = find(SECRETS).or_else(|| args.iter().find_map(hinted_secret)).map(|name| Guard { reason: KEPT, name });
+    let secret = find(SECRETS).or_else(|| args.iter().find_map(hinted_secret)).map(|name| Guard::new(KEPT, name));
     // What git shows it does not write.
     let looks = looks || name == "git" && args.first().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
-    let config = || find(CONFIG).map(|name| Guard { reason: OBEYED, name });
+    let config = || words().find_map(|it| config_of_word(it, here));
     secret.or_else(|| if looks { None } else { config() })
 }
 
@@ -118,7 +127,7 @@ pub(super) fn guard_of_values(script: &Script) -> Option<Guard> {
         !looks && it.args().iter().any(open)
     };
     let takes = script.commands.iter().any(reads) || script.redirects.iter().any(|it| open(&it.target));
-    takes.then_some(Guard { reason: KEPT, name })
+    takes.then_some(Guard::new(KEPT, name))
 }
 
 /// The same for names that are put together from pieces: `f=.en; cat ${f}v`.
@@ -137,7 +146,7 @@ pub(super) fn guard_of_pieces(script: &Script) -> Option<Guard> {
     let open = |it: &&Word| it.kind == WordKind::Expanded;
     let targets = script.redirects.iter().map(|it| &it.target);
     let words = script.commands.iter().flat_map(read_args).chain(targets);
-    words.filter(open).find_map(named).map(|name| Guard { reason: KEPT, name })
+    words.filter(open).find_map(named).map(|name| Guard::new(KEPT, name))
 }
 
 /// Whether a name with something in it that nobody knows may be that of a file of secrets: by what it begins with, else by
@@ -157,15 +166,34 @@ fn may_be_secret(name: &str) -> Option<&'static str> {
 /// The same for a command that reads more than it names. Programs of the project that read its `.env` are not meant: that
 /// is what the file is for. Nor does a sandbox hide such files: what runs would fail without a word.
 pub(super) fn guard_of_reader(command: &Command, here: Option<&AbsPath>, secrets: &[AbsPath]) -> Option<Guard> {
-    super::readers::comes_upon(command, here, secrets).map(|name| Guard { reason: KEPT, name })
+    super::readers::comes_upon(command, here, secrets).map(|name| Guard::new(KEPT, name))
 }
 
 /// The same for where a script's redirections lead.
-pub(super) fn guard_of_redirects(script: &Script) -> Option<Guard> {
+pub(super) fn guard_of_redirects(script: &Script, here: Option<&AbsPath>) -> Option<Guard> {
     script.redirects.iter().find_map(|it| {
-        let secret = find_word(SECRETS, &it.target).map(|name| Guard { reason: KEPT, name });
-        let config = || it.writes.then(|| find_word(CONFIG, &it.target)).flatten();
-        secret.or_else(|| config().map(|name| Guard { reason: OBEYED, name }))
+        let secret = find_word(SECRETS, &it.target).map(|name| Guard::new(KEPT, name));
+        secret.or_else(|| it.writes.then(|| config_of_word(&it.target, here)).flatten())
+    })
+}
+
+fn config_of_word(word: &Word, here: Option<&AbsPath>) -> Option<Guard> {
+    let place = || named_config(here?, word.literal()?);
+    Some(Guard { place: place(), ..Guard::new(OBEYED, find_word(CONFIG, word)?) })
+}
+
+/// The whole of the configuration below `root` that a path names. Of a repository only what is named in it, never all.
+fn named_config(root: &AbsPath, text: &str) -> Option<AbsPath> {
+    let path = root.join(text);
+    let below = path.as_path().strip_prefix(root.as_path()).ok()?;
+    let name = CONFIG.find(below)?;
+    if [".git", "git~1"].contains(&name) {
+        return below.iter().nth(1).map(|_| path.clone());
+    }
+    let mut whole = PathBuf::new();
+    below.iter().find_map(|it| {
+        whole.push(it);
+        CONFIG.find(&whole).map(|_| root.join(&whole))
     })
 }
 

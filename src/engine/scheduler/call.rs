@@ -14,7 +14,7 @@ use crate::{
         question::Form,
         sandbox::{Denial, Leave},
         text,
-        tool::{BaseHash, Preview, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
+        tool::{BaseHash, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
         hooks::{Hooks, firing::Firing},
@@ -22,12 +22,12 @@ use crate::{
         record::Step,
         scheduler::{
             ask,
-            display::{TITLE, first_display, in_words},
+            display::{TITLE, first_display},
             hooked::{Hooked, Then},
             plan::{self, Planning},
             todos, topic,
         },
-        step::{About, Confirmation, Effect, Outside, Question, Server},
+        step::{Effect, Outside, Server},
     },
 };
 
@@ -38,7 +38,7 @@ pub struct Call {
     pub(super) asked_as: String,
     pub display: ToolDisplay,
     /// The display changed since it was last shown.
-    news: bool,
+    pub(super) news: bool,
     pub state: State,
     /// What policy decided about, where it really is.
     pub places: Arc<[TargetPath]>,
@@ -46,7 +46,11 @@ pub struct Call {
     pub(super) ran: bool,
     /// Why the user is asked, where a safety checker wants it.
     pub reason: Option<String>,
-    /// What the user allowed this call beyond the sandbox, after it had run into it.
+    /// Why policy asks: for the user only.
+    pub(super) why: Option<String>,
+    /// Configuration that the question names: a yes opens it for the run.
+    pub(super) opens: Option<AbsPath>,
+    /// What the user allowed this call beyond the sandbox, with the first yes or after it had run into it.
     pub(super) leave: Leave,
     /// How often that was asked.
     pub(super) n_expansions: u8,
@@ -176,6 +180,8 @@ impl Call {
             places: Arc::default(),
             ran: false,
             reason: None,
+            why: None,
+            opens: None,
             leave: Leave::default(),
             n_expansions: 0,
             notes: Vec::new(),
@@ -207,62 +213,13 @@ impl Call {
 
     pub fn allow(&mut self) {
         let base = match &mut self.state {
-            State::Asking { base, .. } => base.take(),
+            State::Asking { base, .. } => {
+                self.leave.config.extend(self.opens.take());
+                base.take()
+            }
             _ => None,
         };
         self.state = State::Allowed { base };
-    }
-
-    pub fn ask(&mut self, step: &mut Step<'_>, tools: &Toolbox, preview: Preview) {
-        let State::Previewing { grant, .. } = &self.state else { return };
-        let grant = grant.clone();
-        if std::mem::take(&mut self.news) {
-            self.tell(step, ToolProgress::Described { display: self.display.clone() });
-        }
-        if let Some(display) = preview.display.clone() {
-            self.tell(step, ToolProgress::Proposed { display });
-        }
-        let lasting = grant.as_ref().and_then(|it| tools.lasting(&self.call, it, step.record.mode));
-        let id = step.question();
-        let about = About::Confirmation(Confirmation {
-            call: self.call.id.clone(),
-            title: self.asked_title(),
-            kind: self.display.kind,
-            args: self.call.args.clone(),
-            locations: self.display.locations.clone(),
-            display: preview.display,
-            reason: self.reason.clone(),
-            always: grant.as_ref().map(in_words),
-            lasting: lasting.map(|it| policy::lasting_in_words(&it)),
-        });
-        step.effect(Effect::Ask(Box::new(Question { id, about })));
-        self.state = State::Asking { question: id, grant, base: preview.base };
-    }
-
-    /// There is nothing to look at first.
-    pub fn ask_at_once(&mut self, step: &mut Step<'_>, tools: &Toolbox, grant: Option<Grant>) {
-        // No effect has this id: nobody will answer it.
-        self.state = State::Previewing { effect: EffectId(0), grant };
-        self.ask(step, tools, Preview::default());
-    }
-
-    /// Puts the question that the call is.
-    pub fn inquire(&mut self, step: &mut Step<'_>, form: Form) {
-        let display = ToolDisplay { title: text::first_line(&form.message, TITLE), ..self.display.clone() };
-        self.display = display.clone();
-        self.tell(step, ToolProgress::Started { display: Some(display) });
-        let (question, form) = (step.question(), Arc::new(form));
-        let about = About::Form { call: Some(self.call.id.clone()), form: form.clone() };
-        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
-        self.state = State::Inquiring { question, form };
-    }
-
-    /// What runs is named by itself: the model's words for it are no ground for a yes.
-    pub(super) fn asked_title(&self) -> String {
-        match self.call.args.get("command").and_then(Value::as_str) {
-            Some(command) if self.display.kind == ToolKind::Execute => command.to_owned(),
-            _ => self.display.title.clone(),
-        }
     }
 
     pub fn run(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
@@ -314,6 +271,8 @@ impl Call {
         self.display = first_display(tools, &self.call, cwd);
         self.news = true;
         self.reason = None;
+        // What was allowed was allowed to the other call.
+        self.leave = Leave::default();
         self.state = State::Waiting;
     }
 

@@ -1,6 +1,7 @@
 //! Tool calls from proposed to finished: waves, approvals, results. Every call ends exactly once.
 
 mod ask;
+mod asking;
 mod call;
 mod decide;
 mod display;

@@ -12,7 +12,7 @@ use crate::{
         path::AbsPath,
         question::{Choice, Field, FieldKind, Form},
         text,
-        tool::{Display, Preview, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Display, Preview, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::record::Step,
 };
@@ -30,6 +30,8 @@ const REJECT: &str = "reject";
 /// Most of a plan that the question repeats, in bytes, and longest feedback, in characters.
 const MAX_SHOWN: usize = 20_000;
 const MAX_FEEDBACK: u32 = 10_000;
+/// Most of the model's reason for a plan, in bytes.
+const MAX_REASON: usize = 2_000;
 
 /// Where plans are written, and how a session may go on after one.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +61,12 @@ fn build() -> ToolSpec {
         })
         .into(),
     }
+}
+
+/// Why the model wants a plan, for the question about it.
+pub(super) fn said(call: &ToolCall) -> Option<Display> {
+    let reason = call.args.get("reason").and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty())?;
+    (call.name == ENTER).then(|| Display::Text { text: text::head(reason, MAX_REASON).to_owned() })
 }
 
 pub fn enter(step: &mut Step<'_>, _: &Map<String, Value>) -> ToolOutput {
