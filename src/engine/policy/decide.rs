@@ -67,7 +67,10 @@ impl Opinion {
         match (query.mode, query.interactive) {
             (Mode::Yolo, _) => Self::new(Decision::Allow, "yolo mode"),
             (_, true) => Self { why: None, ..Self::new(Decision::Ask, "no rule") },
-            (_, false) => Self::new(Decision::Deny, "no rule, and nobody can be asked"),
+            (_, false) => Self {
+                deny_message: Some(unasked("no rule speaks of it")),
+                ..Self::new(Decision::Deny, "no rule, and nobody can be asked")
+            },
         }
     }
 
@@ -95,7 +98,7 @@ impl Opinion {
 ///    rule denies some commands, ask when something destructive could hide in it.
 /// 4. Of a shell command's parts the worst decides: deny, ask, allow. A part that a restricting rule may mean
 ///    counts as asked about, in yolo as that rule says.
-/// 5. Known-safe commands turn the shipped rules' ask into allow; standing yeses of the session turn ask into
+/// 5. Known-safe commands turn the shipped rules' ask into allow, in plan mode and where nobody can be asked their deny, too; standing yeses of the session turn ask into
 ///    allow; neither touches a deny, nor an ask for that very command.
 /// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, and paths outside the roots.
 /// 7. In every mode, allow becomes ask for what cannot be taken back (see `destroy`), for files of secrets, and for
@@ -147,11 +150,14 @@ pub fn explain(rules: &Rules, query: &Query) -> Explanation {
     Explanation { verdict, parts, checkers }
 }
 
+fn unasked(why: &str) -> String {
+    format!("This needs somebody's approval ({why}), and nobody can be asked in this session.")
+}
+
 /// Step 8.
 pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> Verdict {
     if opinion.decision == Decision::Ask && !query.interactive {
-        let message =
-            format!("This needs somebody's approval ({}), and nobody can be asked in this session.", opinion.rule);
+        let message = unasked(&opinion.rule);
         return Verdict::denied(opinion.rule, message);
     }
     let asks = opinion.decision == Decision::Ask;

@@ -40,11 +40,12 @@ impl Calls {
         let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or(id), MAX_TITLE);
         if is_over(call) && !was_over {
             let failed = call.get("status").and_then(Value::as_str) == Some("failed");
-            let why = if failed { reason(call) } else { exit_code(call) };
+            let said = if failed { reason(call) } else { exit_code(call) };
+            let why = if said.is_empty() { said.clone() } else { format!(": {}", clean_line(&said, MAX_REASON)) };
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
-            self.unasked += u64::from(failed && why.contains(UNASKED));
+            self.unasked += u64::from(failed && said.contains(UNASKED));
             return Some(if why.is_empty() && !failed { Mark::Completed(title) } else { Mark::Failed(title + &why) });
         }
         is_new.then_some(Mark::Started(title))
@@ -68,7 +69,7 @@ impl Calls {
         };
         Some(format!(
             "{calls} needed an approval, and nobody could be asked: run it on a terminal, \
-             or allow more with --approval-mode or a rule (`castor policy check` tells which is missing)"
+             or allow more with --approval-mode or a rule (`castor policy check --headless` tells which is missing)"
         ))
     }
 
@@ -77,18 +78,18 @@ impl Calls {
     }
 }
 
-/// Why a call failed, as far as its contents tell: what comes after the title.
+/// Why a call failed, as far as its contents tell, all of it.
 fn reason(call: &Map<String, Value>) -> String {
     let contents = call.get("content").and_then(Value::as_array).into_iter().flatten();
     let text = contents.filter_map(|it| it.pointer("/content/text")?.as_str()).find(|it| !it.trim().is_empty());
-    text.map(|it| format!(": {}", clean_line(it, MAX_REASON))).unwrap_or_default()
+    text.unwrap_or_default().to_owned()
 }
 
 /// How a command ended that ran, and did not do what it was to do: the call itself is well.
 fn exit_code(call: &Map<String, Value>) -> String {
     let output = call.get("rawOutput");
     let code = output.and_then(|it| it.get("exitCode").or_else(|| it.get("exit_code"))).and_then(Value::as_i64);
-    code.filter(|it| *it != 0).map(|it| format!(": exit code {it}")).unwrap_or_default()
+    code.filter(|it| *it != 0).map(|it| format!("exit code {it}")).unwrap_or_default()
 }
 
 fn is_over(call: &Map<String, Value>) -> bool {
@@ -114,10 +115,15 @@ mod tests {
         assert_eq!(update(refused), Some(Mark::Failed("rm: not allowed".into())));
         let at_once = json!({"toolCallId": "b", "title": "x", "status": "completed"});
         assert_eq!(update(at_once), Some(Mark::Completed("x".into())));
+        let long = format!("{}, and nobody can be asked", "x".repeat(300));
+        let content = json!([{"type": "content", "content": {"type": "text", "text": long}}]);
+        update(json!({"toolCallId": "l", "title": "long", "status": "failed", "content": content}));
         let command = json!({"toolCallId": "d", "title": "make", "status": "completed", "rawOutput": {"exitCode": 2}});
         assert_eq!(update(command), Some(Mark::Failed("make: exit code 2".into())));
         assert_eq!(update(json!({"title": "no id"})), None);
-        assert_eq!(calls.stats(), json!({"total": 4, "completed": 2, "failed": 2}));
+        assert_eq!(calls.stats(), json!({"total": 5, "completed": 2, "failed": 3}));
+        let hint = calls.way_out().unwrap();
+        assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
     }
 
     #[test]
