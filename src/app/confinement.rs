@@ -47,14 +47,26 @@ pub fn of(
     };
     let home = state.env.get("HOME").and_then(AbsPath::new);
     let real = |it: AbsPath| disk::real_path(&it).unwrap_or(it);
+    let (writable, gone): (Vec<_>, Vec<_>) = folders(&settings.children.sandbox.writable, home.as_ref())
+        .into_iter()
+        .map(real)
+        .partition(|it| it.as_path().symlink_metadata().is_ok());
+    for it in gone {
+        tracing::warn!("security.sandbox.writable names {it}, which is not there: commands cannot write it");
+    }
     let mut kept = vec![real(state.world.store.home().clone())];
     if let Some(home) = home.clone().map(real) {
         kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
     }
+    let home = home.map(real);
+    // Who works in a folder of the home folder does not work with the one that may be in it.
+    let of_home = home.as_ref().map(|it| it.join(".git"));
+    let gits = roots.iter().filter_map(sandbox::repository::outside_of).filter(|it| Some(it) != of_home.as_ref());
     Some(Confinement {
         read_only,
         roots: roots.to_vec(),
-        writable: folders(&settings.children.sandbox.writable, home.as_ref()).into_iter().map(real).collect(),
+        gits: gits.filter(|_| !read_only).collect(),
+        writable,
         kept,
         open: Vec::new(),
         tmp: state.world.store.scratch(session).join("tmp"),

@@ -130,6 +130,8 @@ pub struct Confinement {
     pub roots: Vec<AbsPath>,
     /// More that may be written, at every level.
     pub writable: Vec<AbsPath>,
+    /// Git folders outside of the roots that git works with in them: written but for what git obeys.
+    pub gits: Vec<AbsPath>,
     /// Never written, wherever it is: castor's own folder, a home's configuration.
     pub kept: Vec<AbsPath>,
     /// Configuration in the roots that may be written all the same.
@@ -157,7 +159,8 @@ impl Confinement {
     /// Whether writing there is what it allows.
     pub fn writes(&self, path: &AbsPath) -> bool {
         let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
-        let open = below(&self.writable) || path.is_within(&self.tmp) || !self.read_only && below(&self.roots);
+        let in_roots = !self.read_only && (below(&self.roots) || below(&self.gits));
+        let open = below(&self.writable) || path.is_within(&self.tmp) || in_roots;
         open && !self.obeyed(path)
     }
 
@@ -170,8 +173,10 @@ impl Confinement {
                 Err(_) => guarded::CONFIG.find(below).is_some(),
             }
         };
+        let in_git = |git: &AbsPath| path.as_path().strip_prefix(git.as_path()).is_ok_and(is_git_config);
         let is_open = self.open.iter().any(|it| path.is_within(it));
-        self.keeps(path) || !is_open && self.roots.iter().chain(&self.writable).any(in_root)
+        let is_config = || self.roots.iter().chain(&self.writable).any(in_root) || self.gits.iter().any(in_git);
+        self.keeps(path) || !is_open && is_config()
     }
 
     /// Whether it is never written, whatever the user says of the workspace.
@@ -315,16 +320,29 @@ mod tests {
             read_only: false,
             roots: vec![path("/w")],
             writable: vec![path("/more")],
+            gits: vec![path("/up/.git")],
             kept: vec![path("/h/.castor")],
             open: Vec::new(),
             tmp: path("/h/.castor/tmp"),
             records: path("/h/.castor/stand-ins"),
             network: false,
         };
-        for yes in ["/w", "/w/a", "/w/.git/index", "/w/.github/x", "/more/x", "/h/.castor/tmp/x"] {
+        for yes in ["/w", "/w/a", "/w/.git/index", "/w/.github/x", "/more/x", "/up/.git/index", "/h/.castor/tmp/x"] {
             assert!(it.writes(&path(yes)), "{yes}");
         }
-        for no in ["/", "/wide", "/w/.git/hooks/x", "/w/.git", "/w/.git/config", "/w/.vscode/a", "/h/.castor/x", "/x"] {
+        for no in [
+            "/",
+            "/wide",
+            "/w/.git/hooks/x",
+            "/w/.git",
+            "/w/.git/config",
+            "/w/.vscode/a",
+            "/up/a",
+            "/up/.git/hooks/x",
+            "/up/.git/worktrees/t/commondir",
+            "/h/.castor/x",
+            "/x",
+        ] {
             assert!(!it.writes(&path(no)), "{no}");
         }
         let read_only = Confinement { read_only: true, ..it.clone() };

@@ -35,16 +35,16 @@ while not os.path.exists('out/alive'):
     time.sleep(0.005)
 ";
 
-struct Bed {
-    sandbox: Sandbox,
-    client: Client,
-    session: String,
+pub struct Bed {
+    pub sandbox: Sandbox,
+    pub client: Client,
+    pub session: String,
 }
 
 impl Bed {
     /// A session whose model calls for each of the commands, one in each prompt: in the background behind a `&`, and for
     /// an empty one it only says something.
-    fn new(namespaces: bool, commands: &[&str]) -> Self {
+    pub fn new(namespaces: bool, commands: &[&str]) -> Self {
         let mut sandbox = Sandbox::new();
         sandbox.forbids_namespaces = !namespaces;
         let part = |part: Value| {
@@ -74,7 +74,7 @@ impl Bed {
     }
 
     /// Runs the next command; what the client was told about it.
-    fn run(&mut self) -> String {
+    pub fn run(&mut self) -> String {
         let prompt = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": "go"}]});
         let (_, told) = self.client.call("session/prompt", prompt).unwrap();
         told.iter().map(ToString::to_string).collect()
@@ -95,7 +95,7 @@ impl Bed {
         }
     }
 
-    fn path(&self, it: &str) -> PathBuf {
+    pub fn path(&self, it: &str) -> PathBuf {
         self.sandbox.workspace().join(it)
     }
 

@@ -40,6 +40,7 @@ mod model_server;
 mod outgrown;
 mod providers;
 mod recorded;
+mod repositories;
 mod resume;
 mod router;
 mod run;

@@ -171,7 +171,7 @@ fn config_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<
     if it.keeps(path) || !it.obeyed(path) {
         return None;
     }
-    let root = it.roots.iter().chain(&it.writable).find(|root| path.is_within(root))?;
+    let root = it.roots.iter().chain(&it.writable).chain(&it.gits).find(|root| path.is_within(root))?;
     let mut whole = root.clone();
     for part in path.as_path().strip_prefix(root.as_path()).ok()?.iter() {
         whole = whole.join(part);
@@ -238,6 +238,7 @@ mod tests {
             read_only: false,
             roots: vec![path("/w")],
             writable: Vec::new(),
+            gits: Vec::new(),
             kept: vec![path("/h/u/.castor")],
             open: Vec::new(),
             tmp: path("/h/u/.castor/tmp"),
@@ -282,6 +283,7 @@ mod tests {
             read_only: false,
             roots: vec![path("/w"), path("/new")],
             writable: Vec::new(),
+            gits: Vec::new(),
             kept: vec![path("/w/.castor")],
             open: open.iter().map(|it| path(it)).collect(),
             tmp: path("/t"),
@@ -345,6 +347,7 @@ mod tests {
             read_only: false,
             roots: vec![path("/w")],
             writable: Vec::new(),
+            gits: Vec::new(),
             kept: Vec::new(),
             open: Vec::new(),
             tmp: path("/t"),

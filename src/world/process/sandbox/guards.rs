@@ -55,18 +55,32 @@ fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> i
             guard_below(root, &mut plan, held)?;
         }
     }
+    let roots = plan.writable.clone();
+    // What was there when the session began; another folder in its place is nobody's yes.
+    let gits = it.gits.iter().map(AbsPath::as_path).filter(|git| git.canonicalize().is_ok_and(|it| it == **git));
+    for git in gits.filter(|_| !it.read_only) {
+        guard_git(git, &mut plan, held)?;
+        plan.writable.push(git.to_owned());
+    }
     for kept in &it.kept {
         let below = plan.writable.iter().any(|it| kept.as_path().starts_with(it));
         if below {
-            protect(kept.as_path(), StandIn::Folder, &mut plan, held)?;
+            // Git does nothing where its settings are a folder.
+            let what = if kept.as_path().ends_with(".gitconfig") { StandIn::File("") } else { StandIn::Folder };
+            protect(kept.as_path(), what, &mut plan, held)?;
         }
     }
     if namespaces {
         fix_ways(&mut plan);
     }
+    // What lies within another is met twice. What is above comes first, and so is mounted first.
+    for them in [&mut plan.writable, &mut plan.protected, &mut plan.deep] {
+        them.sort();
+        them.dedup();
+    }
     // Without mounts there is nothing that could be lifted.
     let mounted: [&[PathBuf]; 2] = if namespaces { [&plan.protected, &plan.deep] } else { [&[], &[]] };
-    held.remember(&plan.writable, &mounted, &plan.tmp, &plan.open);
+    held.remember(&roots, &mounted, &plan.tmp, &plan.open);
     Ok(plan)
 }
 
@@ -91,7 +105,9 @@ fn fix_ways(plan: &mut Plan) {
     let is_below = |it: &Path| plan.writable.iter().any(|root| it.starts_with(root) && it != root);
     let ends = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed).chain(&plan.writable);
     let ways = ends.flat_map(|it| it.ancestors().skip(1)).filter(|it| is_below(it)).map(Path::to_owned);
-    let fixed: BTreeSet<PathBuf> = ways.chain(plan.fixed.iter().cloned()).collect();
+    // What is mounted to be written stays where it is by that.
+    let fixed = ways.chain(plan.fixed.iter().cloned()).filter(|it| !plan.writable.contains(it));
+    let fixed: BTreeSet<PathBuf> = fixed.collect();
     // What is above comes first in this order, and so is mounted first.
     plan.fixed = fixed.into_iter().collect();
 }

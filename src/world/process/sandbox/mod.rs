@@ -7,6 +7,7 @@ mod held;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
 pub(super) mod records;
+pub mod repository;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 

@@ -57,9 +57,16 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|it| format!("private /: {it}"))?;
     open(Path::new("/")).and_then(|it| change(&it, true, READ_ONLY, 0)).map_err(|it| format!("/: {it}"))?;
-    let beneath = plan.writable.iter().map(|it| Ok((it.as_path(), open(it).map_err(said(it, "open"))?)));
-    let beneath = beneath.collect::<Result<Vec<_>, String>>()?;
+    let mut beneath = Vec::new();
     for it in &plan.writable {
+        match open(it) {
+            Ok(place) => beneath.push((it.as_path(), place)),
+            // It went since it was looked for: then it is not written.
+            Err(why) if why.kind() == io::ErrorKind::NotFound => (),
+            Err(why) => return Err(said(it, "open")(why)),
+        }
+    }
+    for (it, _) in &beneath {
         bind(it, false, 0, READ_ONLY)?;
     }
     for it in &plan.fixed {

@@ -1,0 +1,109 @@
+//! The git folder that a root works with, where it lies outside of the root: of a linked worktree, of a submodule, or of
+//! the repository that the root is a folder in. Found as git finds it, by files alone.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use nix::unistd::geteuid;
+
+use super::{aside::is_repository, held::is_placeholder};
+use crate::base::path::AbsPath;
+
+/// Longer files say nothing about where a repository is.
+const MAX: u64 = 4096;
+
+/// What commands in `root` must write for git to work there; `None`: it is in the root, is another's, or does not know of
+/// this root.
+pub fn outside_of(root: &AbsPath) -> Option<AbsPath> {
+    let real = root.as_path().canonicalize().ok()?;
+    let res = real.ancestors().find_map(|folder| found(folder, &real))??;
+    let is_ours = fs::symlink_metadata(&res).is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw());
+    (is_ours && is_repository(&res) && !res.starts_with(&real)).then(|| AbsPath::new(res)).flatten()
+}
+
+/// What a folder says: nothing, so that the one above is asked, or where the repository is, or that nobody may know.
+fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
+    let git = folder.join(".git");
+    let there = fs::symlink_metadata(&git).ok()?;
+    if there.is_file() {
+        return Some(linked(&git));
+    }
+    // An empty folder is none to git either.
+    if there.is_dir() && (is_placeholder(&git) || !is_repository(&git)) {
+        return None;
+    }
+    // The root's own needs nothing, and a link is not followed.
+    Some(Some(git).filter(|_| there.is_dir() && folder != root))
+}
+
+/// Where a `.git` that is a file leads. Anybody can write such a file, and so the other end must know of it.
+fn linked(git: &Path) -> Option<PathBuf> {
+    let folder = git.parent()?;
+    let inner = folder.join(read(git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let Some(common) = read(&inner.join("commondir")) else {
+        let is_submodule = |it: &Path| inner.starts_with(it.join(".git/modules"));
+        return folder.ancestors().skip(1).any(is_submodule).then_some(inner);
+    };
+    let common = inner.join(common.trim_end()).canonicalize().ok()?;
+    let back = inner.join(read(&inner.join("gitdir"))?.trim_end()).canonicalize().ok()?;
+    (inner.parent() == Some(&common.join("worktrees")) && back == git).then_some(common)
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::symlink_metadata(path).ok().filter(|it| it.is_file() && it.len() <= MAX)?;
+    let mut res = String::new();
+    fs::File::open(path).ok()?.take(MAX).read_to_string(&mut res).ok()?;
+    Some(res)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::outside_of;
+    use crate::base::path::AbsPath;
+
+    #[test]
+    fn the_repository_of_a_root_is_found_where_it_knows_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let write = |path: &str, text: &str| {
+            let path = top.join(path);
+            fs::create_dir_all(path.as_path().parent().unwrap()).unwrap();
+            fs::write(path.as_path(), text).unwrap();
+        };
+        for it in ["main/.git", "main/.git/modules/sub"] {
+            write(&format!("{it}/HEAD"), "ref: refs/heads/main\n");
+            fs::create_dir_all(top.join(it).join("objects").as_path()).unwrap();
+            fs::create_dir_all(top.join(it).join("refs").as_path()).unwrap();
+        }
+        write("main/.git/worktrees/tree/commondir", "../..\n");
+        write("main/.git/worktrees/tree/gitdir", &format!("{top}/tree/.git\n"));
+        write("tree/.git", &format!("gitdir: {top}/main/.git/worktrees/tree\n"));
+        write("tree/deep/a", "");
+        // Nobody in the repository knows of these.
+        write("forged/.git", &format!("gitdir: {top}/main/.git/worktrees/tree\n"));
+        write("outright/.git", &format!("gitdir: {top}/main/.git\n"));
+        write("alien/.git", &format!("gitdir: {top}/main/.git/modules/sub\n"));
+        write("main/sub/.git", "gitdir: ../.git/modules/sub\n");
+        write("main/src/.git/empty", "");
+        write("lone/a", "");
+        for (root, want) in [
+            ("main", None),
+            ("main/src", Some("main/.git")),
+            ("main/sub", Some("main/.git/modules/sub")),
+            ("tree", Some("main/.git")),
+            ("tree/deep", Some("main/.git")),
+            ("forged", None),
+            ("outright", None),
+            ("alien", None),
+            ("lone", None),
+        ] {
+            assert_eq!(outside_of(&top.join(root)), want.map(|it| top.join(it)), "{root}");
+        }
+    }
+}
