@@ -77,14 +77,27 @@ fn git(args: &[Word]) -> bool {
     matches!(command.text.as_str(), "status" | "log" | "diff" | "show" | "branch") && args.iter().any(safe::git_acts)
 }
 
+/// Options of git itself that take the next word.
+pub(super) const GIT_VALUED: &[&str] = &[
+    "-C",
+    "-c",
+    "--attr-source",
+    "--config-env",
+    "--exec-path",
+    "--git-dir",
+    "--list-cmds",
+    "--namespace",
+    "--super-prefix",
+    "--work-tree",
+];
+
 /// A git command's words from its sub-command on.
 pub(super) fn git_words(mut args: &[Word]) -> &[Word] {
-    const VALUED: &[&str] = &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path"];
     while let Some((first, rest)) = args.split_first() {
         if !first.text.starts_with('-') {
             break;
         }
-        args = match VALUED.contains(&first.text.as_str()) {
+        args = match GIT_VALUED.contains(&first.text.as_str()) {
             true => rest.get(1..).unwrap_or_default(),
             false => rest,
         };

@@ -3,7 +3,7 @@
 mod checks;
 mod table;
 
-use table::{BUILD, CODE, DESTRUCTIVE, Row, When};
+use table::{BUILD, CALLS, CODE, DESTRUCTIVE, Row, When};
 
 use super::{
     Query,
@@ -18,6 +18,8 @@ pub(super) struct Place<'a> {
     roots: &'a [AbsPath],
     /// Relative paths stay below the roots: nothing in the script goes elsewhere first.
     steady: bool,
+    /// Its build folders hold what a build makes: nothing in the script puts something else there.
+    made: bool,
 }
 
 /// The words that make a command destructive, such as `git push --force`. A rule that has them all knows of it.
@@ -28,11 +30,17 @@ impl<'a> Place<'a> {
     pub fn of(query: &Query<'a>, script: &Script) -> Self {
         let roots = query.roots;
         let inside = query.targets.paths.iter().all(|it| it.in_roots);
-        Self { roots, steady: inside && script.commands.iter().all(|it| stays(it, roots)) }
+        let steady = inside && script.commands.iter().all(|it| stays(it, roots));
+        let place = Self { roots, steady, made: true };
+        let made = !script.commands.iter().any(|it| place.fills_build(it));
+        Self { made, ..place }
     }
 
     /// Whether the word names something in a build folder. Symlinks on the way are the world's matter.
     fn is_build(&self, word: &Word) -> bool {
+        if !self.made {
+            return false;
+        }
         let text = word.text.as_str();
         let rest = match text.strip_prefix('/') {
             None => self.steady.then_some(text),
@@ -44,6 +52,17 @@ impl<'a> Place<'a> {
         let hidden_pattern = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
         let mut parts = rest.split('/');
         !parts.clone().any(|it| it == ".." || hidden_pattern(it)) && parts.any(|it| BUILD.contains(&it))
+    }
+
+    /// `mv src build`, `ln -s src target`: from then on the name stands for something else.
+    fn fills_build(&self, command: &Command) -> bool {
+        let name = command.name().map(base_name).unwrap_or_default();
+        let words = if name == "git" { git_words(command.args()) } else { &command.words };
+        let Some((verb, args)) = words.split_first() else { return false };
+        let from_elsewhere = |it: &&Word| !it.text.starts_with('-') && !self.is_build(it);
+        matches!(base_name(&verb.text), "mv" | "ln" | "mount" | "rename")
+            && args.iter().any(|it| self.is_build(it) || it.is_unknown())
+            && args.iter().any(|it| from_elsewhere(&it))
     }
 
     fn all_build<'w>(&self, mut words: impl Iterator<Item = &'w Word>) -> bool {
@@ -112,7 +131,17 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
     if let Some(it) = git_alias(program, command.args()) {
         return Some(it);
     }
-    let args = command.args();
+    // What a client reads says what it does, too.
+    let read = command.input.as_ref().filter(|_| SQL.contains(&program));
+    let more: Vec<Word>;
+    let args = match read {
+        Some(input) => {
+            let word = Word { text: input.text.clone(), kind: WordKind::Literal };
+            more = command.args().iter().cloned().chain([word]).collect();
+            &more
+        }
+        None => command.args(),
+    };
     if args.iter().any(|it| it.literal().is_some_and(|it| it.starts_with("--dry-run") && it != "--dry-run=none")) {
         return None;
     }
@@ -122,6 +151,9 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
         _ => starts.iter().find_map(|it| row.signs(it, it.get(row.sub.len()..).unwrap_or_default(), place)),
     })
 }
+
+/// Clients of databases.
+const SQL: &[&str] = &["mariadb", "mysql", "psql", "sqlite3"];
 
 /// Where a sub-command may begin: behind the program's options, and behind what may be the value of one.
 fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word]> {
@@ -161,13 +193,31 @@ impl Row {
                 _ => return None,
             }
         }
-        let why = self.when.decides(args, place)?;
+        let why = self.when.decides(args, place).or_else(|| self.when.may_be_in_unknown(args))?;
         let words = [self.program].into_iter().chain(self.sub.iter().copied()).chain(why);
         Some(Signs(words.filter(|it| !it.is_empty()).map(str::to_owned).collect()))
     }
 }
 
 impl When {
+    /// What decides may be among the words that nobody knows.
+    fn may_be_in_unknown<'a>(&self, args: &'a [Word]) -> Option<Vec<&'a str>> {
+        let option = |it: &&str| it.starts_with('-');
+        let (options, all_options) = match self {
+            Self::Options(..) => (true, true),
+            Self::Begins(list) => (true, list.iter().all(option)),
+            Self::Words(list) => (list.iter().any(option), false),
+            _ => return None,
+        };
+        let at = args.iter().position(Word::is_unknown)?;
+        let before = args.get(..at)?;
+        // Nothing behind `--` is an option, and what follows two names is no sub-command.
+        let ended = all_options && before.iter().any(|it| it.text == "--");
+        let names = before.iter().filter(|it| !it.text.starts_with('-')).count();
+        let may = if options { !ended } else { names < 2 };
+        may.then(|| args.get(at).map(|it| it.text.as_str()).into_iter().collect())
+    }
+
     /// What decides beside program and sub-command; `None`: it does not destroy.
     fn decides<'a>(&self, args: &'a [Word], place: &Place) -> Option<Vec<&'a str>> {
         let text = |it: &'a Word| vec![it.text.as_str()];
@@ -218,9 +268,20 @@ fn option_matches(word: &Word, short: &str, long: &[&str]) -> bool {
 /// Code in another language: what it deletes with, and the commands that it names.
 fn code(command: &Command, program: &str) -> Option<Signs> {
     let code = command.code.as_deref()?;
-    let called = CODE.iter().find(|it| code.contains(**it)).map(|it| (*it).to_owned());
+    let called = called_in(code).map(str::to_owned);
     let named = || rows_in(code).map(|it| it.program.to_owned());
     called.or_else(named).map(|it| Signs(vec![program.to_owned(), it]))
+}
+
+/// What a code calls to delete.
+fn called_in(code: &str) -> Option<&'static str> {
+    let own = |name: &&&str| {
+        code.match_indices(**name).any(|(at, _)| {
+            let before = code.get(..at).and_then(|it| it.chars().next_back());
+            before.is_none_or(|it| !it.is_alphanumeric() && !matches!(it, '.' | '_'))
+        })
+    };
+    CODE.iter().find(|it| code.contains(**it)).or_else(|| CALLS.iter().find(own)).copied()
 }
 
 /// Stands for words that nobody sees; no rule has it in it.
@@ -231,8 +292,11 @@ fn hidden(text: &str, command: &Command) -> Option<Signs> {
     if let Some(row) = rows_in(text) {
         return Some(Signs(vec![row.program.to_owned()]));
     }
+    if let Some(it) = called_in(text) {
+        return Some(Signs(vec![it.to_owned()]));
+    }
     // A shell without a script reads its input; `$X` is anything.
-    let blind = command.name().is_none_or(|it| super::shell::is_shell(base_name(it)));
+    let blind = command.unseen || command.name().is_none_or(|it| super::shell::is_shell(base_name(it)));
     (blind || text.contains(['$', '`'])).then(|| Signs(vec![UNSEEN.to_owned()]))
 }
 
@@ -242,6 +306,11 @@ fn rows_in(text: &str) -> Option<&'static Row> {
     let clean: String = joined.chars().filter(|it| !matches!(it, '\'' | '"' | '\\')).collect();
     let mut words: Vec<&str> =
         clean.split(|it: char| !(it.is_alphanumeric() || "_-.:+".contains(it))).filter(|it| !it.is_empty()).collect();
+    // `-Srm x`, `ext::rm x`
+    let stuck = words.iter().filter_map(|it| it.strip_prefix('-').filter(|it| !it.starts_with('-'))?.get(1..));
+    let after = words.iter().flat_map(|it| it.split(':').skip(1));
+    let more: Vec<&str> = stuck.chain(after).filter(|it| !it.is_empty()).collect();
+    words.extend(more);
     words.sort_unstable();
     let has = |word: &str| words.binary_search(&word).is_ok();
     let optional = |row: &Row| match &row.when {
@@ -251,6 +320,7 @@ fn rows_in(text: &str) -> Option<&'static Row> {
         When::Words(list) => list.iter().any(|it| has(it)),
         When::Begins(list) => list.iter().any(|start| words.iter().any(|it| it.starts_with(start))),
         When::Unless(list) => !list.iter().any(|it| has(it)),
+        When::Holds(_) if matches!(row.program, "curl" | "wget" | "http" | "https" | "xh" | "gh") => has("DELETE"),
         When::Holds(_) | When::HoldsOutside(_) if matches!(row.program, "find" | "gfind" | "tee" | "cp") => {
             has("-delete") || text.contains("/dev/")
         }

@@ -9,7 +9,7 @@ use super::{
     load,
     names::Who,
     plans, safe,
-    shell::{Command, Word, WordKind, base_name},
+    shell::{Command, SPAWNS, Word, WordKind, base_name},
 };
 use crate::base::log::{Decision, Mode};
 
@@ -155,9 +155,27 @@ impl Rule {
                 Hit::from(exact || (generous && (it.is_match(&command.text) || it.is_match(whole))))
             }
         };
-        match hit == Hit::No && generous && command.opaque {
+        match hit == Hit::No && generous && (command.opaque || self.may_be_in_code(command)) {
             true => Hit::Maybe,
             false => hit,
+        }
+    }
+
+    /// Whether code in another language may run what the rule speaks of: it names the words, or what starts programs.
+    fn may_be_in_code(&self, command: &Command) -> bool {
+        let Some(code) = command.code.as_deref() else { return false };
+        let spawns = || SPAWNS.iter().any(|it| code.contains(it));
+        let names = |word: &String| {
+            code.match_indices(word.as_str()).any(|(at, _)| {
+                let part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
+                let (before, behind) = (code.get(..at), code.get(at + word.len()..));
+                !part(before.and_then(|it| it.chars().next_back())) && !part(behind.and_then(|it| it.chars().next()))
+            })
+        };
+        match &self.matcher {
+            Matcher::Prefixes(list) => spawns() || list.iter().any(|it| it.iter().all(names)),
+            Matcher::Command(_) => spawns(),
+            _ => false,
         }
     }
 }

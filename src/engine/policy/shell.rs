@@ -7,11 +7,16 @@
 mod carriers;
 mod evaluate;
 mod heredoc;
+mod interpreters;
 mod unseen;
+mod variables;
 mod walk;
 mod words;
 mod wrap;
+mod written;
+mod xargs;
 
+pub(super) use interpreters::SPAWNS;
 pub use words::{Word, WordKind};
 pub(super) use wrap::{base_name, is_shell};
 
@@ -33,6 +38,8 @@ pub struct Command {
     pub text: String,
     /// What it runs cannot be read from its words: `$CMD`, `eval "$x"`, `… | sh`, an unknown option of `sudo`.
     pub opaque: bool,
+    /// Nor does its text say it: it runs what it reads.
+    pub unseen: bool,
     /// It only runs what its script says, and that is listed on its own: `bash -c 'ls'`.
     pub transparent: bool,
     /// It runs other commands that are listed on their own: `xargs rm`, `env X=1 make`.
@@ -49,7 +56,8 @@ impl Command {
     /// A command by itself, as far as its first word tells.
     fn new(words: Vec<Word>, text: String) -> Self {
         let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
-        Self { words, text, opaque, transparent: false, wrapper: false, carried: false, code: None, input: None }
+        let (transparent, wrapper, carried, unseen) = (false, false, false, false);
+        Self { words, text, opaque, unseen, transparent, wrapper, carried, code: None, input: None }
     }
 }
 
@@ -84,6 +92,8 @@ impl Command {
 pub struct Redirect {
     pub target: Word,
     pub writes: bool,
+    /// The place of the command whose output it is, when it is a single one.
+    pub by: Option<usize>,
 }
 
 /// What a script sets a variable to, or hands to a command as text.
@@ -125,6 +135,7 @@ impl Script {
         let mut res = Self::default();
         res.add(text, 0)?;
         evaluate::list_hidden(&mut res);
+        written::mark(&mut res);
         match res.commands.is_empty() {
             true => Err(Unparsed("it has no command in it")),
             false => Ok(res),
@@ -164,14 +175,16 @@ impl Script {
         let carried = command.carried;
         let (inner, text) = match wrap::inner(&command.words, command.input.as_ref()) {
             wrap::Inner::Nothing => return Ok(()),
-            wrap::Inner::Hidden => {
+            hidden @ (wrap::Inner::Hidden | wrap::Inner::Unseen) => {
                 command.opaque = true;
+                command.unseen = matches!(hidden, wrap::Inner::Unseen);
                 return Ok(());
             }
             wrap::Inner::Code(code) => {
                 command.code = Some(code);
                 return Ok(());
             }
+            wrap::Inner::Same(inner) => return self.list(vec![inner], true),
             // What comes behind the words that may be carried is listed already.
             wrap::Inner::Carried(_) if carried => return Ok(()),
             wrap::Inner::Carried(inner) => return self.list(inner, true),

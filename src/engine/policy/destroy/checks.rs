@@ -6,7 +6,7 @@ use crate::engine::policy::{
 };
 
 pub(super) fn find(args: &[Word]) -> Option<&str> {
-    args.iter().map(|it| it.text.as_str()).find(|it| *it == "-delete")
+    args.iter().find(|it| it.text == "-delete" || it.is_unknown()).map(|it| it.text.as_str())
 }
 
 /// Writing to a device, not to a file.
@@ -29,7 +29,7 @@ pub(super) fn checkout(args: &[Word]) -> Option<&str> {
     }
     let operands: Vec<&Word> = args.iter().filter(|it| !it.text.starts_with('-')).collect();
     match operands.as_slice() {
-        [only] => is_path(only).then_some(only.text.as_str()),
+        [only] => (is_path(only) || only.is_unknown()).then_some(only.text.as_str()),
         [] => None,
         [_, path, ..] => Some(&path.text),
     }
@@ -54,6 +54,7 @@ pub(super) fn restore(args: &[Word]) -> Option<&str> {
 pub(super) fn clean(args: &[Word]) -> Option<&str> {
     let dry = args.iter().any(|it| option_matches(it, "n", &["--dry-run"]));
     let force = args.iter().find(|it| option_matches(it, "f", &["--force"]));
+    let force = force.or_else(|| args.iter().find(|it| it.is_unknown()));
     force.filter(|_| !dry).map(|it| it.text.as_str())
 }
 
@@ -72,8 +73,29 @@ pub(super) fn compose(args: &[Word]) -> Option<&str> {
 
 pub(super) fn sql(args: &[Word]) -> Option<&str> {
     const WORDS: &[&str] = &["drop", "truncate", "delete"];
+    if let Some(it) = args.iter().find(|it| it.is_unknown()) {
+        return Some(&it.text);
+    }
     args.iter().find_map(|it| {
         let words = it.text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
         words.into_iter().find(|it| WORDS.iter().any(|word| word.eq_ignore_ascii_case(it)))
     })
+}
+
+/// `-X DELETE`, to another machine than this one.
+pub(super) fn http(args: &[Word]) -> Option<&str> {
+    const HERE: &[&str] = &["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
+    let told = |it: &&Word| {
+        let text = it.text.rsplit_once('=').map_or(it.text.as_str(), |it| it.1);
+        text == "DELETE" || it.text.starts_with("-") && !it.text.starts_with("--") && it.text.ends_with("XDELETE")
+    };
+    let here = |it: &Word| {
+        let host = it.text.split_once("://").map_or(it.text.as_str(), |it| it.1);
+        let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+        !host.contains('@')
+            && HERE.iter().any(|it| host.strip_prefix(it).is_some_and(|rest| rest.is_empty() || rest.starts_with(':')))
+    };
+    let elsewhere = |it: &Word| it.text.contains("://") && !here(it);
+    let stays = args.iter().any(here) && !args.iter().any(elsewhere);
+    args.iter().find(told).filter(|_| !stays).map(|it| it.text.as_str())
 }

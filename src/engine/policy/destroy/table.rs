@@ -57,6 +57,8 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("rsync", &[], Begins(&["--del", "--remove-source"])),
         row("rclone", &[], Words(&["purge", "delete", "deletefile", "sync", "rmdirs", "cleanup"])),
         row("tar", &[], Begins(&["--remove-files"])),
+        row("zip", &[], Options("m", &["--move"])),
+        row("7z", &[], Begins(&["-sdel"])),
         row("tee", &[], Holds(checks::device)),
         row("cp", &[], Holds(checks::device)),
         // History.
@@ -72,6 +74,10 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("git", &["branch"], Words(&["-d"])),
         row("git", &["tag"], Options("df", &["--delete", "--force"])),
         row("git", &["update-ref"], Always),
+        row("git", &["read-tree"], Options("u", &["--reset"])),
+        row("git", &["checkout-index"], Options("f", &["--force"])),
+        row("git", &["send-pack"], Options("f", &["--force", "--mirror"])),
+        row("git", &["send-pack"], Begins(&["+", ":"])),
         row("git", &["checkout"], HoldsOutside(checks::checkout)),
         row("git", &["switch"], Options("fC", &["--force", "--force-create", "--discard-changes"])),
         row("git", &["restore"], HoldsOutside(checks::restore)),
@@ -176,6 +182,12 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("flyctl", &[], Words(&["destroy", "delete", "remove"])),
         row("heroku", &[], Words(&["apps:destroy", "pg:reset", "addons:destroy", "destroy"])),
         row("gh", &[], Words(&["delete", "archive"])),
+        row("gh", &["api"], Holds(checks::http)),
+        row("curl", &[], Holds(checks::http)),
+        row("wget", &[], Holds(checks::http)),
+        row("http", &[], Holds(checks::http)),
+        row("https", &[], Holds(checks::http)),
+        row("xh", &[], Holds(checks::http)),
         row("docker", &["system", "prune"], Always),
         row("docker", &["volume"], Words(&["rm", "prune", "remove"])),
         row("docker", &["image"], Words(&["prune"])),
@@ -209,7 +221,25 @@ pub(super) const CODE: &[&str] = &[
     "remove_tree",
     "fs.rm",
     "fsPromises.rm",
+    "import remove",
+    "remove_dir",
+    "remove_file",
+    "File.delete",
+    "File.rm",
+    "Dir.delete",
+    "Files.delete",
+    "Deno.remove",
+    "file.remove",
+    "file:del",
+    "delete-file",
+    "delete-directory",
+    "deleteRecursively",
+    "removeItem(at",
+    "os.truncate",
 ];
+
+/// The same where nothing stands before them: many things have a method of that name.
+pub(super) const CALLS: &[&str] = &["remove(", "rm("];
 
 /// Folders whose content can be made again.
 pub(super) const BUILD: &[&str] = &["target", "node_modules", "dist", "build", "out", ".cache", "__pycache__", ".venv"];

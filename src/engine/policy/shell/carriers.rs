@@ -1,7 +1,10 @@
 //! Programs that run what one of their options says, or what follows a sub-command of theirs.
 
-use super::{Word, wrap::Inner};
-use crate::engine::policy::danger::git_words;
+use super::{
+    Word,
+    wrap::{Inner, runs_by_assignment},
+};
+use crate::engine::policy::danger::{GIT_VALUED, git_words};
 
 /// Options behind which a command stands. Long ones may be abbreviated, short ones stand among others.
 const OPTIONS: &[(&str, &[&str])] = &[
@@ -14,6 +17,8 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("go", &["-exec", "-toolexec"]),
     ("hash", &["-p"]),
     ("less", &["+"]),
+    ("gmake", &["--eval", "-E"]),
+    ("make", &["--eval", "-E"]),
     ("man", &["-P", "--pager", "-H", "--html"]),
     ("mapfile", &["-C"]),
     ("nix-shell", &["--run", "--command"]),
@@ -46,6 +51,16 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("zip", &["-TT", "--unzip-command"]),
 ];
 
+/// Programs with a language of their own in their words, and what in it runs something.
+const WITHIN: &[(&str, &[&str])] = &[
+    ("cargo", &["watch"]),
+    ("gnuplot", &["system", "!"]),
+    ("mariadb", &["\\!", "system "]),
+    ("mysql", &["\\!", "system "]),
+    ("psql", &["\\!", "|", "PROGRAM", "program"]),
+    ("sqlite3", &[".shell", ".system", "|", ".load", ".excel", ".edit", "edit(", "load_extension", ".read"]),
+];
+
 /// Of git's sub-commands: nothing listed means always.
 const GIT: &[(&str, &[&str])] = &[
     ("bisect", &["run"]),
@@ -62,6 +77,36 @@ const GIT: &[(&str, &[&str])] = &[
     ("archive", &["--exec"]),
     ("grep", &["-O", "--open-files-in-pager"]),
     ("for-each-repo", &[]),
+    ("merge-index", &[]),
+    ("remote-ext", &[]),
+    ("shell", &[]),
+    ("send-email", &["--smtp-server", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd"]),
+    ("instaweb", &["-b", "--browser", "-d", "--httpd"]),
+];
+
+/// Options of git itself that take no word more, and those that do are in `danger`: behind others nobody knows what is
+/// git's command.
+const GIT_FLAGS: &[&str] = &[
+    "-P",
+    "-h",
+    "-p",
+    "-v",
+    "--bare",
+    "--glob-pathspecs",
+    "--help",
+    "--html-path",
+    "--icase-pathspecs",
+    "--info-path",
+    "--literal-pathspecs",
+    "--man-path",
+    "--no-advice",
+    "--no-lazy-fetch",
+    "--no-optional-locks",
+    "--no-pager",
+    "--no-replace-objects",
+    "--noglob-pathspecs",
+    "--paginate",
+    "--version",
 ];
 
 /// Settings of git that name no program; beginnings.
@@ -94,30 +139,73 @@ const GIT_HARMLESS: &[&str] = &[
 /// Programs that run what comes after their own words, which nobody here tells apart; behind one of these sub-commands,
 /// if there are any.
 const RUNNERS: &[(&str, &[&str])] = &[
+    ("asdf", &["exec"]),
+    ("aws-vault", &["exec"]),
     ("bundle", &["exec"]),
     ("bunx", &[]),
+    ("cabal", &["exec"]),
+    ("choom", &[]),
+    ("chpst", &[]),
     ("conda", &["run"]),
+    ("cross-env", &[]),
+    ("cross-env-shell", &[]),
+    ("devbox", &["run"]),
     ("direnv", &["exec"]),
     ("docker", &["exec", "run"]),
     ("docker-compose", &["exec", "run"]),
+    ("doppler", &["run"]),
+    ("dotenv", &[]),
+    ("dotenvx", &["run"]),
+    ("dumb-init", &[]),
+    ("eatmydata", &[]),
+    ("env-cmd", &[]),
+    ("faketime", &[]),
+    ("fnm", &["exec"]),
+    ("foreman", &["run"]),
+    ("gosu", &[]),
     ("hatch", &["run"]),
+    ("ip", &["exec", "e", "ex", "exe"]),
     ("kubectl", &["exec"]),
+    ("mamba", &["run"]),
+    ("micromamba", &["run"]),
     ("mise", &["exec", "x"]),
     ("nerdctl", &["exec", "run"]),
     ("nix", &["develop", "run", "shell"]),
     ("npm", &["exec", "x"]),
     ("npx", &[]),
+    ("op", &["run"]),
+    ("opam", &["exec"]),
     ("pdm", &["run"]),
     ("pipenv", &["run"]),
+    ("pixi", &["run"]),
     ("pnpm", &["dlx", "exec"]),
     ("pnpx", &[]),
     ("podman", &["exec", "run"]),
     ("poetry", &["run"]),
+    ("proxychains", &[]),
+    ("proxychains4", &[]),
+    ("pyenv", &["exec"]),
+    ("rbenv", &["exec"]),
+    ("runcon", &[]),
+    ("rustup", &["run"]),
     ("rye", &["run"]),
+    ("stack", &["exec"]),
+    ("su-exec", &[]),
+    ("systemd-inhibit", &[]),
+    ("tini", &[]),
+    ("torify", &[]),
+    ("torsocks", &[]),
     ("uv", &["run"]),
     ("uvx", &[]),
+    ("volta", &["run"]),
     ("yarn", &["dlx", "exec", "run"]),
 ];
+
+/// Of these, what xargs appends is taken for names: everybody does that.
+const TAKES_NAMES: &[&str] = &["cargo", "go", "rg", "sort", "tar"];
+
+/// Those that take a place before the command.
+const PLACED: &[&str] = &["direnv", "docker", "docker-compose", "ip", "kubectl", "nerdctl", "podman", "rustup"];
 
 /// More words are not looked at one by one.
 const MAX_WORDS: usize = 100;
@@ -125,28 +213,51 @@ const MAX_WORDS: usize = 100;
 /// What such a program runs with these words, if it is one.
 pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
     let has = |options: &[&str]| args.iter().any(|arg| options.iter().any(|it| names_option(&arg.text, it)));
-    let by_option = OPTIONS.iter().any(|it| it.0 == name && has(it.1));
+    let named =
+        |it: &&(&str, &[&str])| it.0 == name && (has(it.1) || !TAKES_NAMES.contains(&name) && may_be_option(args));
+    let by_option = OPTIONS.iter().any(|it| named(&it));
     // `tar xIf prog x`: the first word is its options.
     let bundled =
         name == "tar" && args.first().is_some_and(|it| !it.text.starts_with('-') && it.text.contains(['I', 'F']));
-    let hides = match name {
-        "git" => git(args),
-        "sed" | "gsed" => sed(args),
-        "source" | "." => args.first().is_some_and(|it| is_stream(&it.text)),
-        _ => by_option || bundled || name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so",
-    };
+    let within =
+        WITHIN.iter().any(|it| it.0 == name && args.iter().any(|arg| it.1.iter().any(|it| arg.text.contains(it))));
+    let hides = within
+        || match name {
+            "git" => git(args),
+            "sed" | "gsed" => sed(args),
+            "make" | "gmake" => by_option || reads_makefile(args) || sets_what_runs(args),
+            "source" | "." => args.first().is_some_and(|it| is_stream(&it.text)),
+            _ => by_option || bundled || name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so",
+        };
     // `npx -c 'a b'`; `npx eslint -c file` is no script.
     let script =
         |it: &(&Word, &Word)| matches!(it.0.text.as_str(), "-c" | "--call" | "--command") && it.1.text.contains(' ');
     let scripted = matches!(name, "npx" | "npm" | "nix") && args.iter().zip(args.iter().skip(1)).any(|it| script(&it));
     if hides || scripted {
-        return Inner::Hidden;
+        let unseen = match name {
+            "make" | "gmake" => reads_makefile(args),
+            "sed" | "gsed" => sed_runs_its_input(args),
+            _ => false,
+        };
+        return if unseen { Inner::Unseen } else { Inner::Hidden };
+    }
+    if matches!(name, "make" | "gmake") {
+        let set = args.iter().filter_map(Word::literal).filter(|it| it.contains('=') && !it.starts_with('-'));
+        let run: Vec<Vec<Word>> = set.filter_map(|it| runs_by_assignment(it).flatten()).collect();
+        return if run.is_empty() { Inner::Nothing } else { Inner::Carried(run) };
+    }
+    if let Some(sub) = name.strip_prefix("git-").filter(|it| !it.is_empty()) {
+        return Inner::Same(["git", sub].into_iter().map(Word::literally).chain(args.iter().cloned()).collect());
     }
     let runs = RUNNERS.iter().find(|it| it.0 == name);
     let told =
         |subs: &[&str]| subs.is_empty() || args.iter().any(|it| it.literal().is_some_and(|it| subs.contains(&it)));
     match runs.filter(|it| told(it.1)) {
         Some(_) if args.len() > MAX_WORDS => Inner::Hidden,
+        // `xargs npx`: the program itself.
+        Some(it) if names_before_unknown(args) <= it.1.len().min(1) + usize::from(PLACED.contains(&name)) => {
+            Inner::Unseen
+        }
         Some(_) => {
             let starts = (0..args.len()).filter_map(|at| args.get(at..));
             let command =
@@ -154,6 +265,20 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
             Inner::Carried(starts.filter(command).map(<[Word]>::to_vec).collect())
         }
         None => Inner::Nothing,
+    }
+}
+
+/// Whether a word that nobody knows stands where an option may.
+fn may_be_option(args: &[Word]) -> bool {
+    let options = args.split(|it| it.literal() == Some("--")).next().unwrap_or_default();
+    options.iter().any(Word::is_unknown)
+}
+
+/// How many names stand before the first word that nobody knows; all too many where there is none.
+fn names_before_unknown(args: &[Word]) -> usize {
+    match args.iter().position(Word::is_unknown) {
+        Some(at) => args.iter().take(at).filter(|it| !it.text.starts_with('-')).count(),
+        None => usize::MAX,
     }
 }
 
@@ -171,6 +296,27 @@ fn names_option(text: &str, option: &str) -> bool {
     }
 }
 
+/// `make -f -`
+fn reads_makefile(args: &[Word]) -> bool {
+    let named = args.iter().zip(args.iter().skip(1)).any(|it| {
+        matches!(it.0.text.as_str(), "-f" | "--file" | "--makefile") && (it.1.text == "-" || is_stream(&it.1.text))
+    });
+    let stuck = |it: &Word| {
+        let file = ["-f", "--file=", "--makefile="].iter().find_map(|start| it.text.strip_prefix(start));
+        file.is_some_and(|it| it == "-" || is_stream(it))
+    };
+    named || args.iter().any(stuck)
+}
+
+/// `make CC='rm x;'`: variables, as make's words.
+fn sets_what_runs(args: &[Word]) -> bool {
+    let set = args.iter().filter(|it| !it.text.starts_with('-') && it.text.contains('='));
+    set.filter_map(Word::literal).any(|it| {
+        let value = it.split_once('=').map_or("", |it| it.1);
+        runs_by_assignment(it).is_none() || value.contains(['`', ';', '|', '&']) || value.contains("$(")
+    })
+}
+
 /// A script that stands nowhere.
 fn is_stream(path: &str) -> bool {
     path.contains(['(', '`']) || path.starts_with("/dev/") || path.starts_with("/proc/")
@@ -182,11 +328,18 @@ fn git(args: &[Word]) -> bool {
     if globals.iter().any(|it| it.text.starts_with("--exec") || it.text.starts_with("--config-env")) {
         return true;
     }
+    let known = |it: &str| it.contains('=') || GIT_FLAGS.contains(&it) || GIT_VALUED.contains(&it);
+    if globals.iter().any(|it| it.text.starts_with('-') && !known(&it.text)) {
+        return true;
+    }
     let set = globals.iter().zip(globals.iter().skip(1)).filter(|it| it.0.text == "-c").map(|it| it.1);
     if set.into_iter().any(|it| !is_harmless(it)) {
         return true;
     }
     let Some((sub, args)) = words.split_first() else { return false };
+    if sub.text == "config" && args.iter().any(|it| it.text.starts_with("alias.") || it.text.starts_with('!')) {
+        return true;
+    }
     if args.iter().any(|it| it.text.starts_with("ext::")) {
         return true;
     }
@@ -198,29 +351,55 @@ fn git(args: &[Word]) -> bool {
 fn is_harmless(setting: &Word) -> bool {
     let Some((key, value)) = setting.literal().and_then(|it| it.split_once('=')) else { return false };
     let key = key.to_ascii_lowercase();
-    GIT_HARMLESS.iter().any(|it| key.starts_with(it))
+    is_harmless_setting(&key)
         || !key.starts_with("alias.") && matches!(value, "" | "cat" | "false" | "less" | "true" | ":" | "0" | "1")
+}
+
+/// Whether a setting of git of this name runs nothing, whatever it is.
+pub(super) fn is_harmless_setting(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    GIT_HARMLESS.iter().any(|it| key.starts_with(it))
 }
 
 /// Whether a script among the words has the commands `e`, `w` or `W`, or their flags. One that only might is taken for
 /// one that has.
 fn sed(args: &[Word]) -> bool {
-    let given = |it: &&Word| ["-e", "--expression"].iter().any(|option| it.text.starts_with(option));
-    let mut scripts: Vec<&str> = args.iter().filter(given).map(|it| it.text.as_str()).collect();
-    let after =
-        args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text.starts_with('-') && it.0.text.ends_with('e'));
-    scripts.extend(after.map(|it| it.1.text.as_str()));
-    if scripts.is_empty() {
-        scripts.extend(args.iter().find(|it| !it.text.starts_with('-')).map(|it| it.text.as_str()));
-    }
-    scripts.iter().any(|it| acts(it.trim_start_matches("--expression=")))
+    sed_scripts(args)
+        .iter()
+        .any(|it| it.is_unknown() || acts(it.text.trim_start_matches("--expression="), &['e', 'w', 'W']))
 }
 
-fn acts(script: &str) -> bool {
+/// Whether what it runs are the lines that it reads: `/x/e`, `s/a/b/e`.
+fn sed_runs_its_input(args: &[Word]) -> bool {
+    sed_scripts(args).iter().any(|it| {
+        let script = it.text.trim_start_matches("--expression=");
+        it.is_unknown() || acts(script, &['e']) && runs_lines(script)
+    })
+}
+
+fn sed_scripts(args: &[Word]) -> Vec<&Word> {
+    let given = |it: &&Word| ["-e", "--expression"].iter().any(|option| it.text.starts_with(option));
+    let mut scripts: Vec<&Word> = args.iter().filter(given).collect();
+    let after =
+        args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text.starts_with('-') && it.0.text.ends_with('e'));
+    scripts.extend(after.map(|it| it.1));
+    if scripts.is_empty() {
+        scripts.extend(args.iter().find(|it| !it.text.starts_with('-')));
+    }
+    scripts
+}
+
+/// An `e` with nothing behind it, or behind a substitution.
+fn runs_lines(script: &str) -> bool {
+    let ends = |it: &str| it.trim_end().ends_with('e');
+    script.split([';', '\n', '{', '}']).any(ends) || substitutes_and_runs(script, &['e'])
+}
+
+fn acts(script: &str, letters: &[char]) -> bool {
     let address = |it: char| it.is_ascii_digit() || it.is_whitespace() || ",$!~+{".contains(it);
     let ends = |rest: &str| rest.is_empty() || rest.starts_with([' ', ';', '}', '\n', '/', '.']);
     let runs = |it: &str| {
-        let rest = it.strip_prefix(['e', 'w', 'W']);
+        let rest = it.strip_prefix(letters);
         rest.is_some_and(ends)
     };
     let command = |piece: &str| {
@@ -229,13 +408,13 @@ fn acts(script: &str) -> bool {
         let behind = piece.strip_prefix('/').and_then(|it| it.rsplit_once('/')).map_or("", |it| it.1);
         runs(piece) || runs(behind.trim_start_matches(address)) || piece.starts_with('\\')
     };
-    script.split([';', '\n', '{', '}']).any(command) || substitutes_and_runs(script)
+    script.split([';', '\n', '{', '}']).any(command) || substitutes_and_runs(script, letters)
 }
 
 /// `s/a/b/e`, `s,a,b,w f`: by the last letters of anything that may be one.
-fn substitutes_and_runs(script: &str) -> bool {
+fn substitutes_and_runs(script: &str, letters: &[char]) -> bool {
     let flags = |it: char| it.is_ascii_digit() || "gpIimM".contains(it);
-    script.match_indices(['e', 'w']).any(|(at, letter)| {
+    script.match_indices(letters).any(|(at, letter)| {
         let before = script.get(..at).unwrap_or_default().trim_end_matches(flags);
         let behind = script.get(at + 1..).unwrap_or_default().trim_start_matches(flags);
         let ended =

@@ -5,7 +5,9 @@ use tree_sitter::{Node, Parser};
 use super::{
     Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Value, Word,
     heredoc::{self, Body, Masked},
-    unseen, wrap,
+    unseen,
+    variables::{Obeyed, obeyed},
+    wrap,
 };
 
 const ODD_BLANKS: Unparsed = Unparsed("its words cannot be told apart");
@@ -165,15 +167,17 @@ impl Walker<'_> {
         let Some((name, value)) = text.split_once('=').filter(|_| node.kind() == "variable_assignment") else { return };
         // A prompt is text, but for the commands in it.
         let prompt = matches!(name, "PS0" | "PS1" | "PS2" | "PS4");
-        match Word::read(value).as_ref().ok().and_then(Word::literal) {
-            Some(it) if prompt && !it.contains("$(") && !it.contains('`') => (),
-            Some(it) if wrap::RUN_BY_NAME.contains(&name) => {
-                self.scripts.push(it.trim_start_matches(['|', '-', ' ']).to_owned());
-            }
-            _ if prompt || wrap::RUN_BY_NAME.contains(&name) => {
-                self.out.commands.push(Command::new(vec![Word::expanded(value)], text.clone()));
-            }
-            _ => (),
+        let word = Word::read(value).ok();
+        let literal = word.as_ref().and_then(Word::literal);
+        let how = match literal {
+            Some(it) if prompt && !it.contains("$(") && !it.contains('`') => Obeyed::No,
+            _ if prompt => Obeyed::Unknown,
+            it => obeyed(name.trim_end_matches('+'), it),
+        };
+        match (how, literal) {
+            (Obeyed::No, _) => (),
+            (Obeyed::Command, Some(it)) => self.scripts.push(it.trim_start_matches(['|', '-', ' ']).to_owned()),
+            _ => self.out.commands.push(Command::new(vec![Word::expanded(value)], text.clone())),
         }
     }
 
@@ -239,20 +243,30 @@ impl Walker<'_> {
     }
 
     fn command(&mut self, node: Node) -> Result<(), Unparsed> {
-        let mut words = Vec::new();
-        let mut end = None;
+        let (mut words, mut end, mut input) = (Vec::new(), None, None);
         for child in node.children(&mut node.walk()) {
             self.apart(end, child)?;
             end = Some(child.end_byte());
             match child.kind() {
                 // Noted by the walk itself.
-                "variable_assignment" | "file_redirect" | "herestring_redirect" => (),
+                "variable_assignment" | "file_redirect" => (),
+                "herestring_redirect" => input = self.herestring(child)?,
                 "comment" | "subshell" => return Err(ODD_BLANKS),
                 _ => words.push(self.word(child)?),
             }
         }
         self.push(words, node);
+        if let Some(it) = self.out.commands.last_mut() {
+            it.input = input;
+        }
         Ok(())
+    }
+
+    /// `<<< 'x'`, when it is written out.
+    fn herestring(&self, node: Node) -> Result<Option<Input>, Unparsed> {
+        let word = node.named_children(&mut node.walk()).last().map(|it| self.word(it)).transpose()?;
+        let text = word.as_ref().and_then(Word::literal);
+        Ok(text.map(|it| Input { text: it.to_owned(), literal: true }))
     }
 
     /// `export A=b`: assignments among its words are noted by the walk.
@@ -283,16 +297,7 @@ impl Walker<'_> {
         // Subscripts in here are evaluated: `[[ -v a[$(x)] ]]`.
         self.out.has_definitions = true;
         let words = vec![Word { text: name.to_owned(), kind: super::WordKind::Literal }, inside];
-        self.out.commands.push(Command {
-            words,
-            text,
-            opaque: false,
-            transparent: false,
-            wrapper: false,
-            carried: false,
-            code: None,
-            input: None,
-        });
+        self.out.commands.push(Command { opaque: false, ..Command::new(words, text) });
         Ok(())
     }
 
@@ -369,9 +374,18 @@ impl Walker<'_> {
         let text = target.literal().unwrap_or("?");
         let descriptor = operator.ends_with('&') && text.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
         if !descriptor && text != "/dev/null" {
-            self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<') });
+            let by = self.redirected(node);
+            self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<'), by });
         }
         Ok(())
+    }
+
+    /// The command that a redirection belongs to.
+    fn redirected(&self, node: Node) -> Option<usize> {
+        let parent = node.parent()?;
+        let command = if parent.kind() == "command" { parent } else { parent.child_by_field_name("body")? };
+        let same = |it: &&(usize, usize, usize)| it.0 == command.end_byte() && it.1 == command.start_byte();
+        self.last.iter().rev().find(same).filter(|_| command.kind() == "command").map(|it| it.2)
     }
 
     /// The body goes to the command that stands before it, `cat <<x`, or around it, `cat <<x | y`.
@@ -382,9 +396,13 @@ impl Walker<'_> {
         let around = self.last.iter().filter(|it| it.1 <= at && at < it.0).max_by_key(|it| it.1);
         let nearest = around.or_else(|| self.last.iter().filter(|it| it.0 <= at).max_by_key(|it| (it.0, it.1)));
         let nearest = nearest.and_then(|it| self.out.commands.get_mut(it.2));
-        if let Some(command) = nearest.filter(|it| it.input.is_none()) {
-            command.input = Some(Input { text: body.text, literal: body.literal });
-        }
+        let Some(command) = nearest else { return };
+        // bash hands on the last of several; which that is is not asked.
+        let (text, literal) = match command.input.take() {
+            Some(first) => (format!("{}\n{}", first.text, body.text), first.literal && body.literal),
+            None => (body.text, body.literal),
+        };
+        command.input = Some(Input { text, literal });
     }
 }
 

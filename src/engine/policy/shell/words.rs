@@ -25,6 +25,23 @@ impl Word {
         (self.kind == WordKind::Literal).then_some(self.text.as_str())
     }
 
+    pub(super) fn literally(text: &str) -> Self {
+        Self { text: text.to_owned(), kind: WordKind::Literal }
+    }
+
+    /// How words are written that only come with the input of a command.
+    pub(super) const UNKNOWN: &str = "$@";
+
+    /// Such a word: any, and any number of them.
+    pub(super) fn unknown() -> Self {
+        Self::expanded(Self::UNKNOWN)
+    }
+
+    /// Whether nobody knows what it begins with: it may be an option. Of other expansions that is not feared.
+    pub fn is_unknown(&self) -> bool {
+        self.kind == WordKind::Expanded && self.text.trim_matches('"').starts_with(Self::UNKNOWN)
+    }
+
     pub(super) fn expanded(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WordKind::Expanded }
     }

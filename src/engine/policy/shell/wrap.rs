@@ -1,12 +1,20 @@
 //! Commands that run other commands, as a table: what is left of their words is looked at on its own.
 
-use super::{Input, Word, carriers, evaluate};
+use super::{
+    Input, Word, carriers, evaluate, interpreters,
+    variables::{Obeyed, obeyed},
+    xargs,
+};
 
 /// What a command runs besides itself.
 pub(super) enum Inner {
     Nothing,
     /// Something, but its words do not tell what.
     Hidden,
+    /// Something that stands nowhere in them: it is read from somewhere else.
+    Unseen,
+    /// The command itself, by its other name.
+    Same(Vec<Word>),
     /// Other commands.
     Words(Vec<Vec<Word>>),
     /// One of these, perhaps.
@@ -75,7 +83,6 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { assigns: true, ..wrapper("coproc", "", "") },
     Wrapper { assigns: true, ..wrapper("!", "", "") },
     wrapper("caffeinate", "dimsu", "tw"),
-    Wrapper { long: &["--null", "--no-run-if-empty", "--verbose"], ..wrapper("xargs", "0rtxpo", "InPdLsaEJRS") },
 ];
 
 /// Commands that run what other words, files or their input say.
@@ -92,6 +99,7 @@ const HIDING: &[&str] = &[
     "cmd",
     "cmd.exe",
     "complete",
+    "concurrently",
     "cpulimit",
     "crontab",
     "csh",
@@ -109,6 +117,7 @@ const HIDING: &[&str] = &[
     "lldb",
     "ltrace",
     "mksh",
+    "nodemon",
     "nsenter",
     "nu",
     "parallel",
@@ -117,6 +126,7 @@ const HIDING: &[&str] = &[
     "proot",
     "pwsh",
     "rbash",
+    "reflex",
     "rlwrap",
     "runuser",
     "screen",
@@ -137,6 +147,7 @@ const HIDING: &[&str] = &[
     "uxterm",
     "valgrind",
     "watch",
+    "watchexec",
     "x86_64",
     "xonsh",
     "xterm",
@@ -145,30 +156,6 @@ const HIDING: &[&str] = &[
 ];
 
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
-const FIND_EXEC: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
-
-/// Variables whose value is a command line that programs run.
-pub(super) const RUN_BY_NAME: &[&str] = &[
-    "BROWSER",
-    "EDITOR",
-    "FCEDIT",
-    "GIT_ASKPASS",
-    "GIT_EDITOR",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_PAGER",
-    "GIT_PROXY_COMMAND",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "LESSCLOSE",
-    "LESSOPEN",
-    "MANPAGER",
-    "PAGER",
-    "PROMPT_COMMAND",
-    "RUSTC_WRAPPER",
-    "SSH_ASKPASS",
-    "VISUAL",
-];
 
 /// Words of the grammar: as a command's name they tell that it was read wrongly.
 const RESERVED: &[&str] = &[
@@ -189,71 +176,44 @@ pub(in crate::engine::policy) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Whether a shell or an interpreter runs what it reads: no file and no code among its words.
-fn reads_input(name: &str, args: &[Word]) -> bool {
-    let known = SHELLS.contains(&name) || INTERPRETERS.iter().any(|it| it.0 == name);
-    known
-        && args.iter().all(|it| matches!(it.literal(), Some("-" | "-s" | "-e" | "-u" | "-x" | "-eu" | "-ex" | "-eux")))
+/// Whether a shell runs what it reads: no file and no script among its words.
+fn reads_input(args: &[Word]) -> bool {
+    args.iter().all(|it| matches!(it.literal(), Some("-" | "-s" | "-e" | "-u" | "-x" | "-eu" | "-ex" | "-eux")))
 }
 
-/// Interpreters, with the options before code.
-const INTERPRETERS: &[(&str, &[&str])] = &[
-    ("python", &["-c"]),
-    ("python2", &["-c"]),
-    ("python3", &["-c"]),
-    ("node", &["-e", "--eval", "-p", "--print"]),
-    ("deno", &["eval"]),
-    ("bun", &["-e", "--eval"]),
-    ("perl", &["-e", "-E"]),
-    ("ruby", &["-e"]),
-    ("php", &["-r"]),
-    ("lua", &["-e"]),
-    ("osascript", &["-e"]),
-];
-
-/// The words from the one with code on; of `awk` all of them.
-fn code(name: &str, args: &[Word]) -> Option<String> {
-    let from = match name {
-        "awk" | "gawk" | "mawk" => 0,
-        _ => {
-            let (_, options) = INTERPRETERS.iter().find(|it| it.0 == name)?;
-            args.iter().position(|it| {
-                let clustered = |option: &&str| {
-                    !it.text.starts_with("--") && option.len() == 2 && {
-                        it.text.starts_with('-') && option.chars().nth(1).is_some_and(|letter| it.text.contains(letter))
-                    }
-                };
-                options.iter().any(|option| it.text == *option || clustered(option))
-            })?
-        }
-    };
-    let words: Vec<&str> = args.get(from..)?.iter().map(|it| it.text.as_str()).collect();
-    Some(words.join(" "))
+/// Those of the hiding ones that read their commands, unless their words say them.
+fn reads_commands(name: &str, args: &[Word]) -> bool {
+    const READ: &[&str] = &["ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "powershell", "pwsh", "rbash", "tcsh"];
+    const MORE: &[&str] = &["chroot", "nsenter", "runuser", "screen", "script", "su", "unshare", "xonsh", "yash"];
+    match name {
+        "at" | "batch" => true,
+        "parallel" | "sem" => !args.iter().any(|it| it.text.starts_with(":::")),
+        "busybox" | "toybox" => args.len() < 2,
+        _ => (READ.contains(&name) || MORE.contains(&name)) && args.iter().all(|it| it.text.starts_with('-')),
+    }
 }
 
 /// What the words run, with a here-document as input.
 pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     let Some((name, args)) = words.split_first() else { return Inner::Nothing };
     let Some(name) = name.literal().map(base_name) else { return Inner::Hidden };
-    if let Some(input) = input.filter(|_| reads_input(name, args)) {
-        return match (SHELLS.contains(&name), input.literal) {
-            (true, true) => Inner::Script { text: input.text.clone(), transparent: false },
-            (true, false) => Inner::Hidden,
-            (false, _) => Inner::Code(input.text.clone()),
+    if SHELLS.contains(&name) {
+        return match input.filter(|_| reads_input(args)) {
+            Some(input) if input.literal => Inner::Script { text: input.text.clone(), transparent: false },
+            Some(_) => Inner::Hidden,
+            None => shell(args),
         };
     }
-    if SHELLS.contains(&name) {
-        return shell(args);
-    }
     if HIDING.contains(&name) || evaluate::hides_in_subscript(name, args) {
-        return Inner::Hidden;
+        return if reads_commands(name, args) { Inner::Unseen } else { Inner::Hidden };
     }
-    if let Some(code) = code(name, args) {
-        return Inner::Code(code);
+    if let Some(it) = interpreters::inner(name, args, input) {
+        return it;
     }
     match name {
         "eval" => eval(args),
-        "find" | "gfind" => find(args),
+        "find" | "gfind" => xargs::find(args),
+        "xargs" | "gxargs" => xargs::xargs(args),
         _ => match WRAPPERS.iter().find(|it| it.name == name) {
             Some(it) => behind(it, args),
             None => carriers::inner(name, args),
@@ -264,14 +224,22 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
 /// `sh -c 'script'`; a script from standard input is hidden, one from a file is like any other program.
 fn shell(args: &[Word]) -> Inner {
     match args {
-        [option, script] if matches!(option.literal(), Some("-c" | "-lc")) => match script.literal() {
+        // What follows the script are its `$0`, `$1`.
+        [option, script, ..] if matches!(option.literal(), Some("-c" | "-lc")) => match script.literal() {
             Some(text) => Inner::Script { text: text.to_owned(), transparent: option.literal() == Some("-c") },
             None => Inner::Hidden,
         },
+        _ if runs_found_file(args) => Inner::Nothing,
         [file, ..] if file.literal().is_some_and(|it| !it.starts_with(['-', '+'])) => Inner::Nothing,
         [option] if matches!(option.literal(), Some("--version" | "--help")) => Inner::Nothing,
         _ => Inner::Hidden,
     }
+}
+
+/// `find -exec sh -n {}`
+fn runs_found_file(args: &[Word]) -> bool {
+    let file = args.iter().find(|it| !it.literal().is_some_and(|it| it.starts_with('-') && !it.contains(['c', 's'])));
+    file.is_some_and(|it| it.text == xargs::FOUND)
 }
 
 fn eval(args: &[Word]) -> Inner {
@@ -282,52 +250,77 @@ fn eval(args: &[Word]) -> Inner {
     }
 }
 
-fn find(args: &[Word]) -> Inner {
-    if args.iter().any(|it| it.literal().is_none() && it.text.starts_with('-')) {
-        return Inner::Hidden;
-    }
-    let mut res = Vec::new();
-    let mut rest = args;
-    while let Some(at) = rest.iter().position(|it| it.literal().is_some_and(|it| FIND_EXEC.contains(&it))) {
-        let after = rest.get(at + 1..).unwrap_or_default();
-        let end = after.iter().position(|it| matches!(it.literal(), Some(";" | "+"))).unwrap_or(after.len());
-        res.push(after.get(..end).unwrap_or_default().to_vec());
-        rest = after.get(end..).unwrap_or_default();
-    }
-    match res.is_empty() {
-        true => Inner::Nothing,
-        false => Inner::Words(res),
-    }
-}
-
 fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
     // To these anything with `=` in it is an assignment, to bash only what begins with a name.
     let programs = ["env", "sudo"];
-    let mut operands = wrapper.operands;
+    let (mut operands, mut also) = (wrapper.operands, Vec::new());
     while let Some((first, rest)) = args.split_first() {
         let Some(text) = first.literal() else { return Inner::Hidden };
+        if let Some(split) = split_by_env(wrapper, text, rest) {
+            return split;
+        }
         if let Some(skipped) = option(wrapper, text) {
             let Some(skipped) = skipped else { return Inner::Hidden };
             args = rest.get(skipped..).unwrap_or_default();
         } else if wrapper.assigns && text.contains('=') && (programs.contains(&wrapper.name) || names_variable(text)) {
             // `env PAGER='rm x' git log`
-            if text.split_once('=').is_some_and(|it| RUN_BY_NAME.contains(&it.0) && it.1.contains(' ')) {
-                return Inner::Hidden;
-            }
+            let Some(runs) = runs_by_assignment(text) else { return Inner::Unseen };
+            also.extend(runs);
             args = rest;
         } else if operands > 0 {
             operands -= 1;
             args = rest;
         } else {
-            return Inner::Words(vec![args.to_vec()]);
+            also.push(args.to_vec());
+            return Inner::Words(also);
         }
     }
-    Inner::Nothing
+    if !also.is_empty() {
+        return Inner::Words(also);
+    }
+    match STARTS_SHELL.contains(&wrapper.name) {
+        true => Inner::Unseen,
+        false => Inner::Nothing,
+    }
+}
+
+/// The command that somebody runs because a variable is set to it, if any. `None`: it cannot be told.
+pub(super) fn runs_by_assignment(text: &str) -> Option<Option<Vec<Word>>> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let plain = |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric() || b" _-./=+:,@%".contains(&it));
+    match obeyed(name, Some(value)) {
+        Obeyed::No => Some(None),
+        Obeyed::Command if plain(value) => Some(Some(value.split_whitespace().map(Word::literally).collect())),
+        Obeyed::Command | Obeyed::Unknown => None,
+    }
+}
+
+/// Those that start a shell when there is nothing behind them, and it reads its input.
+const STARTS_SHELL: &[&str] = &["sudo", "doas", "pkexec", "linux32", "linux64", "i386", "fakeroot"];
+
+/// `env -S 'a b' c` is `env a b c`. What has quoting in it, or more in front of the `S`, is not taken apart.
+fn split_by_env(wrapper: &Wrapper, text: &str, rest: &[Word]) -> Option<Inner> {
+    if wrapper.name != "env" {
+        return None;
+    }
+    // `-iS` is `-i -S`.
+    let short = text.strip_prefix('-').map(|it| it.trim_start_matches(|it| wrapper.flags.contains(it)));
+    let stuck = short.and_then(|it| it.strip_prefix('S')).or_else(|| text.strip_prefix("--split-string="));
+    let (said, rest) = match stuck {
+        Some("") => rest.split_first().map(|it| (it.0.literal(), it.1))?,
+        Some(it) => (Some(it), rest),
+        None if text == "--split-string" => rest.split_first().map(|it| (it.0.literal(), it.1))?,
+        None => return None,
+    };
+    let Some(said) = said.filter(|it| !it.contains(['\\', '\'', '"', '$', '#'])) else { return Some(Inner::Hidden) };
+    let words = ["env"].into_iter().chain(said.split_whitespace()).map(Word::literally);
+    Some(Inner::Words(vec![words.chain(rest.iter().cloned()).collect()]))
 }
 
 /// `None`: not an option. `Some(None)`: one that nobody here knows. Else how many words its value takes.
 fn option(wrapper: &Wrapper, text: &str) -> Option<Option<usize>> {
-    if text == "--" {
+    // To env a dash by itself is `-i`.
+    if text == "--" || text == "-" && wrapper.name == "env" {
         return Some(Some(0));
     }
     if let Some(long) = text.strip_prefix("--") {

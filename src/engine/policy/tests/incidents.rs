@@ -94,6 +94,23 @@ const CARRIERS: &[&str] = &[
     "env A=b @",
     "env -i @",
     "env -S '@'",
+    "env -S'@'",
+    "env - @",
+    "watchexec '@'",
+    "rustup run stable @",
+    "ip netns exec x @",
+    "runcon -t x @",
+    "sqlite3 x '.shell @'",
+    "git grep -O'@' x",
+    "git ls-remote 'ext::@'",
+    "echo '@' | xargs -I% sh -c %",
+    "echo '@' | xargs env",
+    "echo '@' | xargs timeout 5",
+    "R -e 'system(\"@\")'",
+    "python3 <<< 'import os; os.system(\"@\")'",
+    "python3.12 -c 'import os; os.system(\"@\")'",
+    "julia -e 'run(`@`)'",
+    "NODE_OPTIONS='--require @' node x",
     "xargs @",
     "ls | xargs -n 1 @",
     "ls | xargs -I{} sh -c '@'",
@@ -220,7 +237,7 @@ const CARRIERS: &[&str] = &[
 /// Those of which only the first command is theirs; or that carry nothing by themselves.
 const FILES: &[&str] = &["PATH=", "export PATH=", "for PATH", "IFS=", "npm_config", "BASH_ENV", "LD_PRELOAD"];
 
-const CODE: &[&str] = &["awk", "python", "perl", "ruby", "node"];
+const CODE: &[&str] = &["awk", "python", "perl", "ruby", "node", "R ", "julia"];
 
 /// Of those, the ones whose scripts castor reads.
 const SHELLS: &[&str] = &["bash ", "sh ", "zsh ", "dash "];

@@ -1,0 +1,78 @@
+//! Scripts that a line writes and runs: what it writes is judged with what runs it.
+
+use super::{Command, Script, Word, base_name, interpreters, is_shell};
+
+/// Beside shells and interpreters: who runs a file that is named among its words, or the one it looks for itself.
+const RUNNERS: &[&str] = &[".", "awk", "gawk", "gmake", "mysql", "psql", "sed", "source", "sqlite3", "vim"];
+const MAKES: &[&str] = &["gmake", "make"];
+const MAKEFILES: &[&str] = &["GNUmakefile", "Makefile", "makefile"];
+/// Who writes to a file among its words what stands nowhere in the line.
+const FETCH: &[&str] = &["curl", "wget"];
+
+/// A file by its last name, and what is written to it; `None`: that cannot be seen.
+struct File {
+    name: String,
+    text: Option<String>,
+}
+
+/// Gives the commands that run such a file its text for their code, and hides what they run where that is not known.
+pub(super) fn mark(script: &mut Script) {
+    let files = written(script);
+    if files.is_empty() {
+        return;
+    }
+    for command in &mut script.commands {
+        let run: Vec<&File> = files.iter().filter(|it| runs(command, &it.name)).collect();
+        if run.iter().any(|it| it.text.is_none()) {
+            (command.opaque, command.unseen) = (true, true);
+        }
+        let texts = run.iter().filter_map(|it| it.text.as_deref()).chain(command.code.as_deref());
+        let code = texts.collect::<Vec<_>>().join("\n");
+        command.code = Some(code).filter(|it| !it.is_empty());
+    }
+}
+
+fn written(script: &Script) -> Vec<File> {
+    let last = |it: &Word| base_name(it.text.trim_matches(['"', '\''])).to_owned();
+    let by = |at: usize| script.commands.get(at).and_then(said);
+    let redirected = script.redirects.iter().filter(|it| it.writes);
+    let mut res: Vec<File> = redirected.map(|it| File { name: last(&it.target), text: it.by.and_then(by) }).collect();
+    for command in &script.commands {
+        let name = command.name().map(base_name).unwrap_or_default();
+        let text = command.input.as_ref().filter(|_| name == "tee").map(|it| it.text.clone());
+        if name == "tee" || FETCH.contains(&name) {
+            let operands = command.args().iter().map(|it| last(it).trim_start_matches("-o").to_owned());
+            res.extend(operands.filter(|it| !it.is_empty()).map(|name| File { name, text: text.clone() }));
+        }
+    }
+    res
+}
+
+/// What a command prints, as far as its words and its here-document say it.
+fn said(command: &Command) -> Option<String> {
+    let operands = command.args().iter().filter(|it| it.text != "-").count();
+    match command.name()? {
+        "echo" | "printf" => {
+            // With `\x6d` it writes more than it says.
+            let coded = ["\\x", "\\0", "\\1", "\\u", "\\U", "\\b"].iter().any(|it| command.text.contains(it));
+            let parted = command.text.replace("\\n", "\n").replace("\\t", " ");
+            (!coded).then_some(parted)
+        }
+        "cat" if operands == 0 => command.input.as_ref().map(|it| it.text.clone()),
+        _ => None,
+    }
+}
+
+fn runs(command: &Command, file: &str) -> bool {
+    let Some(name) = command.words.first() else { return false };
+    let program = base_name(name.text.trim_matches('"'));
+    if name.text.contains('/') && program == file || MAKES.contains(&program) && MAKEFILES.contains(&file) {
+        return true;
+    }
+    let takes = is_shell(program) || interpreters::takes_file(program) || MAKES.contains(&program);
+    let named = |it: &Word| {
+        let text = it.text.trim_matches(['"', '\'']);
+        base_name(text.split('=').next_back().unwrap_or_default()) == file || text.strip_prefix("-f") == Some(file)
+    };
+    (takes || RUNNERS.contains(&program)) && command.args().iter().any(named)
+}
