@@ -29,12 +29,18 @@ const PYTHON: Interpreter = Interpreter {
     ..row("", &["-c"])
 };
 
+const NODE: Interpreter = Interpreter {
+    valued: &["-r", "--require", "--import"],
+    looks: &["--version", "--help", "-h", "-v", "--test", "--run", "--v8-options", "--watch"],
+    ..row("", &["-e", "--eval", "-p", "--print"])
+};
+
 const INTERPRETERS: &[Interpreter] = &[
     Interpreter { name: "python", ..PYTHON },
     Interpreter { name: "pypy", ..PYTHON },
     Interpreter { name: "ipython", ..PYTHON },
-    Interpreter { valued: &["-r", "--require", "--import"], ..row("node", &["-e", "--eval", "-p", "--print"]) },
-    Interpreter { valued: &["-r", "--require", "--import"], ..row("nodejs", &["-e", "--eval", "-p", "--print"]) },
+    Interpreter { name: "node", ..NODE },
+    Interpreter { name: "nodejs", ..NODE },
     row("ts-node", &["-e", "--eval", "-p", "--print"]),
     row("tsx", &["-e", "--eval", "-p", "--print"]),
     only_words("deno", &["eval"]),
@@ -43,7 +49,7 @@ const INTERPRETERS: &[Interpreter] = &[
     row("raku", &["-e"]),
     Interpreter { valued: &["-I", "-r"], ..row("ruby", &["-e"]) },
     Interpreter { valued: &["-I", "-r"], ..row("jruby", &["-e"]) },
-    Interpreter { looks: &["--version", "--help", "-h", "-v", "-i", "-m", "-S"], ..row("php", &["-r"]) },
+    Interpreter { looks: &["--version", "--help", "-h", "-v", "-i", "-m", "-S", "--ini"], ..row("php", &["-r"]) },
     row("lua", &["-e"]),
     row("luajit", &["-e"]),
     row("osascript", &["-e"]),
@@ -195,7 +201,27 @@ pub(in crate::engine::policy) const SPAWNS: &[&str] = &[
     "system(",
 ];
 
-/// Whether it is one of these, and may be given a file with code.
-pub(super) fn takes_file(name: &str) -> bool {
-    AWK.contains(&name) || find(name).is_some()
+/// The file with code that such a program runs.
+pub(super) fn file<'a>(name: &str, args: &'a [Word]) -> Option<&'a Word> {
+    const VERBS: &[&str] = &["run", "test", "watch"];
+    const VALUED: &[&str] = &["-o", "-O", "+o"];
+    let interpreter = find(name);
+    if interpreter.is_some_and(|it| it.code(args).is_some()) {
+        return None;
+    }
+    let valued = |it: &str| interpreter.map_or(VALUED, |it| it.valued).contains(&it);
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        match word.text.as_str() {
+            "-m" | "-c" => return None,
+            it if valued(it) => _ = words.next(),
+            it if it.starts_with(['-', '+']) || VERBS.contains(&it) => (),
+            _ => return Some(word),
+        }
+    }
+    None
+}
+
+pub(super) fn is_one(name: &str) -> bool {
+    find(name).is_some()
 }

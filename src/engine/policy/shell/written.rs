@@ -2,8 +2,11 @@
 
 use super::{Command, Script, Word, base_name, interpreters, is_shell};
 
-/// Beside shells and interpreters: who runs a file that is named among its words, or the one it looks for itself.
-const RUNNERS: &[&str] = &[".", "awk", "gawk", "gmake", "mysql", "psql", "sed", "source", "sqlite3", "vim"];
+/// Options behind which a file with code stands.
+const OPTIONS: &[&str] =
+    &["-f", "--file", "--makefile", "-r", "--require", "--import", "--init-file", "--rcfile", "-S"];
+/// Whose options these are, beside shells and interpreters.
+const RUNNERS: &[&str] = &["awk", "gawk", "gmake", "make", "mawk", "mysql", "psql", "sed", "vim"];
 const MAKES: &[&str] = &["gmake", "make"];
 const MAKEFILES: &[&str] = &["GNUmakefile", "Makefile", "makefile"];
 /// Who writes to a file among its words what stands nowhere in the line.
@@ -69,10 +72,15 @@ fn runs(command: &Command, file: &str) -> bool {
     if name.text.contains('/') && program == file || MAKES.contains(&program) && MAKEFILES.contains(&file) {
         return true;
     }
-    let takes = is_shell(program) || interpreters::takes_file(program) || MAKES.contains(&program);
-    let named = |it: &Word| {
-        let text = it.text.trim_matches(['"', '\'']);
-        base_name(text.split('=').next_back().unwrap_or_default()) == file || text.strip_prefix("-f") == Some(file)
-    };
-    (takes || RUNNERS.contains(&program)) && command.args().iter().any(named)
+    let is = |text: &str| base_name(text.trim_matches(['"', '\''])) == file;
+    let runs_file = is_shell(program) || interpreters::is_one(program) || matches!(program, "source" | ".");
+    if runs_file && interpreters::file(program, command.args()).is_some_and(|it| is(&it.text)) {
+        return true;
+    }
+    let args = command.args();
+    let behind = args.iter().zip(args.iter().skip(1)).any(|it| OPTIONS.contains(&it.0.text.as_str()) && is(&it.1.text));
+    let stuck = args
+        .iter()
+        .any(|arg| OPTIONS.iter().any(|it| arg.text.strip_prefix(it).is_some_and(|it| is(it.trim_start_matches('=')))));
+    (runs_file || RUNNERS.contains(&program)) && (behind || stuck)
 }
