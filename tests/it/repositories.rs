@@ -1,11 +1,11 @@
 //! Confined commands in roots whose repository lies elsewhere, and in writable folders that hold one another.
 #![cfg(target_os = "linux")]
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command, time::Instant};
 
 use serde_json::json;
 
-use crate::confined::Bed;
+use crate::{client::WATCHDOG, confined::Bed};
 
 const WORK: &str = "echo x > q && git add q && git commit -qm two && git branch two && git status --short && \
                     [ $(git log --format=%s | head -1) = two ] && echo '<<worked>>'";
@@ -73,4 +73,69 @@ fn writable_folders_may_hold_roots_guards_and_one_another() {
         );
         assert!(fs::read_to_string(bed.path("../repo/.git/config")).unwrap().contains("a@b"));
     }
+}
+
+/// Makes the root a repository of its own, with a program that git would run.
+const ATTACK: &str = "mkdir objects refs; cp .git/HEAD HEAD
+    printf '[core]\\nbare=false\\nworktree=%s\\nfsmonitor=touch %s/PWNED; false\\n' $PWD $PWD > config
+    mv .git/HEAD .git/h; touch ready; until [ -e go ]; do sleep 0.01; done";
+
+/// What git runs in the root when the user calls it there.
+fn git_status(root: &Path) {
+    _ = Command::new("git").arg("status").current_dir(root).output().unwrap();
+    assert!(!root.join("PWNED").exists());
+}
+
+#[test]
+fn a_root_does_not_become_a_repository_while_a_command_runs() {
+    let mut bed = bed("repo", &[], &["bash attack.sh"]);
+    let root = bed.path("../repo").canonicalize().unwrap();
+    fs::write(root.join("attack.sh"), ATTACK).unwrap();
+    let user = std::thread::spawn(move || {
+        let start = Instant::now();
+        while !root.join("ready").exists() {
+            assert!(start.elapsed() < WATCHDOG, "no command");
+            std::thread::yield_now();
+        }
+        git_status(&root);
+        fs::write(root.join("go"), "").unwrap();
+    });
+    let told = bed.run();
+    user.join().unwrap();
+    let root = bed.path("../repo");
+    assert!(told.contains("put aside") && told.contains("restored"), "{told}");
+    git_status(&root);
+    assert!(!root.join("HEAD").exists() && root.join(".git/HEAD").exists());
+}
+
+#[test]
+fn what_the_background_makes_of_a_repository_ends_with_castor() {
+    let mut bed = Bed::new(true, &["& bash attack.sh"]);
+    bed.sandbox.write("ws/attack.sh", "mv .git/HEAD out/h; touch out/ready; sleep 100");
+    bed.run();
+    let start = Instant::now();
+    while !bed.path("out/ready").exists() {
+        assert!(start.elapsed() < WATCHDOG, "no command");
+        std::thread::yield_now();
+    }
+    assert!(!bed.path(".git/HEAD").exists(), "the test has nothing to restore");
+    bed.client.end().unwrap();
+    assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/main");
+    assert!(bed.path("commondir").symlink_metadata().is_err());
+}
+
+#[test]
+fn configuration_behind_links_is_put_aside_or_held() {
+    let link = "mkdir cfg; echo evil > cfg/config.toml; ln -s cfg .cargo";
+    let mut bed = Bed::new(true, &["bash link.sh", "echo x > new && echo '<<new>>'", "bash make.sh"]);
+    bed.sandbox.write("ws/link.sh", link);
+    bed.sandbox.write("ws/make.sh", "mkdir -p hidden/vs && echo evil > hidden/vs/tasks.json; echo '<<made>>'");
+    let told = bed.run();
+    assert!(told.contains("put aside") && told.contains("/.cargo") && bed.path(".cargo").symlink_metadata().is_err());
+    assert!(bed.path("cfg/config.toml").exists() && bed.path(".cargo.castor-aside").is_symlink(), "{told}");
+    let told = bed.run();
+    assert!(told.contains("<<new>>"), "{told}");
+    symlink("hidden/vs", bed.path(".vscode")).unwrap();
+    let told = bed.run();
+    assert!(told.contains("<<made>>") && !bed.path("hidden/vs/tasks.json").exists(), "{told}");
 }

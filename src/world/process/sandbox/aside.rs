@@ -36,6 +36,8 @@ const TRIES: usize = 100;
 #[derive(Debug, Default)]
 pub struct Before {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
+    /// Links on the way to guarded names: the user's, and not put aside.
+    links: BTreeSet<PathBuf>,
     /// Stand-ins: device and number of each.
     standing: Vec<(PathBuf, (u64, u64))>,
     /// What mounts hold: they go with the file when somebody outside puts another one in its place.
@@ -45,6 +47,8 @@ pub struct Before {
     open: Vec<PathBuf>,
     /// What was found replaced: it is told once.
     told: Mutex<BTreeSet<PathBuf>>,
+    /// What was put aside and restored when the last one was gone, and nobody was told of.
+    mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
 }
 
 /// Device, number, and when it was made: numbers are given again.
@@ -53,7 +57,9 @@ type Identity = (u64, u64, Option<SystemTime>);
 impl Before {
     /// Looks at what is there, stand-ins included.
     pub(super) fn look(roots: &[PathBuf], standing: Vec<(PathBuf, (u64, u64))>) -> Self {
-        Self { roots: roots.iter().map(|it| (it.clone(), obeyed(it))).collect(), standing, ..Self::default() }
+        let links = roots.iter().flat_map(|root| deep(root).filter_map(|it| link_on_the_way(root, &it))).collect();
+        let roots = roots.iter().map(|it| (it.clone(), obeyed(it))).collect();
+        Self { roots, links, standing, ..Self::default() }
     }
 
     /// The same, but for what the user lets the command write.
@@ -72,8 +78,9 @@ impl Before {
 
     /// What is other than it was; mends what can be mended.
     pub fn findings(&self) -> Findings {
-        let aside = self.put_aside();
-        Findings { aside: paths(aside), ..self.held_findings(Vec::new()) }
+        let aside = paths(self.put_aside());
+        let held = self.held_findings(Vec::new());
+        Findings { aside: [aside, held.aside].concat(), ..held }
     }
 
     /// The same where somebody goes on after their call. Nothing is put aside: what is new may be anybody's, also what took
@@ -91,8 +98,9 @@ impl Before {
         let replaced = self.mounted.iter().filter(is_other).map(|it| it.0.clone()).chain(more);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = replaced.filter(|it| told.insert(it.clone())).collect();
-        let restored = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect();
-        Findings { aside: Vec::new(), replaced: paths(replaced), restored: paths(restored) }
+        let (aside, mut restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
+        restored.extend(self.restore());
+        Findings { aside: paths(aside), replaced: paths(replaced), restored: paths(restored) }
     }
 
     /// Renames what is new; its old names.
@@ -105,9 +113,7 @@ impl Before {
                 if is_placeholder(&path) || self.open.iter().any(|it| path.starts_with(it)) {
                     continue;
                 }
-                if put(root, name) {
-                    res.push(path);
-                }
+                res.extend(self.put_name(root, name));
             }
         }
         // Somebody outside removed a stand-in, and with it the mount that held the name.
@@ -118,6 +124,38 @@ impl Before {
             }
         }
         res
+    }
+}
+
+impl Before {
+    /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
+    /// where commands write.
+    fn put_name(&self, root: &Path, name: &Path) -> Option<PathBuf> {
+        let Some(link) = link_on_the_way(root, name) else { return put(root, name).then(|| root.join(name)) };
+        if !self.links.contains(&link) {
+            return put(root, link.strip_prefix(root).ok()?).then_some(link);
+        }
+        let folder = root.join(name).parent()?.canonicalize().ok()?;
+        let is_within = self.roots.iter().any(|(root, _)| folder.starts_with(root));
+        (is_within && put(&folder, Path::new(name.file_name()?))).then(|| root.join(name))
+    }
+
+    /// Nobody who was confined is left: a root is no repository that it was not, and a repository is one.
+    pub(super) fn over(&self) {
+        let restored = self.restore();
+        let is_new = |(root, before): &&(PathBuf, BTreeSet<PathBuf>)| {
+            is_repository(root) && !before.contains(Path::new(HEAD)) && !self.open.iter().any(|it| root.starts_with(it))
+        };
+        let aside = self.roots.iter().filter(is_new).filter(|(root, _)| put(root, Path::new(HEAD)));
+        let aside = aside.map(|(root, _)| root.join(HEAD));
+        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        mended.0.extend(aside);
+        mended.1.extend(restored);
+    }
+
+    /// The heads that were gone or spoilt.
+    fn restore(&self) -> Vec<PathBuf> {
+        self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect()
     }
 }
 
@@ -193,17 +231,33 @@ fn put(folder: &Path, name: &Path) -> bool {
 /// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
 pub(super) fn is_repository(folder: &Path) -> bool {
     let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
-    is_there("HEAD") && (is_there("commondir") || is_there("objects") && is_there("refs"))
+    // As a folder it is a stand-in, at which git fails.
+    let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
+    is_there(HEAD) && (is_there("objects") && is_there("refs") || is_linked())
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
 fn obeyed(root: &Path) -> BTreeSet<PathBuf> {
     let names = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok).map(|it| PathBuf::from(it.file_name()));
     let at_top = names.filter(|it| it.as_os_str() != ".git" && guarded::CONFIG.find(it).is_some());
-    let deep = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(PathBuf::from);
     // Without this one it is no repository.
-    let head = is_repository(root).then(|| PathBuf::from("HEAD"));
-    at_top.chain(deep.filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
+    let head = is_repository(root).then(|| PathBuf::from(HEAD));
+    at_top.chain(deep(root).filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
+}
+
+/// Names that follow each other, where the first of them is there.
+fn deep(root: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let names = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(PathBuf::from);
+    names.filter(|it| it.iter().next().is_some_and(|it| fs::symlink_metadata(root.join(it)).is_ok()))
+}
+
+/// The first link between a root and what lies below it.
+fn link_on_the_way(root: &Path, name: &Path) -> Option<PathBuf> {
+    let mut path = root.to_owned();
+    name.parent()?.iter().find_map(|part| {
+        path.push(part);
+        path.is_symlink().then(|| path.clone())
+    })
 }
 
 /// Each folder on the way is opened as what it is: a link, made meanwhile, leads nowhere.
@@ -275,10 +329,29 @@ mod tests {
         }
         fs::write(root.join("HEAD"), "ref: refs/heads/m").unwrap();
         assert_eq!(before.put_aside(), [root.join("HEAD")]);
-        // A link in the way is not followed.
+        // A link in the way is not followed: it goes itself.
         fs::rename(root.join(".github"), root.join("moved")).unwrap();
         symlink(&out, root.join(".github")).unwrap();
-        assert!(before.put_aside().is_empty());
+        assert_eq!(before.put_aside(), [root.join(".github")]);
+        assert!(out.join("workflows").exists() && root.join(".github.castor-aside").is_symlink());
+    }
+
+    #[test]
+    fn through_the_users_own_link_goes_what_is_new_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, out) = (dir.path().canonicalize().unwrap().join("w"), dir.path().join("out"));
+        for it in [root.join("cfg"), root.join("github"), out.join("workflows")] {
+            fs::create_dir_all(it).unwrap();
+        }
+        symlink("cfg", root.join(".cargo")).unwrap();
+        symlink(&out, root.join(".gitea")).unwrap();
+        fs::remove_dir(out.join("workflows")).unwrap();
+        let before = Before::look(std::slice::from_ref(&root), Vec::new());
+        fs::write(root.join("cfg/config.toml"), "evil").unwrap();
+        // Nobody who is confined writes there.
+        fs::create_dir(out.join("workflows")).unwrap();
+        assert_eq!(before.put_aside(), [root.join(".cargo/config.toml")]);
+        assert!(root.join(".cargo").is_symlink() && root.join("cfg/config.toml.castor-aside").exists());
         assert!(out.join("workflows").exists());
     }
 }

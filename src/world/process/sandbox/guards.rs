@@ -12,10 +12,13 @@ use super::{
     aside::is_repository,
     held::{self, Held},
 };
-use crate::base::{
-    guarded,
-    path::AbsPath,
-    sandbox::{Confinement, GIT_CONFIG, NEVER_MADE, StandIn, WORKTREE_CONFIG},
+use crate::{
+    base::{
+        guarded,
+        path::AbsPath,
+        sandbox::{Confinement, GIT_CONFIG, NEVER_MADE, StandIn, WORKTREE_CONFIG},
+    },
+    world::disk,
 };
 
 /// How far below a root configuration is looked for before each command, and in how many folders.
@@ -130,10 +133,23 @@ fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()>
     for name in names {
         protect(&root.join(name), StandIn::Folder, plan, held)?;
     }
-    if is_repository(root) {
-        guard_git(root, plan, held)?;
+    match is_repository(root) {
+        true => guard_git(root, plan, held)?,
+        false => keep_from_git(root, plan, held)?,
     }
     guard_git(&root.join(".git"), plan, held)
+}
+
+/// Keeps a root from becoming a repository, whose configuration git obeys: with a folder of this name it is an error to git
+/// as soon as there is a `HEAD`, and nothing before. `HEAD` itself cannot be held: `git diff HEAD` means either.
+fn keep_from_git(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    let path = root.join("commondir");
+    let is_own = path.symlink_metadata().is_ok_and(|it| it.is_dir()) && !held::is_placeholder(&path);
+    match is_own && path.read_dir()?.next().is_some() {
+        true => plan.fixed.push(path),
+        false => protect(&path, StandIn::Folder, plan, held)?,
+    }
+    Ok(())
 }
 
 /// Protects what git obeys in a repository.
@@ -174,7 +190,8 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
 
 /// Protects what is there deeper: other repositories, and folders that an editor may have open by themselves.
 fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    let mut deep = Plan { namespaces: true, open: plan.open.clone(), ..Plan::default() };
+    let (open, writable) = (plan.open.clone(), plan.writable.clone());
+    let mut deep = Plan { namespaces: true, open, writable, ..Plan::default() };
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
     for _ in 0..FOLDERS {
         let Some((folder, depth)) = waiting.pop_front() else { break };
@@ -216,8 +233,13 @@ fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> 
             plan.strict = true;
             plan.links.push(path.to_owned());
             // What it leads to is obeyed in its place.
-            plan.protected.extend(path.canonicalize());
-            return Ok(());
+            return match path.canonicalize() {
+                Ok(it) => {
+                    plan.protected.push(it);
+                    Ok(())
+                }
+                Err(_) => hold_target(path, stand_in, plan, held),
+            };
         }
         Ok(_) => held.share(path, stand_in),
         // Without mounts nothing can be made beside what is there, and with them only what is there can be held.
@@ -231,4 +253,13 @@ fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> 
     }
     plan.protected.push(path.to_owned());
     Ok(())
+}
+
+/// Holds the place that a link leads to where nothing is yet: whoever makes it makes what is obeyed.
+fn hold_target(link: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    let Some(target) = AbsPath::new(link).and_then(|it| disk::real_path(&it).ok()) else { return Ok(()) };
+    let missing = target.as_path().ancestors().take_while(|it| it.symlink_metadata().is_err()).last();
+    let Some(place) = missing.filter(|it| plan.writable.iter().any(|root| it.starts_with(root))) else { return Ok(()) };
+    let what = if place == target.as_path() { stand_in } else { StandIn::Folder };
+    protect(place, what, plan, held)
 }

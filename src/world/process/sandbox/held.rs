@@ -7,7 +7,7 @@ use std::{
     fs::{self, File},
     io::{self, PipeWriter, Read, Write},
     os::{
-        fd::OwnedFd,
+        fd::{AsFd, OwnedFd},
         unix::fs::{MetadataExt, PermissionsExt},
     },
     path::{Component, Path, PathBuf},
@@ -16,6 +16,7 @@ use std::{
 
 use nix::{
     fcntl::{OFlag, open, openat},
+    poll::{PollFd, PollFlags, poll},
     sys::stat::{Mode, mkdirat},
 };
 
@@ -122,7 +123,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.life = None;
+        self.life.take().iter().for_each(end);
+        self.before.over();
         let _alone = alone();
         for (path, there, what) in self.standing.drain(..) {
             // Not the last one, or somebody else's work by now: it stays.
@@ -136,6 +138,18 @@ impl Drop for Held {
                 unmark(&there);
             }
         }
+    }
+}
+
+/// How long the end of those who are left is waited for, in milliseconds. They are killed, and need no more.
+const LAST: u8 = 200;
+
+/// Any word ends who reads it, and the last of the readers with the rest.
+fn end(mut life: &PipeWriter) {
+    if life.write_all(&[0]).is_ok() {
+        // An error is what the end of all readers is called.
+        let mut end = [PollFd::new(life.as_fd(), PollFlags::empty())];
+        _ = poll(&mut end, LAST);
     }
 }
 
