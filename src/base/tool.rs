@@ -64,6 +64,9 @@ pub struct Targets {
     /// Of a command: the files of secrets that the roots hold, as far as somebody looked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<AbsPath>,
+    /// Of a command: what it names in a build folder, and what lies elsewhere, as a link on the way says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<AbsPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,9 @@
 mod checks;
 mod table;
 
-use table::{BUILD, CALLS, CODE, DESTRUCTIVE, Row, When};
+use std::path::Path;
+
+use table::{CALLS, CODE, DESTRUCTIVE, Row, When};
 
 use super::{
     Query,
@@ -11,7 +13,7 @@ use super::{
     rules::{Matcher, Rule, Tier},
     shell::{Command, Script, Word, WordKind, base_name},
 };
-use crate::base::{log::Decision, path::AbsPath};
+use crate::base::{guarded::BUILD, log::Decision, path::AbsPath};
 
 /// Where the words of a script point to.
 pub(super) struct Place<'a> {
@@ -20,6 +22,8 @@ pub(super) struct Place<'a> {
     steady: bool,
     /// Its build folders hold what a build makes: nothing in the script puts something else there.
     made: bool,
+    /// Names in build folders that lead elsewhere by a link.
+    links: &'a [AbsPath],
 }
 
 /// The words that make a command destructive, such as `git push --force`. A rule that has them all knows of it.
@@ -31,12 +35,12 @@ impl<'a> Place<'a> {
         let roots = query.roots;
         let inside = query.targets.paths.iter().all(|it| it.in_roots);
         let steady = inside && script.commands.iter().all(|it| stays(it, roots));
-        let place = Self { roots, steady, made: true };
+        let place = Self { roots, steady, made: true, links: &query.targets.links };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
     }
 
-    /// Whether the word names something in a build folder. Symlinks on the way are the world's matter.
+    /// Whether the word names something in a build folder. Which links lead out of it the world says.
     fn is_build(&self, word: &Word) -> bool {
         if !self.made {
             return false;
@@ -50,8 +54,18 @@ impl<'a> Place<'a> {
             return false;
         };
         let hidden_pattern = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
+        if self.is_linked(rest) {
+            return false;
+        }
         let mut parts = rest.split('/');
         !parts.clone().any(|it| it == ".." || hidden_pattern(it)) && parts.any(|it| BUILD.contains(&it))
+    }
+
+    /// From which folder it is named is not asked: more of them than there are.
+    fn is_linked(&self, rest: &str) -> bool {
+        let named = Path::new(rest.trim_start_matches("./"));
+        let mut above = named.ancestors().filter(|it| !it.as_os_str().is_empty());
+        !self.links.is_empty() && above.any(|it| self.links.iter().any(|link| link.as_path().ends_with(it)))
     }
 
     /// `mv src build`, `ln -s src target`: from then on the name stands for something else.

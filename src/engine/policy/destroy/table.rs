@@ -240,6 +240,3 @@ pub(super) const CODE: &[&str] = &[
 
 /// The same where nothing stands before them: many things have a method of that name.
 pub(super) const CALLS: &[&str] = &["remove(", "rm("];
-
-/// Folders whose content can be made again.
-pub(super) const BUILD: &[&str] = &["target", "node_modules", "dist", "build", "out", ".cache", "__pycache__", ".venv"];

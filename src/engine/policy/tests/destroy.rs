@@ -420,3 +420,21 @@ fn a_folder_outside_the_workspace_has_no_build_folders() {
         assert_eq!(decide(&rules(""), &Query { mode: Mode::Yolo, ..query }).decision, want);
     }
 }
+
+#[test]
+fn a_link_makes_no_build_folder() {
+    let decision = |command: &str, links: &[&str]| {
+        let args = json!({ "command": command });
+        let links = links.iter().map(|it| AbsPath::new(*it).unwrap()).collect();
+        let targets = Targets { command: Some(command.to_owned()), links, ..Targets::default() };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        let roots = [AbsPath::new("/w").unwrap()];
+        decide(&rules(""), &Query { mode: Mode::Yolo, roots: &roots, ..query }).decision
+    };
+    for command in ["rm -rf target/a", "rm -rf ./target/a/b", "rm -r /w/target/a", "cd x && rm -rf target/a"] {
+        assert_eq!(decision(command, &[]), Decision::Allow, "{command}");
+        assert_eq!(decision(command, &["/w/target/a"]), Decision::Ask, "{command}");
+        assert_eq!(decision(command, &["/w/target"]), Decision::Ask, "{command}");
+        assert_eq!(decision(command, &["/w/dist"]), Decision::Allow, "{command}");
+    }
+}

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     base::{
-        guarded::SECRETS,
+        guarded::{BUILD, SECRETS},
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
@@ -67,7 +67,10 @@ impl Params {
             let in_roots = roots.iter().any(|it| real.is_within(it));
             TargetPath { path, real, access: Access::Read, line: None, in_roots }
         };
-        let linked: Vec<TargetPath> = linked_secrets(&self.command, &self.real_dir).into_iter().map(read).collect();
+        let mut linked = links(&self.command, &self.real_dir);
+        let links = out_of_build(&linked, &self.real_dir, roots);
+        linked.retain(|it| SECRETS.find(it.1.as_path()).is_some());
+        let linked: Vec<TargetPath> = linked.into_iter().map(read).collect();
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -78,20 +81,36 @@ impl Params {
             },
             command: Some(self.command),
             secrets: kept::secrets(roots),
+            links,
         }
     }
 }
 
-/// What words of the command name where it runs, and by a link on the way is a secret: its name says nothing of that. Words
-/// are whatever stands between blanks and signs of the shell, which is more than there are: that only leads to a question.
-fn linked_secrets(command: &str, here: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
-    let words = command.split(|it: char| it.is_whitespace() || "'\"`;|&<>(){}$=,:@".contains(it));
+/// What words of the command name where it runs, and where a link on the way puts that: its name says nothing of it.
+/// Words are whatever stands between blanks and signs of the shell, with quotes taken for such and not: that is more than
+/// there are, and only leads to a question.
+fn links(command: &str, here: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
+    let sign = |it: char| it.is_whitespace() || "'\"`;|&<>(){}$=,:@".contains(it);
+    let joined: String = command.chars().filter(|it| !matches!(it, '\'' | '"' | '\\')).collect();
+    let quoted = if joined.len() < command.len() { joined.as_str() } else { "" };
+    let words = command.split(sign).chain(quoted.split(sign));
     let places = words.filter(|it| !it.is_empty() && !it.starts_with('-')).take(MAX_WORDS).map(|it| here.join(it));
-    let secret = |path: AbsPath| {
+    let linked = |path: AbsPath| {
         let real = disk::real_path(&path).ok()?;
-        (real != path && SECRETS.find(real.as_path()).is_some()).then_some((path, real))
+        (real != path).then_some((path, real))
     };
-    places.filter_map(secret).collect()
+    places.filter_map(linked).collect()
+}
+
+/// Those whose name is in a build folder, and whose place is not in one of the roots'.
+fn out_of_build(linked: &[(AbsPath, AbsPath)], here: &AbsPath, roots: &[AbsPath]) -> Vec<AbsPath> {
+    let below = |path: &AbsPath, top: &AbsPath| {
+        let rest = path.as_path().strip_prefix(top.as_path()).ok()?;
+        Some(rest.iter().any(|it| BUILD.iter().any(|name| it == *name)))
+    };
+    let named = |it: &AbsPath| below(it, here).or_else(|| roots.iter().find_map(|root| below(it, root))) == Some(true);
+    let placed = |it: &AbsPath| roots.iter().any(|root| below(it, root) == Some(true));
+    linked.iter().filter(|it| named(&it.0) && !placed(&it.1)).map(|it| it.0.clone()).collect()
 }
 
 /// The `HEAD` that makes the folder, or one above it, a repository to git though nobody named it `.git`: it may come
