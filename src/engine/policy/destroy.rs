@@ -24,6 +24,7 @@ pub(super) struct Place<'a> {
     made: bool,
     /// Names in build folders that lead elsewhere by a link.
     links: &'a [AbsPath],
+    script: &'a Script,
 }
 
 /// The words that make a command destructive, such as `git push --force`. A rule that has them all knows of it.
@@ -31,11 +32,11 @@ pub(super) struct Place<'a> {
 pub(super) struct Signs(Vec<String>);
 
 impl<'a> Place<'a> {
-    pub fn of(query: &Query<'a>, script: &Script) -> Self {
+    pub fn of(query: &Query<'a>, script: &'a Script) -> Self {
         let roots = query.roots;
         let inside = query.targets.paths.iter().all(|it| it.in_roots);
         let steady = inside && script.commands.iter().all(|it| stays(it, roots));
-        let place = Self { roots, steady, made: true, links: &query.targets.links };
+        let place = Self { roots, steady, made: true, links: &query.targets.links, script };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
     }
@@ -145,16 +146,14 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
     if let Some(it) = git_alias(program, command.args()) {
         return Some(it);
     }
-    // What a client reads says what it does, too.
-    let read = command.input.as_ref().filter(|_| SQL.contains(&program));
-    let more: Vec<Word>;
-    let args = match read {
-        Some(input) => {
-            let word = Word { text: input.text.clone(), kind: WordKind::Literal };
-            more = command.args().iter().cloned().chain([word]).collect();
-            &more
+    let more = said_elsewhere(command, program, place.script);
+    let all: Vec<Word>;
+    let args = match more.is_empty() {
+        true => command.args(),
+        false => {
+            all = command.args().iter().cloned().chain(more).collect();
+            &all
         }
-        None => command.args(),
     };
     if args.iter().any(|it| it.literal().is_some_and(|it| it.starts_with("--dry-run") && it != "--dry-run=none")) {
         return None;
@@ -168,6 +167,24 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
 
 /// Clients of databases.
 const SQL: &[&str] = &["mariadb", "mysql", "psql", "sqlite3"];
+
+/// What the script says of a command in other places: options in its variables, and what a client of a database reads.
+fn said_elsewhere(command: &Command, program: &str, script: &Script) -> Vec<Word> {
+    let literal = |text: &str| Word { text: text.to_owned(), kind: WordKind::Literal };
+    let named = command.args().iter().filter(|it| it.kind == WordKind::Expanded).filter_map(|it| {
+        let name = it.text.trim_matches('"').strip_prefix('$')?;
+        Some(name.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or(name))
+    });
+    let values = named.flat_map(|name| script.values.iter().filter(move |it| it.name.as_deref() == Some(name)));
+    let words = values.filter_map(|it| it.word.literal()).flat_map(str::split_whitespace);
+    let mut res: Vec<Word> = words.filter(|it| it.starts_with(['-', '+', ':'])).map(literal).collect();
+    if SQL.contains(&program) {
+        let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
+        let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
+        res.extend(command.input.iter().map(|it| literal(&it.text)).chain(printed));
+    }
+    res
+}
 
 /// Where a sub-command may begin: behind the program's options, and behind what may be the value of one.
 fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word]> {

@@ -178,6 +178,12 @@ fn what_is_read_put_in_or_set_is_no_way_around() {
         make --eval='a:;rm -rf src'
         sqlite3 x '.shell rm -rf src'
         psql <<< 'DROP TABLE x'
+        echo 'DROP TABLE x' | psql y
+        X=--hard; git reset $X
+        X='--quiet --hard'; git reset ${X} HEAD
+        for X in --hard; do git reset "$X"; done
+        B=+main; git push origin "$B"
+        node -e 'require("fs").promises.rm("src", {recursive: true})'
         psql x <<'E'⏎drop table y;⏎E
         psql -c '\! rm -rf src'
         curl -X DELETE https://h/x
@@ -319,6 +325,9 @@ fn everyday_commands_run_in_yolo() {
         curl -X DELETE http://localhost:3000/x/1
         zip -r x.zip src
         psql -c 'select * from x'
+        echo 'select 1' | psql x
+        B=main; git checkout $B && git push origin "$B"
+        F=--release; cargo build $F
         sqlite3 x.db '.tables'
         rustup run nightly cargo build
         rustup target add wasm32-unknown-unknown
