@@ -35,7 +35,7 @@ use crate::{
         path::AbsPath,
         sandbox::Leave,
         terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput},
+        tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput, Words},
     },
     engine::step::{Effect, Input},
     world::{
@@ -44,7 +44,7 @@ use crate::{
         mcp::{self, Doors, Launch, News},
         models::Sink,
         process::Groups,
-        tools::{Background, Builtin, Progress, Terminals, ToolContext, shell, truncate},
+        tools::{Background, Builtin, Known, Progress, Terminals, ToolContext, shell, truncate},
         workspace::{
             Warning,
             memory::{self, Wanted},
@@ -81,7 +81,7 @@ impl Threads {
                 let span = traces::model_span(purpose, &request);
                 self.spawn(generate(hand, request, span));
             }
-            Effect::Resolve { call } => self.spawn(resolve(hand, call)),
+            Effect::Resolve { call, words } => self.spawn(resolve(hand, call, words)),
             Effect::Check(it) => self.spawn(check(hand, *it, self.groups.clone())),
             Effect::Preview { call, places } => self.spawn(preview(hand, call, places)),
             Effect::Run { call, places, base, leave, .. } => {
@@ -218,7 +218,7 @@ impl Hand {
         AssertUnwindSafe(task).catch_unwind().await.map_err(|it| fault::in_words(&*it))
     }
 
-    fn context(&self, places: Arc<[TargetPath]>) -> ToolContext {
+    fn context(&self, known: Known) -> ToolContext {
         let desk = &self.desk;
         let disk: Arc<dyn Fs> = Arc::new(DiskFs);
         let fs: Arc<dyn Fs> = match desk.editor.reads || desk.editor.writes {
@@ -236,7 +236,7 @@ impl Hand {
             cwd: desk.cwd.clone(),
             roots: desk.roots.clone(),
             scratch: desk.scratch.clone(),
-            places,
+            known,
             fs,
             cancel: self.cancel.clone(),
             progress: self.progress(),
@@ -346,8 +346,8 @@ async fn generate(hand: Hand, request: ModelRequest, span: Span) {
     hand.say(Input::Generated { effect: hand.id, result }).await;
 }
 
-async fn resolve(hand: Hand, call: ToolCall) {
-    let ctx = hand.context(Arc::default());
+async fn resolve(hand: Hand, call: ToolCall, words: Arc<Words>) {
+    let ctx = hand.context(Known { words, ..Known::default() });
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,
@@ -376,7 +376,7 @@ async fn check(hand: Hand, check: Check, groups: Groups) {
 }
 
 async fn preview(hand: Hand, call: ToolCall, places: Arc<[TargetPath]>) {
-    let ctx = hand.context(places);
+    let ctx = hand.context(Known { places, ..Known::default() });
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
@@ -404,7 +404,7 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
     if hand.cancel.is_cancelled() {
         return;
     }
-    let ctx = hand.context(places);
+    let ctx = hand.context(Known { places, ..Known::default() });
     let task = async {
         fault::trip(hand.desk.fault.is_in_call(&call));
         let output = match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {

@@ -67,6 +67,35 @@ pub struct Targets {
     /// Of a command: what it names in a build folder, and what lies elsewhere, as a link on the way says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<AbsPath>,
+    /// Of a command: what it names, and lies elsewhere than the name says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leads: Vec<Lead>,
+    /// Of a command: it names more than was looked up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unseen: bool,
+}
+
+/// A name that leads elsewhere: there is a link on the way, or it is another name of a file of secrets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lead {
+    /// As the command says it, a pattern too; empty for a link that nobody named, below the roots.
+    pub name: String,
+    /// The same, absolute.
+    pub path: AbsPath,
+    pub real: AbsPath,
+    /// Whether `real` lies within one of the session's roots.
+    pub in_roots: bool,
+}
+
+/// What a command names: who reads commands cannot look, and who looks does not read them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Words {
+    /// Names and patterns of names, as the command says them.
+    pub names: Vec<String>,
+    /// Folders that it changes to.
+    pub dirs: Vec<String>,
+    /// There were more than anybody looks up.
+    pub more: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

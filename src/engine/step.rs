@@ -21,7 +21,9 @@ use crate::base::{
     question::Form,
     sandbox::Leave,
     terminal::Screen,
-    tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
+    tool::{
+        BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, Words,
+    },
     trust::TrustChoice,
 };
 
@@ -199,8 +201,8 @@ pub enum Standing {
 pub enum Effect {
     /// Answered by `Chunks` and one `Generated`.
     Generate { purpose: Purpose, request: ModelRequest },
-    /// Answered by `Resolved`.
-    Resolve { call: ToolCall },
+    /// Answered by `Resolved`. `words`: what its command names.
+    Resolve { call: ToolCall, words: Arc<Words> },
     /// Answered by `Checked`.
     Check(Box<Check>),
     /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched.

@@ -42,7 +42,12 @@ pub struct DirEntry {
 /// # Errors
 /// Loops of links, and folders that may not be searched.
 pub fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
-    let mut path = path.as_path().to_path_buf();
+    real_place(path.as_path())
+}
+
+/// The same for an absolute path with dots in it, which lead to the parent of what is really in front of them.
+pub fn real_place(path: &Path) -> io::Result<AbsPath> {
+    let mut path = path.to_path_buf();
     for _ in 0..MAX_LINKS {
         match existing_part(&path)? {
             Existing::Real(it) => return AbsPath::new(it).ok_or_else(|| ErrorKind::InvalidData.into()),
@@ -126,6 +131,18 @@ pub fn read_dir(path: &AbsPath) -> io::Result<Vec<DirEntry>> {
         res.push(DirEntry { name: entry.file_name().to_string_lossy().into_owned(), is_dir, len });
     }
     Ok(res)
+}
+
+/// Names in a folder, `max` at most. `None`: there are more.
+pub fn names(path: &Path, max: usize) -> io::Result<Option<Vec<String>>> {
+    let mut res = Vec::new();
+    for entry in fs::read_dir(path)? {
+        if res.len() == max {
+            return Ok(None);
+        }
+        res.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(Some(res))
 }
 
 /// As [`read_dir`] by a real path: a link in its place is an error.

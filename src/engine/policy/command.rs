@@ -123,7 +123,7 @@ impl<'a> Shell<'a> {
     fn new(rules: &'a Rules, query: &'a Query<'a>, text: &'a str, script: &'a Script) -> Self {
         let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
         let dir = query.args.get("dir_path").and_then(|it| it.as_str());
-        let plain = safe::is_plain(script) && !dir.is_some_and(super::paths::is_secret_dir);
+        let plain = safe::is_plain(script) && !query.targets.unseen && !dir.is_some_and(super::paths::is_secret_dir);
         let all_safe = plain && script.commands.iter().all(|it| it.transparent || safe::is_safe(it, script));
         let place = Place::of(query, script);
         Self { query, rules, text, script, place, plain, all_safe }
@@ -167,7 +167,7 @@ impl<'a> Shell<'a> {
         }
         if self.query.mode == Mode::Yolo {
             let named = opinion.specific && opinion.allow_redirection && opinion.tier >= Some(Tier::User);
-            let outside = paths::leads_outside(self.script, self.query.roots).filter(|_| !named);
+            let outside = paths::leads_outside(self.script, self.query.roots, &self.place.leads).filter(|_| !named);
             let ask = |it| Opinion::new(Decision::Ask, format!("its output goes outside the workspace: {it}"));
             return outside.map(ask).unwrap_or(opinion);
         }
@@ -187,8 +187,10 @@ impl<'a> Shell<'a> {
         if let Some(it) = device {
             return Some(Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text)));
         }
-        let valued = || paths::guard_of_values(self.script).or_else(|| paths::guard_of_pieces(self.script));
-        paths::guard_of_redirects(self.script, self.here()).or_else(valued).as_ref().map(Opinion::guarded)
+        let leads = &self.place.leads;
+        let led = || leads.guard_of_redirects(self.script);
+        let valued = || paths::guard_of_values(self.script, leads).or_else(|| paths::guard_of_pieces(self.script));
+        paths::guard_of_redirects(self.script, self.here()).or_else(led).or_else(valued).as_ref().map(Opinion::guarded)
     }
 
     /// Where the words of its commands count from, as far as that is known.
@@ -202,7 +204,11 @@ impl<'a> Shell<'a> {
         let moves = self.script.commands.iter().any(|it| matches!(it.name(), Some("cd" | "pushd" | "popd")));
         self.query.mode == Mode::AutoEdit
             && !moves
-            && self.script.redirects.iter().all(|it| !it.writes || paths::is_plain_below(&it.target))
+            && self
+                .script
+                .redirects
+                .iter()
+                .all(|it| !it.writes || paths::is_plain_below(&it.target) && !self.place.leads.leave(&it.target))
     }
 
     fn part(&self, command: &Command) -> Opinion {
@@ -251,8 +257,10 @@ impl<'a> Shell<'a> {
 
     fn guard(&self, command: &Command) -> Option<paths::Guard> {
         let here = self.here();
-        let named = paths::guard_of_command(command, safe::is_safe(command, self.script), here);
-        named.or_else(|| paths::guard_of_reader(command, here, &self.query.targets.secrets))
+        let looks = safe::is_safe(command, self.script);
+        let named = paths::guard_of_command(command, looks, here);
+        let led = || self.place.leads.guard_of_command(command, self.script, looks);
+        named.or_else(led).or_else(|| paths::guard_of_reader(command, here, self.query.targets))
     }
 
     /// What a matching rule says, with what is known of the command besides.
@@ -292,7 +300,8 @@ impl<'a> Shell<'a> {
         }
         // A question that the user's own rule wants is not spared by a table.
         let by_default = opinion.tier.is_none_or(|it| it == Tier::Default);
-        let reads_here = || !safe::read_paths(command).any(|it| self.place.is_outside(&it));
+        let strays = || safe::follows_links(command) && self.query.targets.leads.iter().any(|it| !it.in_roots);
+        let reads_here = || !safe::read_paths(command).any(|it| self.place.is_outside(&it)) && !strays();
         if by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
             // A program that is allowed in one place may do harm in another.
             if self.all_safe || command.name() != Some("cd") || safe::is_cd_below(command) {

@@ -10,6 +10,7 @@ use table::{CALLS, CODE, DESTRUCTIVE, Row, When};
 use super::{
     Query,
     danger::git_words,
+    leads::Leads,
     rules::{Matcher, Rule, Tier},
     shell::{Command, Script, Word, WordKind, base_name},
 };
@@ -18,6 +19,8 @@ use crate::base::{guarded::BUILD, log::Decision, path::AbsPath};
 /// Where the words of a script point to.
 pub(super) struct Place<'a> {
     roots: &'a [AbsPath],
+    /// Where its words lead.
+    pub leads: Leads<'a>,
     /// Relative paths stay below the roots: nothing in the script goes elsewhere first.
     steady: bool,
     /// Its build folders hold what a build makes: nothing in the script puts something else there.
@@ -35,15 +38,17 @@ impl<'a> Place<'a> {
     pub fn of(query: &Query<'a>, script: &'a Script) -> Self {
         let roots = query.roots;
         let inside = query.targets.paths.iter().all(|it| it.in_roots);
-        let steady = inside && script.commands.iter().all(|it| stays(it, roots));
-        let place = Self { roots, steady, made: true, links: &query.targets.links, script };
+        let leads = Leads::of(query);
+        let stays = |it: &Command| stays(it, roots) && !(is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
+        let steady = inside && script.commands.iter().all(stays);
+        let place = Self { roots, leads, steady, made: true, links: &query.targets.links, script };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
     }
 
     /// Whether the word names something in a build folder. Which links lead out of it the world says.
     fn is_build(&self, word: &Word) -> bool {
-        if !self.made {
+        if !self.made || self.leads.leave(word) {
             return false;
         }
         let text = word.text.as_str();
@@ -90,6 +95,7 @@ impl<'a> Place<'a> {
         let text = word.text.as_str();
         match word.kind {
             WordKind::Expanded => true,
+            _ if self.leads.leave(word) => true,
             _ if text.starts_with('~') || text.split('/').any(|it| it == "..") => true,
             _ if text.starts_with('/') => {
                 !self.roots.iter().any(|it| text == it.to_string() || below(text, it).is_some())
@@ -101,6 +107,10 @@ impl<'a> Place<'a> {
 
 fn below<'t>(text: &'t str, root: &AbsPath) -> Option<&'t str> {
     text.strip_prefix(&root.to_string())?.strip_prefix('/')
+}
+
+fn is_cd(command: &Command) -> bool {
+    matches!(command.name(), Some("cd" | "pushd"))
 }
 
 /// Whether relative words mean the same behind this command as before it.

@@ -1,5 +1,6 @@
 //! May this call run? One pure function over rules, call, mode and the facts about its targets.
 
+mod ansi;
 mod checkers;
 mod command;
 mod danger;
@@ -7,6 +8,7 @@ mod decide;
 mod derived;
 mod destroy;
 mod lasting;
+mod leads;
 mod load;
 mod names;
 mod paths;
@@ -26,6 +28,7 @@ pub use checkers::{Checker, Heard, unheard};
 pub use decide::{decide, explain};
 pub use derived::Lists;
 pub use lasting::{kept, kept_in_words, lasting, lasting_here, lasting_in_words, leave, may_be_kept};
+pub use leads::{leads_in_words, real_places, words};
 pub use names::{current_name, hidden};
 pub use prefixes::command_prefixes;
 pub use rules::{Rule, Rules, Tier, Written};

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use super::{
     destroy::Signs,
+    leads::Leads,
     pieces::ANY,
     shell::{Command, Script, Word, WordKind, base_name},
 };
 use crate::base::{
     guarded::{CONFIG, Guarded, SECRETS},
     path::AbsPath,
-    tool::{Access, TargetPath},
+    tool::{Access, TargetPath, Targets},
 };
 
 /// Names that a command's words had better not say: beside the guarded ones, folders that have secrets among the rest.
@@ -58,6 +59,12 @@ pub(super) fn guard(target: &TargetPath) -> Option<Guard> {
     })
 }
 
+/// The same of a place.
+pub(super) fn guard_of_place(real: &AbsPath, writes: bool) -> Option<Guard> {
+    let access = if writes { Access::Write } else { Access::Read };
+    guard(&TargetPath { path: real.clone(), real: real.clone(), access, line: None, in_roots: true })
+}
+
 /// A folder with a file of that name in it may count as a repository, whose configuration git obeys.
 fn makes_repository(path: &AbsPath) -> Option<&'static str> {
     path.as_path().file_name().is_some_and(|it| it.eq_ignore_ascii_case("HEAD")).then_some("HEAD")
@@ -76,15 +83,24 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     let (name, args) = (command.name().map(base_name).unwrap_or_default(), read_args(command));
     let words = || args.iter().filter(|it| it.kind != WordKind::Expanded);
     let find = |list: Guarded| words().find_map(|it| find_word(list, it));
-    let secret = find(SECRETS).or_else(|| args.iter().find_map(hinted_secret)).map(|name| Guard::new(KEPT, name));
+    let secret = find(SECRETS).or_else(|| args.iter().find_map(hinted_secret));
+    let secret = secret.or_else(|| secret_in_code(command.code.as_deref()?)).map(|name| Guard::new(KEPT, name));
     // What git shows it does not write.
     let looks = looks || name == "git" && args.first().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
     let config = || words().find_map(|it| config_of_word(it, here));
     secret.or_else(|| if looks { None } else { config() })
 }
 
+/// A file of secrets that code in another language names: what stands in quotes, if it is more than a plain word.
+fn secret_in_code(code: &str) -> Option<&'static str> {
+    let named = super::leads::quoted(code).flat_map(str::split_whitespace);
+    let named = named.filter(|it| it.contains(['.', '_', '/']));
+    let word = |it: &str| Word { text: it.to_owned(), kind: WordKind::Literal };
+    named.map(word).find_map(|it| find_word(SECRETS, &it))
+}
+
 /// The words that may name what a command reads.
-fn read_args(command: &Command) -> &[Word] {
+pub(super) fn read_args(command: &Command) -> &[Word] {
     match command.name().map(base_name).unwrap_or_default() {
         it if LOOKS.contains(&it) => &[],
         "git" => git_reads(super::danger::git_words(command.args())),
@@ -115,19 +131,20 @@ fn git_reads(words: &[Word]) -> &[Word] {
 }
 
 /// A variable that stands for a file of secrets, where a command that reads takes variables.
-pub(super) fn guard_of_values(script: &Script) -> Option<Guard> {
+pub(super) fn guard_of_values(script: &Script, leads: &Leads) -> Option<Guard> {
     let secret = |it: &Word| match it.kind {
         WordKind::Expanded => None,
         _ => find_word(SECRETS, it),
     };
-    let name = script.values.iter().map(|it| &it.word).find_map(|it| secret(it).or_else(|| hinted_secret(it)))?;
+    let own = |it: &Word| secret(it).or_else(|| hinted_secret(it)).map(|name| Guard::new(KEPT, name));
+    let found = script.values.iter().find_map(|it| own(&it.word).or_else(|| leads.guard(&it.word, script, false)))?;
     let open = |it: &Word| it.kind == WordKind::Expanded;
     let reads = |it: &Command| {
         let looks = it.name().map(base_name).is_some_and(|it| LOOKS.contains(&it));
         !looks && it.args().iter().any(open)
     };
     let takes = script.commands.iter().any(reads) || script.redirects.iter().any(|it| open(&it.target));
-    takes.then_some(Guard::new(KEPT, name))
+    takes.then_some(found)
 }
 
 /// The same for names that are put together from pieces: `f=.en; cat ${f}v`.
@@ -165,8 +182,8 @@ fn may_be_secret(name: &str) -> Option<&'static str> {
 
 /// The same for a command that reads more than it names. Programs of the project that read its `.env` are not meant: that
 /// is what the file is for. Nor does a sandbox hide such files: what runs would fail without a word.
-pub(super) fn guard_of_reader(command: &Command, here: Option<&AbsPath>, secrets: &[AbsPath]) -> Option<Guard> {
-    super::readers::comes_upon(command, here, secrets).map(|name| Guard::new(KEPT, name))
+pub(super) fn guard_of_reader(command: &Command, here: Option<&AbsPath>, targets: &Targets) -> Option<Guard> {
+    super::readers::comes_upon(command, here, targets).map(|name| Guard::new(KEPT, name))
 }
 
 /// The same for where a script's redirections lead.
@@ -199,7 +216,7 @@ fn named_config(root: &AbsPath, text: &str) -> Option<AbsPath> {
 
 /// Where a redirection plainly leads out of the roots; places that are thrown away do not count. What only the shell
 /// knows is not guessed at.
-pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath]) -> Option<&'a str> {
+pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath], leads: &Leads) -> Option<&'a str> {
     const THROWN_AWAY: &[&str] = &["/dev", "/proc", "/tmp", "/var/tmp"];
     let here = roots.first().filter(|_| !script.moved && !script.commands.iter().any(|it| it.name() == Some("cd")));
     let outside = |word: &Word| {
@@ -217,7 +234,7 @@ pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath]) -> Option
         .iter()
         .filter(|it| it.writes)
         .map(|it| &it.target)
-        .find(|it| outside(it))
+        .find(|it| outside(it) || leads.leave(it))
         .map(|it| it.text.as_str())
 }
 
@@ -322,7 +339,7 @@ pub(super) fn is_wide(word: &Word) -> bool {
     }
 }
 
-/// Whether a redirection stays below the working directory and out of configuration, symlinks aside.
+/// Whether a redirection stays below the working directory and out of configuration, by what it says.
 pub(super) fn is_plain_below(target: &Word) -> bool {
     let guarded = [SECRETS, CONFIG].into_iter().any(|it| find_word(it, target).is_some());
     target

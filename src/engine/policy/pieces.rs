@@ -1,6 +1,9 @@
 //! Words of the shell that are put together from pieces: what they may come to, as far as the script itself says it.
 
-use super::shell::{Script, Word, WordKind};
+use super::{
+    ansi,
+    shell::{Script, Word, WordKind},
+};
 
 /// Stands for what only the shell knows. In no word.
 pub(super) const ANY: char = '\0';
@@ -13,10 +16,15 @@ const READERS: &[&str] = &["mapfile", "printf", "read", "readarray"];
 
 /// What a word may come to, in lower case, [`ANY`] in it. None for code and sentences, which are words, too.
 pub(super) fn readings(word: &Word, script: &Script) -> Vec<String> {
-    let mut res = expand(word, script, 0);
+    let mut res = spellings(word, script);
     res.retain(|it| !it.contains(char::is_whitespace));
     res.iter_mut().for_each(|it| it.make_ascii_lowercase());
     res
+}
+
+/// What a word may come to, as it is written, [`ANY`] in it.
+pub(super) fn spellings(word: &Word, script: &Script) -> Vec<String> {
+    expand(word, script, 0)
 }
 
 fn expand(word: &Word, script: &Script, depth: usize) -> Vec<String> {
@@ -56,10 +64,7 @@ impl<'r> Reader<'r> {
                 self.push_any();
             }
             '<' | '>' if self.rest.starts_with('(') => self.group('(', ')'),
-            '{' if !self.quoted => {
-                _ = self.until('}');
-                self.push_any();
-            }
+            '{' if !self.quoted => self.braces(),
             '$' => self.dollar(),
             _ => self.push(&[it.to_string()]),
         }
@@ -99,14 +104,24 @@ impl<'r> Reader<'r> {
         self.push_any();
     }
 
+    /// `{a,b}` is either; what is in there besides is not looked into.
+    fn braces(&mut self) {
+        let inside = self.until('}');
+        match inside.contains(',') && !inside.contains(['{', '$', '`', '"', '\'', '\\']) {
+            true => self.push(&inside.split(',').map(str::to_owned).collect::<Vec<_>>()),
+            false => self.push_any(),
+        }
+    }
+
     fn dollar(&mut self) {
         match self.rest.chars().next() {
             Some('(') => self.group('(', ')'),
             Some('\'') if !self.quoted => {
-                _ = self.next();
-                match self.until('\'') {
-                    it if it.contains('\\') => self.push_any(),
-                    it => self.push(&[it.to_owned()]),
+                let (text, rest) = ansi::decode(self.rest.get(1..).unwrap_or_default());
+                self.rest = rest;
+                match text {
+                    Some(it) => self.push(&[it]),
+                    None => self.push_any(),
                 }
             }
             Some('"') => (),

@@ -5,7 +5,7 @@ use super::{
     safe,
     shell::{Command, Word, WordKind, base_name},
 };
-use crate::base::{guarded::SECRETS, path::AbsPath};
+use crate::base::{guarded::SECRETS, path::AbsPath, tool::Targets};
 
 /// Take in a folder whole.
 const PACK: &[&str] = &["rsync", "scp", "tar", "zip"];
@@ -19,10 +19,10 @@ const GREPS: &[&str] = &["egrep", "fgrep", "grep"];
 const RGS: &[&str] = &["ack", "ag", "rg"];
 
 /// The entry of the first file of secrets that a command would come upon. `here`: where its words count from, if that is
-/// known; `secrets`: those that there are.
-pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[AbsPath]) -> Option<&'static str> {
-    let entry = |it: &AbsPath| SECRETS.find(it.as_path());
-    let first = secrets.iter().find_map(entry)?;
+/// known; `targets`: the secrets that there are, and links to them.
+pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, targets: &Targets) -> Option<&'static str> {
+    let secrets = || met(targets);
+    let first = secrets().find_map(entry)?;
     let (name, args) = (base_name(command.name()?), command.args());
     let reads = |word: &Word| word.literal().is_some_and(|it| PRINT.contains(&base_name(it)));
     // `cat $(ls -a)`: what it reads is what is there.
@@ -33,7 +33,7 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[A
     // `cat *`, where one of all these is secret.
     let found = |word: &Word| {
         let path = here.filter(|_| word.kind == WordKind::Pattern)?.join(&word.text);
-        secrets.iter().find(|it| finds(&path, it)).and_then(entry)
+        secrets().filter(|it| finds(&path, it.0)).find_map(entry)
     };
     if let Some(it) = args.iter().filter(|_| PRINT.contains(&name)).find_map(found) {
         return Some(it);
@@ -44,12 +44,12 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[A
     }
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
         let places: Vec<Option<AbsPath>> = operands.map(|it| Some(here?.join(it.literal()?))).collect();
-        let inside = |secret: &&AbsPath| match places.is_empty() {
-            true => here.is_none_or(|it| secret.is_within(it)),
+        let inside = |secret: &(&AbsPath, &AbsPath)| match places.is_empty() {
+            true => here.is_none_or(|it| secret.0.is_within(it)),
             // A place that is not known may be any.
-            false => places.iter().any(|it| it.as_ref().is_none_or(|it| secret.is_within(it))),
+            false => places.iter().any(|it| it.as_ref().is_none_or(|it| secret.0.is_within(it))),
         };
-        secrets.iter().filter(inside).filter(|it| passes(it)).find_map(entry)
+        secrets().filter(inside).filter(|it| passes(it.0)).find_map(entry)
     };
     let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
     let git = if name == "git" { super::danger::git_words(args) } else { &[] };
@@ -78,6 +78,15 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, secrets: &[A
         }
         _ => None,
     }
+}
+
+/// Where a file may be met that is one of secrets, and where it really is: by its own name, or by a link.
+fn met(targets: &Targets) -> impl Iterator<Item = (&AbsPath, &AbsPath)> {
+    targets.secrets.iter().map(|it| (it, it)).chain(targets.leads.iter().map(|it| (&it.path, &it.real)))
+}
+
+fn entry((_, real): (&AbsPath, &AbsPath)) -> Option<&'static str> {
+    SECRETS.find(real.as_path())
 }
 
 /// What is copied: the last operand is where it goes to.

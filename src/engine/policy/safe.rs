@@ -84,6 +84,17 @@ pub(super) fn recurses(word: &Word) -> bool {
     ['r', 'R', 'd'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--d"])
 }
 
+/// A search that goes wherever links lead.
+pub(super) fn follows_links(command: &Command) -> bool {
+    let name = super::shell::base_name(command.name().unwrap_or_default());
+    let follows = |it: &Word| match name {
+        "grep" => clustered(it, 'R') || it.text.starts_with("--d"),
+        "rg" => clustered(it, 'L') || it.text.starts_with("--fo"),
+        _ => false,
+    };
+    command.args().iter().any(follows)
+}
+
 /// `cp -r` and its like.
 pub(super) fn copies_all(word: &Word) -> bool {
     ['r', 'R', 'a'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--a"])

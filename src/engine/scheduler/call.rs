@@ -196,8 +196,13 @@ impl Call {
     }
 
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
-    pub fn describe(&mut self, tools: &Toolbox, targets: &Targets) {
-        let locations = targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
+    pub fn describe(&mut self, tools: &Toolbox, targets: &Targets, cwd: &AbsPath) {
+        let mut locations: Vec<Location> =
+            targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
+        let more = policy::real_places(targets).map(|it| Location { path: it.clone(), line: None });
+        locations.extend(more);
+        let linked = targets.paths.iter().find(|it| it.path != it.real && targets.command.is_none());
+        let real = linked.map_or_else(String::new, |it| format!(" (leads to {})", it.real.shown_from(cwd)));
         let title = match (targets.title.as_str(), tools.find(&self.call.name)) {
             ("", _) => self.display.title.clone(),
             (title, Some(it)) if matches!(it.kind, ToolKind::Read | ToolKind::Search) => {
@@ -205,7 +210,9 @@ impl Call {
             }
             (title, _) => title.to_owned(),
         };
-        let display = ToolDisplay { title: text::head(&title, TITLE).to_owned(), kind: self.display.kind, locations };
+        // What it opens is not cut away.
+        let title = format!("{}{real}", text::head(&title, TITLE));
+        let display = ToolDisplay { title, kind: self.display.kind, locations };
         self.news |= display != self.display;
         self.places = targets.paths.clone().into();
         self.display = display;

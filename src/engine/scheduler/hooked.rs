@@ -1,5 +1,7 @@
 //! Where hooks come into a call: before it is decided about, beside its question, after it ran.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -20,6 +22,7 @@ use crate::{
             firing::{Begun, Firing, Taken},
             plugins::{Moment, Point, Reply},
         },
+        policy,
         record::Step,
         step::Effect,
     },
@@ -142,11 +145,12 @@ impl Call {
     pub(super) fn begin(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
         match tools.is_session_tool(&self.call.name) {
             true => {
-                self.describe(tools, &Targets::default());
+                self.describe(tools, &Targets::default(), &step.record.cwd);
                 decide(self, step, tools, Targets::default(), Vec::new());
             }
             false => {
-                let effect = step.effect(Effect::Resolve { call: self.call.clone() });
+                let words = Arc::new(policy::words(&self.call.name, &self.call.args));
+                let effect = step.effect(Effect::Resolve { call: self.call.clone(), words });
                 self.state = State::Resolving { effect };
             }
         }

@@ -166,7 +166,7 @@ impl Scheduler {
         };
         match result {
             Ok(targets) => {
-                call.describe(tools, &targets);
+                call.describe(tools, &targets, &step.record.cwd);
                 decide(call, step, tools, targets, Vec::new());
             }
             Err(error) if !call.hooked.changed.is_empty() => {

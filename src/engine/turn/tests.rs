@@ -361,7 +361,7 @@ fn shown(act: &Act) -> Option<String> {
                 let what = if purpose.is_agent() { "" } else { purpose.as_str() };
                 format!("#{} Generate {what} from {} turns", id.0, request.contents.len()).replace("  ", " ")
             }
-            Effect::Resolve { call } => format!("#{} Resolve {}", id.0, call.id),
+            Effect::Resolve { call, .. } => format!("#{} Resolve {}", id.0, call.id),
             Effect::Check(it) => {
                 let history = it.history.as_ref().map_or_else(String::new, |it| format!(" after {it}"));
                 format!("#{} Check {} by {}{history}", id.0, it.call.id, it.checker.name)

@@ -8,24 +8,42 @@ use crate::{
     world::disk::{self, FileId},
 };
 
-/// Entries that are looked at. Behind these a file of secrets is guarded under its own name only.
+/// Entries that are looked at. Behind these, a file of secrets is guarded under its own name only.
 const MAX_ENTRIES: usize = 5_000;
 const MAX_FOUND: usize = 200;
 const SKIPPED: &[&str] = &["node_modules", ".git", "target", ".venv", "dist", "build", "__pycache__"];
 
-/// Files of secrets below the roots. Names are looked at, and no content. Blocks.
-pub fn secrets(roots: &[AbsPath]) -> Vec<AbsPath> {
-    let mut res = Vec::new();
+/// What the roots hold, by name.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Files of secrets.
+    pub secrets: Vec<AbsPath>,
+    /// Links, wherever they lead: who follows them may come upon more.
+    pub links: Vec<AbsPath>,
+}
+
+/// Names are looked at, and no content. Blocks.
+pub fn look(roots: &[AbsPath]) -> Kept {
+    let mut res = Kept::default();
     for root in roots {
         let mut builder = WalkBuilder::new(root);
         builder.standard_filters(false).follow_links(false).filter_entry(|it| {
             !it.file_type().is_some_and(|it| it.is_dir())
                 || it.file_name().to_str().is_none_or(|it| !SKIPPED.contains(&it))
         });
-        let files =
-            builder.build().take(MAX_ENTRIES).flatten().filter(|it| it.file_type().is_some_and(|it| it.is_file()));
-        let kept = files.filter(|it| it.path().strip_prefix(root).is_ok_and(|it| SECRETS.find(it).is_some()));
-        res.extend(kept.filter_map(|it| AbsPath::new(it.into_path())).take(MAX_FOUND));
+        let (mut n_secrets, mut n_links) = (0, 0);
+        for entry in builder.build().take(MAX_ENTRIES).flatten() {
+            let Some(kind) = entry.file_type() else { continue };
+            let Some(path) = AbsPath::new(entry.path()) else { continue };
+            let is_secret = || entry.path().strip_prefix(root).is_ok_and(|it| SECRETS.find(it).is_some());
+            if kind.is_symlink() && n_links < MAX_FOUND {
+                n_links += 1;
+                res.links.push(path);
+            } else if kind.is_file() && n_secrets < MAX_FOUND && is_secret() {
+                n_secrets += 1;
+                res.secrets.push(path);
+            }
+        }
     }
     res
 }
@@ -38,8 +56,13 @@ pub struct Aliases {
 impl Aliases {
     /// Blocks.
     pub fn look(roots: &[AbsPath]) -> Self {
-        let shared = |it: AbsPath| Some((disk::shared_id(&it)?, it));
-        Self { kept: secrets(roots).into_iter().filter_map(shared).collect() }
+        Self::of(&look(roots).secrets)
+    }
+
+    /// Of these files. Blocks.
+    pub fn of(secrets: &[AbsPath]) -> Self {
+        let shared = |it: &AbsPath| Some((disk::shared_id(it)?, it.clone()));
+        Self { kept: secrets.iter().filter_map(shared).collect() }
     }
 
     /// The file of secrets that `path` is another name of. Blocks.

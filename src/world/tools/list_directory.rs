@@ -82,7 +82,7 @@ impl Builtin for ListDirectory {
 
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let (call, roots, places) = (Call::parse(args, ctx)?, ctx.roots.clone(), ctx.places.clone());
+            let (call, roots, places) = (Call::parse(args, ctx)?, ctx.roots.clone(), ctx.known.places.clone());
             paths::blocking(move || list(&call, &roots, paths::real_now(&places, &call.dir)?)).await?
         })
     }

@@ -5,6 +5,7 @@ pub mod exit_plan_mode;
 pub mod glob;
 pub mod grep_search;
 mod kept;
+pub mod leads;
 pub mod list_directory;
 pub mod params;
 pub mod paths;
@@ -33,7 +34,7 @@ use crate::{
         path::AbsPath,
         sandbox::Confinement,
         terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
+        tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec, Words},
     },
     world::process::Groups,
 };
@@ -80,8 +81,7 @@ pub struct ToolContext {
     pub roots: Vec<AbsPath>,
     /// castor's own folder for this session's long outputs.
     pub scratch: AbsPath,
-    /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
-    pub places: Arc<[TargetPath]>,
+    pub known: Known,
     pub fs: Arc<dyn Fs>,
     pub cancel: CancellationToken,
     /// Takes what was printed since the last call; waits while the loop cannot take more.
@@ -93,6 +93,15 @@ pub struct ToolContext {
     pub terminals: Terminals,
     /// What commands of ours may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+}
+
+/// What is known of the call.
+#[derive(Clone, Default)]
+pub struct Known {
+    /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
+    pub places: Arc<[TargetPath]>,
+    /// What its command names, while its targets are looked for.
+    pub words: Arc<Words>,
 }
 
 /// For what goes on when its call has returned.

@@ -58,12 +58,12 @@ pub async fn content_targets(
 
 /// Where a path of the call really is: as policy saw it, if it did already.
 pub async fn real(ctx: &ToolContext, path: &AbsPath) -> Result<AbsPath, ToolError> {
-    match ctx.places.is_empty() {
+    match ctx.known.places.is_empty() {
         true => {
             let path = path.clone();
             blocking(move || real_now(&[], &path)).await?
         }
-        false => real_now(&ctx.places, path),
+        false => real_now(&ctx.known.places, path),
     }
 }
 

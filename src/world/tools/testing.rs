@@ -10,7 +10,7 @@ use crate::{
     base::{content::joined_text, path::AbsPath, tool::ToolOutput},
     world::{
         disk::DiskFs,
-        tools::{Background, Builtin, Terminals, ToolContext, ToolSettings},
+        tools::{Background, Builtin, Known, Terminals, ToolContext, ToolSettings},
     },
 };
 
@@ -57,7 +57,7 @@ impl Ground {
             cwd: self.cwd.clone(),
             roots: vec![self.cwd.clone()],
             scratch: self.cwd.join("../scratch"),
-            places: Arc::default(),
+            known: Known::default(),
             fs: Arc::new(DiskFs),
             cancel: self.cancel.clone(),
             progress: Arc::new(|_| Box::pin(async {})),
@@ -73,7 +73,7 @@ impl Ground {
     pub fn decided(&self, tool: &dyn Builtin, args: &Value) -> ToolContext {
         let ctx = self.ctx();
         let places = self.block_on(tool.targets(args, &ctx)).unwrap().paths.into();
-        ToolContext { places, ..ctx }
+        ToolContext { known: Known { places, ..Known::default() }, ..ctx }
     }
 
     pub fn block_on<T>(&self, it: impl Future<Output = T>) -> T {

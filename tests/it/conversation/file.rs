@@ -32,6 +32,8 @@ pub struct Header {
     pub env: Vec<(String, String)>,
     /// Path in the sandbox and content.
     pub files: Vec<(String, String)>,
+    /// Links in the workspace: path, what it leads to, and whether it is a hard one.
+    pub links: Vec<(String, String, bool)>,
 }
 
 pub enum Step {
@@ -156,6 +158,10 @@ impl Header {
                 let (path, content) = split(it);
                 let folder = if word == "file" { "ws" } else { "home" };
                 self.files.push((format!("{folder}/{path}"), parse_json(content)?));
+            }
+            ("link" | "hard", it) => {
+                let (path, to) = split(it);
+                self.links.push((path.to_owned(), to.trim().to_owned(), word == "hard"));
             }
             _ => return Err(format!("`{word}` is no line of a header")),
         }

@@ -56,6 +56,13 @@ impl Player {
         for (path, content) in &header.files {
             sandbox.write(path, &aliases.expand(content));
         }
+        for (path, to, hard) in &header.links {
+            let (at, to) = (sandbox.workspace().join(path), aliases.expand(to));
+            match hard {
+                true => std::fs::hard_link(sandbox.workspace().join(to), at).unwrap(),
+                false => std::os::unix::fs::symlink(to, at).unwrap(),
+            }
+        }
         sandbox.args.extend(header.args.iter().map(|it| aliases.expand(it).into()));
         if header.untrusted {
             sandbox.env.clear();

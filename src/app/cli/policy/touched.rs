@@ -11,10 +11,11 @@ use crate::{
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolKind},
     },
+    engine::policy,
     world::{
         disk::{self, DiskFs},
         process::Groups,
-        tools::{self, Background, Terminals, ToolContext},
+        tools::{self, Background, Known, Terminals, ToolContext},
     },
 };
 
@@ -23,7 +24,8 @@ pub fn targets(asked: &Asked, cwd: &AbsPath, roots: &[AbsPath]) -> io::Result<(T
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);
     let Some(tool) = own.filter(|_| asked.server.is_none()) else { return Ok((guessed(), None)) };
-    let ctx = context(cwd, roots);
+    let words = Arc::new(policy::words(&asked.tool, &asked.args));
+    let ctx = ToolContext { known: Known { words, ..Known::default() }, ..context(cwd, roots) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(match runtime.block_on(tool.targets(&asked.args, &ctx)) {
         Ok(it) => (it, None),
@@ -37,7 +39,7 @@ fn context(cwd: &AbsPath, roots: &[AbsPath]) -> ToolContext {
         cwd: cwd.clone(),
         roots: roots.to_vec(),
         scratch: cwd.clone(),
-        places: Arc::default(),
+        known: Known::default(),
         fs: Arc::new(DiskFs),
         cancel: CancellationToken::new(),
         progress: Arc::new(|_| Box::pin(async {})),

@@ -5,6 +5,7 @@ mod commands;
 mod destroy;
 mod fuzz;
 mod incidents;
+mod leads;
 mod origins;
 mod shell;
 mod tools;

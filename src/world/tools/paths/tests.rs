@@ -114,7 +114,7 @@ fn a_race_of_links_never_writes_outside() {
             let args = json!({"file_path": "d/f", "content": format!("{round}")});
             let ctx = ground.decided(&WriteFile, &args);
             // What policy would deny.
-            if ctx.places.iter().any(|it| !it.in_roots) {
+            if ctx.known.places.iter().any(|it| !it.in_roots) {
                 stopped += 1;
                 continue;
             }

@@ -210,9 +210,8 @@ impl Builtin for Shell {
 
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async {
-            let (params, roots) = (Params::read(args, ctx)?, ctx.roots.clone());
-            // It looks for the names of secrets.
-            paths::blocking(move || params.targets(&roots)).await
+            let (params, ctx) = (Params::read(args, ctx)?, ctx.clone());
+            paths::blocking(move || params.targets(&ctx)).await
         })
     }
 

@@ -6,13 +6,17 @@ use serde_json::{Map, Value};
 
 use crate::{
     base::{
-        guarded::{BUILD, SECRETS},
+        guarded::BUILD,
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
     world::{
         disk,
-        tools::{ToolContext, kept, saved},
+        tools::{
+            ToolContext,
+            leads::{self, Found},
+            saved,
+        },
     },
 };
 
@@ -58,30 +62,25 @@ impl Params {
         })
     }
 
-    pub fn targets(self, roots: &[AbsPath]) -> Targets {
+    /// Blocks: it looks where names lead, and for names of secrets.
+    pub fn targets(self, ctx: &ToolContext) -> Targets {
+        let roots = &ctx.roots;
         let in_roots = roots.iter().any(|it| self.real_dir.is_within(it));
         // What a command does where it runs is not known: the worst is assumed.
         let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots };
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
-        let read = |(path, real): (AbsPath, AbsPath)| {
-            let in_roots = roots.iter().any(|it| real.is_within(it));
-            TargetPath { path, real, access: Access::Read, line: None, in_roots }
-        };
-        let mut linked = links(&self.command, &self.real_dir);
-        let links = out_of_build(&linked, &self.real_dir, roots);
-        linked.retain(|it| SECRETS.find(it.1.as_path()).is_some());
-        let linked: Vec<TargetPath> = linked.into_iter().map(read).collect();
+        let Found { leads, secrets, unseen } = leads::look(&ctx.known.words, &self.real_dir, roots, Some(&ctx.scratch));
+        let links = out_of_build(&links(&self.command, &self.real_dir), &self.real_dir, roots);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
             title: description.unwrap_or_else(|| self.command.clone()),
-            paths: match in_roots {
-                true => repository.into_iter().chain(linked).collect(),
-                false => std::iter::once(write(self.dir, self.real_dir)).chain(linked).collect(),
-            },
+            paths: if in_roots { Vec::from_iter(repository) } else { vec![write(self.dir, self.real_dir)] },
             command: Some(self.command),
-            secrets: kept::secrets(roots),
+            secrets,
             links,
+            leads,
+            unseen,
         }
     }
 }

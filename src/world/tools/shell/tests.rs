@@ -22,7 +22,7 @@ use crate::{
     },
     world::{
         process::Groups,
-        tools::{Background, Builtin, Terminals, ToolContext, ToolSettings},
+        tools::{Background, Builtin, Known, Terminals, ToolContext, ToolSettings},
     },
 };
 
@@ -62,7 +62,7 @@ impl Bench {
             cwd: base.join("w"),
             roots: vec![base.join("w")],
             scratch: base.join("scratch"),
-            places: Arc::default(),
+            known: Known::default(),
             fs: Arc::new(NoFs),
             cancel: CancellationToken::new(),
             progress: Arc::new(move |text| {

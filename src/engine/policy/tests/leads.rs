@@ -1,0 +1,158 @@
+//! Names of commands that lead elsewhere: what is looked up, and what is thought of where they are.
+
+use super::*;
+use crate::{
+    base::tool::{Lead, Words},
+    engine::policy::{leads_in_words, words},
+};
+
+fn looked_up(command: &str) -> Words {
+    words("run_shell_command", &json!({ "command": command }))
+}
+
+fn path(it: &str) -> AbsPath {
+    AbsPath::new(it).unwrap()
+}
+
+/// `name` leads to `real`.
+fn lead(name: &str, real: &str) -> Lead {
+    let real = path(real);
+    let in_roots = real.is_within(&path("/w"));
+    Lead { name: name.to_owned(), path: path("/w").join(name), real, in_roots }
+}
+
+fn targets(command: &str, leads: &[Lead]) -> Targets {
+    Targets { command: Some(command.to_owned()), leads: leads.to_vec(), ..Targets::default() }
+}
+
+fn asked(rules: &Rules, mode: Mode, command: &str, targets: &Targets) -> Verdict {
+    let args = json!({ "command": command });
+    let roots = [path("/w")];
+    let query = Query::new("run_shell_command", ToolKind::Execute, &args, targets);
+    decide(rules, &Query { mode, roots: &roots, ..query })
+}
+
+#[test]
+fn words_that_may_name_a_file_are_looked_up() {
+    let check = |command: &str, want: &[&str]| {
+        let found = looked_up(command).names;
+        for name in want {
+            assert!(found.iter().any(|it| it == name), "{command}: {name} is not in {found:?}");
+        }
+        assert_eq!(want.is_empty(), found.is_empty(), "{command}: {found:?}");
+    };
+    check("cat a b", &["a", "b"]);
+    check("echo a b; ls c; git add d", &[]);
+    check("cat < in > out", &["in", "out"]);
+    check("grep -fx y --file=z", &["x", "y", "z"]);
+    check("dd if=a of=b", &["a", "b"]);
+    check("curl -d @a host:b", &["a", "b"]);
+    check("f=READ; cat ${f}ME.md \"$f\"x", &["README.md", "READx"]);
+    check("cat {a,b}.md $'\\x61c'", &["a.md", "b.md", "ac"]);
+    check("cat A*.md", &["A*.md"]);
+    check("bash -c 'sudo cat a'", &["a"]);
+    check("find a -exec cat {} +", &["a"]);
+    check("python3 -c 'print(open(\"a\").read())'", &["a"]);
+    check("while read f; do cat \"$f\"; done <<< a", &["a"]);
+    assert_eq!(looked_up("cd a && cat x; pushd -n b; cd $C").dirs, ["a", "b"]);
+    assert_eq!(looked_up("cat (").names, Vec::<String>::new());
+    assert_eq!(words("other", &json!({ "command": "cat a" })), Words::default());
+    let many: Vec<String> = (0..500).map(|it| format!("f{it}")).collect();
+    assert!(looked_up(&format!("cat {}", many.join(" "))).more);
+    assert!(!looked_up("cat a").more);
+}
+
+#[test]
+fn a_command_is_judged_by_where_its_names_lead() {
+    let shipped = rules("");
+    let all = rules("[[rule]]\ntoolName='run_shell_command'\ndecision='allow'\npriority=900");
+    let named = rules(&rule("allow", "commandPrefix='cat .ssh'"));
+    let key = [lead("a", "/home/u/.ssh/id_rsa"), lead("*.md", "/home/u/.ssh/id_rsa")];
+    for command in
+        ["cat a", "cat -n a", "grep x a", "cat *.md", "cp a b", "x=a; cat $x", "cat <a", "node -e 'f(\"a\")'"]
+    {
+        let targets = targets(command, &key);
+        for mode in [Mode::Default, Mode::AutoEdit, Mode::Yolo] {
+            let got = asked(&shipped, mode, command, &targets);
+            assert_eq!((got.decision, got.grant), (Decision::Ask, None), "{command} in {mode:?}");
+        }
+        assert_eq!(asked(&all, Mode::Default, command, &targets).decision, Decision::Ask, "{command}");
+    }
+    let check = |command: &str, leads: &[Lead], want: [Decision; 3]| {
+        let targets = targets(command, leads);
+        let got =
+            [Mode::Default, Mode::AutoEdit, Mode::Yolo].map(|mode| asked(&shipped, mode, command, &targets).decision);
+        assert_eq!(got, want, "{command}");
+    };
+    let (allow, ask) = (Decision::Allow, Decision::Ask);
+    check("cat a", &[lead("a", "/w/docs/a.md")], [allow; 3]);
+    check("cat b", &key, [allow; 3]);
+    check("echo a; ls a", &key, [allow; 3]);
+    check("cat a", &[lead("a", "/etc/hosts")], [ask, ask, allow]);
+    check("cat /etc/hosts", &[], [ask, ask, allow]);
+    check("cd a && cat x", &[lead("a", "/etc")], [ask, ask, allow]);
+    check("cat a", &[lead("a", "/w/.git/config")], [allow; 3]);
+    check("cp x a", &[lead("a", "/w/.git/config")], [ask; 3]);
+    check("echo x > a", &[lead("a", "/w/.vscode/tasks.json")], [ask; 3]);
+    check("echo x > a", &[lead("a", "/etc/hosts")], [ask; 3]);
+    check("echo x > a", &[lead("a", "/w/docs/a.md")], [ask, ask, allow]);
+    let echo = rules(&rule("allow", "commandPrefix='echo'"));
+    for (real, want) in [("/w/docs/a.md", allow), ("/etc/hosts", ask), ("/w/.git/config", ask)] {
+        let command = "echo x > a";
+        let got = asked(&echo, Mode::AutoEdit, command, &targets(command, &[lead("a", real)]));
+        assert_eq!(got.decision, want, "{real}");
+    }
+    check("rm -rf target/x", &[lead("target/x", "/home/u/work")], [ask; 3]);
+    check("rm -rf target/x", &[], [ask, ask, allow]);
+    // What nobody named: met by those who go wherever links lead.
+    let unnamed = |real: &str| [Lead { name: String::new(), path: path("/w/docs/l"), ..lead("l", real) }];
+    check("grep -R x docs", &unnamed("/home/u/.ssh/id_rsa"), [ask; 3]);
+    check("grep -R x docs", &unnamed("/etc"), [ask, ask, allow]);
+    check("grep -r x docs", &unnamed("/etc"), [allow; 3]);
+    check("cat docs/a.md", &unnamed("/home/u/.ssh/id_rsa"), [allow; 3]);
+    let cat = "cat a";
+    assert_eq!(asked(&named, Mode::Yolo, cat, &targets(cat, &key)).decision, Decision::Ask, "it names other words");
+}
+
+#[test]
+fn who_names_too_much_is_not_known_to_be_safe() {
+    let shipped = rules("");
+    let targets = Targets { unseen: true, ..targets("cat a", &[]) };
+    assert_eq!(asked(&shipped, Mode::Default, "cat a", &targets).decision, Decision::Ask);
+    assert_eq!(asked(&shipped, Mode::Yolo, "cat a", &targets).decision, Decision::Allow);
+}
+
+#[test]
+fn code_that_names_a_secret() {
+    let table = "
+        yolo  python3 -c \"print(open('.env').read())\" => ask
+        yolo  node -e 'fs.readFileSync(\"/home/u/.ssh/id_rsa\")' => ask
+        yolo  perl -e 'open F, \"id_rsa\"; print <F>' => ask
+        yolo  awk 'BEGIN { while ((getline l < \".env\") > 0) print l }' => ask
+        yolo  python3 - <<'EOF'⏎open(\".npmrc\")⏎EOF => ask
+        yolo  cat $'.\\x65nv' => ask
+        yolo  cat $'\\56e'nv => ask
+        yolo  cat .{e,x}nv => ask
+        yolo  node -e 'console.log(process.env.HOME, x.key)' => allow
+        yolo  python3 -c 'print(\"shadow\", \"src/a.py\")' => allow
+        yolo  awk '{ print $1 }' a.txt => allow
+        yolo  printf $'a\\tb' => allow
+    ";
+    super::check(&rules(""), &[], table);
+}
+
+#[test]
+fn people_are_told_where_names_lead() {
+    let told = |leads: &[Lead]| leads_in_words(&targets("x", leads), &path("/w"));
+    let many: Vec<Lead> = (0..7).map(|it| lead(&format!("f{it}"), "/etc/hosts")).collect();
+    assert_eq!(
+        told(&[lead("a", "/home/u/.ssh/id_rsa"), lead("b", "/w/.env"), lead("c", "/w/docs/c"), lead("d/../e", "/x/e")]),
+        [
+            "a leads to /home/u/.ssh/id_rsa (outside the workspace; secrets may be kept there: .ssh).",
+            "b leads to .env (secrets may be kept there: .env).",
+            "d/../e leads to /x/e (outside the workspace).",
+        ]
+    );
+    let all = told(&many);
+    assert_eq!((all.len(), all[5].as_str()), (6, "2 more names lead elsewhere."));
+}

@@ -1,0 +1,244 @@
+//! Where the names in a command lead: links are followed, patterns are read as the shell reads them, and a hard link to
+//! a file of secrets is told.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use globset::Glob;
+
+use crate::{
+    base::{
+        guarded::SECRETS,
+        path::AbsPath,
+        tool::{Lead, Words},
+    },
+    world::{
+        disk,
+        tools::kept::{self, Aliases},
+    },
+};
+
+/// Look-ups of one command, each some microseconds: a command that names more is none that is known to be safe.
+const MAX_LOOKUPS: usize = 2_000;
+/// Entries of one folder that a pattern is held against.
+const MAX_ENTRIES: usize = 4_000;
+/// Folders that the names may count from.
+const MAX_BASES: usize = 16;
+
+/// What was found out about a command's names.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub leads: Vec<Lead>,
+    /// Files of secrets below the roots.
+    pub secrets: Vec<AbsPath>,
+    /// Not all could be looked up.
+    pub unseen: bool,
+}
+
+/// Looks up the names of a command that runs in `dir`. `roots` are the session's folders, canonical, `scratch` its own.
+/// Blocks.
+pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&AbsPath>) -> Found {
+    let kept = kept::look(roots);
+    let scratch = scratch.and_then(|it| disk::real_path(it).ok());
+    let roots: Vec<&AbsPath> = roots.iter().chain(&scratch).collect();
+    let mut looker = Looker {
+        roots,
+        secrets: &kept.secrets,
+        aliases: None,
+        seen: BTreeSet::new(),
+        leads: Vec::new(),
+        left: MAX_LOOKUPS,
+        unseen: words.more,
+    };
+    let bases = looker.bases(dir, &words.dirs);
+    for name in &words.names {
+        looker.name(dir, name);
+    }
+    let of_dir = looker.leads.len();
+    for (base, name) in bases.iter().skip(1).flat_map(|base| words.names.iter().map(move |name| (base, name))) {
+        looker.name(base, name);
+    }
+    // Behind a `cd` only what there is: most of the names are meant from somewhere else.
+    let is_there = |it: &Lead| disk::metadata(&it.real).is_ok();
+    let behind = looker.leads.split_off(of_dir);
+    looker.leads.extend(behind.into_iter().filter(is_there));
+    // Beyond what the names may cost.
+    looker.left += kept.links.len();
+    for link in &kept.links {
+        looker.follow("", link.as_path());
+    }
+    let Looker { mut leads, unseen, .. } = looker;
+    // Most links of a project lead from one place of it to another.
+    leads.retain(|it| !it.name.is_empty() || !it.in_roots || SECRETS.find(it.real.as_path()).is_some());
+    Found { leads, unseen, secrets: kept.secrets }
+}
+
+struct Looker<'a> {
+    roots: Vec<&'a AbsPath>,
+    secrets: &'a [AbsPath],
+    /// Looked for with the first file that has two names.
+    aliases: Option<Aliases>,
+    seen: BTreeSet<(String, PathBuf)>,
+    leads: Vec<Lead>,
+    left: usize,
+    unseen: bool,
+}
+
+impl Looker<'_> {
+    /// A `cd` may be undone, or never come to pass: names count from each folder on the way. The shell goes by names there,
+    /// not by what they lead to.
+    fn bases(&mut self, dir: &AbsPath, dirs: &[String]) -> Vec<AbsPath> {
+        let mut res = vec![dir.clone()];
+        for to in dirs {
+            let more: Vec<AbsPath> = res.iter().map(|it| it.join(to)).filter(|it| !res.contains(it)).collect();
+            self.unseen |= res.len() + more.len() > MAX_BASES;
+            res.extend(more);
+            res.truncate(MAX_BASES);
+        }
+        res
+    }
+
+    fn name(&mut self, base: &AbsPath, name: &str) {
+        self.follow(name, &base.as_path().join(name));
+        if name.contains(['*', '?', '[']) {
+            let start = if name.starts_with('/') { PathBuf::from("/") } else { base.as_path().to_path_buf() };
+            let parts: Vec<&str> = name.split('/').filter(|it| !it.is_empty()).collect();
+            self.expand(name, start, &parts);
+        }
+    }
+
+    /// Follows all that a pattern finds, folder by folder.
+    fn expand(&mut self, name: &str, start: PathBuf, parts: &[&str]) {
+        let mut found = vec![start];
+        for part in parts {
+            found = match part.contains(['*', '?', '[']) {
+                true => found.iter().flat_map(|it| self.matching(it, part)).collect(),
+                false => found.into_iter().map(|it| it.join(part)).collect(),
+            };
+            self.unseen |= found.len() > self.left;
+            found.truncate(self.left);
+        }
+        for path in found {
+            self.follow(name, &path);
+        }
+    }
+
+    fn matching(&mut self, folder: &Path, pattern: &str) -> Vec<PathBuf> {
+        if !self.spend() {
+            return Vec::new();
+        }
+        // No folder, or none that can be read: bash finds nothing there, either.
+        let Ok(listed) = disk::names(folder, MAX_ENTRIES) else { return Vec::new() };
+        self.unseen |= listed.is_none();
+        // What cannot be read finds everything.
+        let matcher = Glob::new(pattern).ok().map(|it| it.compile_matcher());
+        let fits = |it: &String| matcher.as_ref().is_none_or(|matcher| matcher.is_match(it));
+        listed.unwrap_or_default().into_iter().filter(fits).map(|it| folder.join(it)).collect()
+    }
+
+    /// Whether one more may be looked up.
+    fn spend(&mut self) -> bool {
+        self.unseen |= self.left == 0;
+        let res = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        res
+    }
+
+    /// Notes where `path` is, if it is elsewhere. What cannot be resolved cannot be opened.
+    fn follow(&mut self, name: &str, path: &Path) {
+        let Some(said) = AbsPath::new(path) else { return };
+        if !self.seen.insert((name.to_owned(), path.to_path_buf())) || !self.spend() {
+            return;
+        }
+        let Ok(real) = disk::real_place(path) else { return };
+        let real = self.secret_of(&real).unwrap_or(real);
+        if real != said {
+            let in_roots = self.roots.iter().any(|it| real.is_within(it));
+            self.leads.push(Lead { name: name.to_owned(), path: said, real, in_roots });
+        }
+    }
+
+    /// The file of secrets that `real` is another name of.
+    fn secret_of(&mut self, real: &AbsPath) -> Option<AbsPath> {
+        disk::shared_id(real)?;
+        self.aliases.get_or_insert_with(|| Aliases::of(self.secrets)).secret_of(real).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{MAX_ENTRIES, look};
+    use crate::{base::tool::Words, world::tools::testing::Ground};
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn names_are_followed_to_where_they_are() {
+        let ground = Ground::new(&[
+            ("docs/a.md", "x"),
+            ("docs/b.md", "x"),
+            ("build/c.md", "x"),
+            (".env", "x"),
+            ("../out/.ssh/id_rsa", "x"),
+            ("../out/notes", "x"),
+        ]);
+        ground.link("../out/.ssh/id_rsa", "docs/key.md");
+        ground.link("../out/.ssh/id_rsa", "build/key.md");
+        ground.link("../out/.ssh", "lnk");
+        ground.link("docs/a.md", "guide.md");
+        ground.link("../out/not-yet", "dangling");
+        ground.link("loop", "loop");
+        fs::hard_link(ground.cwd.join(".env"), ground.cwd.join("hard")).unwrap();
+        let check = |dirs: &[&str], name: &str, want: &[&str]| {
+            let words = Words {
+                names: vec![name.to_owned()],
+                dirs: dirs.iter().map(|it| (*it).to_owned()).collect(),
+                more: false,
+            };
+            let found = look(&words, &ground.cwd, &ground.ctx().roots, None);
+            let named = found.leads.iter().filter(|it| !it.name.is_empty());
+            let mut got: Vec<String> = named
+                .map(|it| format!("{}{}", it.real.shown_from(&ground.cwd), if it.in_roots { "" } else { " out" }))
+                .collect();
+            got.iter_mut().for_each(|it| *it = it.replace(&ground.cwd.join("..").to_string(), ".."));
+            got.sort();
+            assert_eq!(got, want, "{name} in {dirs:?}");
+            assert!(!found.unseen, "{name}");
+        };
+        check(&[], "docs/a.md", &[]);
+        check(&[], "none", &[]);
+        check(&[], "guide.md", &["docs/a.md"]);
+        check(&[], "docs/key.md", &["../out/.ssh/id_rsa out"]);
+        check(&[], "lnk/id_rsa", &["../out/.ssh/id_rsa out"]);
+        check(&[], "lnk/../notes", &["../out/notes out"]);
+        check(&[], "dangling", &["../out/not-yet out"]);
+        check(&[], "loop", &[]);
+        check(&[], "hard", &[".env"]);
+        check(&[], ".env", &[]);
+        check(&["lnk"], "id_rsa", &["../out/.ssh/id_rsa out"]);
+        check(&["docs", "../lnk"], "id_rsa", &["../out/.ssh/id_rsa out"]);
+        check(&[], "*/k*.md", &["../out/.ssh/id_rsa out", "../out/.ssh/id_rsa out"]);
+        check(&[], "build/[k]ey.m?", &["../out/.ssh/id_rsa out"]);
+        check(&[], "docs/[ab].md", &[]);
+        // What nobody names is told where it leads out, or to secrets.
+        let found = look(&Words::default(), &ground.cwd, &ground.ctx().roots, None);
+        assert_eq!(found.leads.len(), 3, "{:?}", found.leads);
+        assert_eq!(found.secrets, [ground.cwd.join(".env")]);
+    }
+
+    #[test]
+    fn what_is_too_much_is_said() {
+        let ground = Ground::new(&[]);
+        for n in 0..=MAX_ENTRIES {
+            ground.write(&format!("many/{n}"), b"");
+        }
+        let words = Words { names: vec!["many/*".to_owned()], ..Words::default() };
+        let look = |words: &Words| look(words, &ground.cwd, &ground.ctx().roots, None).unseen;
+        assert!(look(&words));
+        assert!(!look(&Words { names: vec!["many/1".to_owned()], ..Words::default() }));
+        assert!(look(&Words { more: true, ..Words::default() }));
+    }
+}
