@@ -70,6 +70,9 @@ pub struct Targets {
     /// Of a command: what it names, and lies elsewhere than the name says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leads: Vec<Lead>,
+    /// Of a command: those of `secrets` that git may show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tracked: Vec<Tracked>,
     /// Of a command: it names more than was looked up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,
@@ -87,6 +90,14 @@ pub struct Lead {
     pub in_roots: bool,
 }
 
+/// A file of secrets that git has a copy of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tracked {
+    pub path: AbsPath,
+    /// It is not now as it was when it was added.
+    pub changed: bool,
+}
+
 /// What a command names: who reads commands cannot look, and who looks does not read them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Words {
@@ -96,6 +107,8 @@ pub struct Words {
     pub dirs: Vec<String>,
     /// There were more than anybody looks up.
     pub more: bool,
+    /// It may have git show what is in files that nobody names.
+    pub shows: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

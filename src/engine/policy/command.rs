@@ -10,6 +10,7 @@ use super::{
     rules::{Hit, Rule, Rules, Tier},
     safe,
     shell::{Command, Script, Unparsed},
+    shown,
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
@@ -302,7 +303,8 @@ impl<'a> Shell<'a> {
         let by_default = opinion.tier.is_none_or(|it| it == Tier::Default);
         let strays = || safe::follows_links(command) && self.query.targets.leads.iter().any(|it| !it.in_roots);
         let reads_here = || !safe::read_paths(command).any(|it| self.place.is_outside(&it)) && !strays();
-        if by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
+        let shown = shown::secret(command, self.here(), &self.query.targets.tracked);
+        if shown.is_none() && by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
             // A program that is allowed in one place may do harm in another.
             if self.all_safe || command.name() != Some("cd") || safe::is_cd_below(command) {
                 return Opinion::new(Decision::Allow, "known-safe command");
@@ -317,7 +319,11 @@ impl<'a> Shell<'a> {
         });
         match grantable && granted {
             true => Opinion::new(Decision::Allow, "allowed for this session"),
-            false => opinion,
+            // In plan mode it would be denied.
+            false => match shown.filter(|_| by_default && self.plain && safe::is_safe(command, self.script)) {
+                Some(it) => Opinion::new(Decision::Ask, format!("git may show what is secret: {it}")),
+                None => opinion,
+            },
         }
     }
 

@@ -10,6 +10,7 @@ use super::{
     paths::{self, Guard},
     pieces::{self, ANY},
     shell::{Command, Script, Word, WordKind},
+    shown,
 };
 use crate::base::{
     path::AbsPath,
@@ -36,7 +37,12 @@ pub fn words(tool: &str, args: &Value) -> Words {
     let more = names.len() > MAX_NAMES;
     let moves = script.commands.iter().filter(|it| matches!(it.name(), Some("cd" | "pushd")));
     let dirs = moves.filter_map(|it| it.args().iter().find(|it| !it.text.starts_with('-'))?.literal());
-    Words { names: names.into_iter().take(MAX_NAMES).collect(), dirs: dirs.map(str::to_owned).collect(), more }
+    Words {
+        names: names.into_iter().take(MAX_NAMES).collect(),
+        dirs: dirs.map(str::to_owned).collect(),
+        more,
+        shows: shown::may_show(&script),
+    }
 }
 
 /// What a word may name: itself, or what sticks to an option or behind a sign in it.

@@ -19,6 +19,7 @@ mod readers;
 pub mod rules;
 mod safe;
 pub mod shell;
+mod shown;
 #[cfg(test)]
 mod tests;
 

@@ -12,11 +12,14 @@ use crate::{
     base::{
         guarded::SECRETS,
         path::AbsPath,
-        tool::{Lead, Words},
+        tool::{Lead, Tracked, Words},
     },
     world::{
         disk,
-        tools::kept::{self, Aliases},
+        tools::{
+            kept::{self, Aliases},
+            tracked,
+        },
     },
 };
 
@@ -33,6 +36,8 @@ pub struct Found {
     pub leads: Vec<Lead>,
     /// Files of secrets below the roots.
     pub secrets: Vec<AbsPath>,
+    /// Those of them that git may show, where the command has it show something.
+    pub tracked: Vec<Tracked>,
     /// Not all could be looked up.
     pub unseen: bool,
 }
@@ -72,7 +77,8 @@ pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&Ab
     let Looker { mut leads, unseen, .. } = looker;
     // Most links of a project lead from one place of it to another.
     leads.retain(|it| !it.name.is_empty() || !it.in_roots || SECRETS.find(it.real.as_path()).is_some());
-    Found { leads, unseen, secrets: kept.secrets }
+    let tracked = if words.shows { tracked::tracked(&kept.secrets) } else { Vec::new() };
+    Found { leads, unseen, tracked, secrets: kept.secrets }
 }
 
 struct Looker<'a> {
@@ -196,7 +202,7 @@ mod tests {
             let words = Words {
                 names: vec![name.to_owned()],
                 dirs: dirs.iter().map(|it| (*it).to_owned()).collect(),
-                more: false,
+                ..Words::default()
             };
             let found = look(&words, &ground.cwd, &ground.ctx().roots, None);
             let named = found.leads.iter().filter(|it| !it.name.is_empty());

@@ -19,6 +19,7 @@ mod snippet;
 #[cfg(test)]
 mod testing;
 mod text_file;
+mod tracked;
 pub mod truncate;
 mod walk;
 pub mod write_file;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    base::tool::{Lead, Words},
+    base::tool::{Lead, Tracked, Words},
     engine::policy::{leads_in_words, words},
 };
 
@@ -155,4 +155,49 @@ fn people_are_told_where_names_lead() {
     );
     let all = told(&many);
     assert_eq!((all.len(), all[5].as_str()), (6, "2 more names lead elsewhere."));
+}
+
+/// `changed`: the file is not as it was added.
+fn shown(mode: Mode, command: &str, changed: bool, grants: &[Grant]) -> Verdict {
+    let tracked = vec![Tracked { path: path("/w/conf/.env"), changed }];
+    let targets = Targets { tracked, ..targets(command, &[]) };
+    let args = json!({ "command": command });
+    let roots = [path("/w")];
+    let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+    decide(&rules(""), &Query { mode, roots: &roots, grants, ..query })
+}
+
+#[test]
+fn git_shows_no_secret_unasked() {
+    let (allow, ask) = (Decision::Allow, Decision::Ask);
+    let check = |command: &str, changed: Decision, as_added: Decision| {
+        for mode in [Mode::Default, Mode::Plan] {
+            let got = [true, false].map(|it| shown(mode, command, it, &[]).decision);
+            assert_eq!(got, [changed, as_added], "{command} in {mode:?}");
+        }
+        assert_eq!(shown(Mode::Yolo, command, true, &[]).decision, allow, "{command}");
+        assert!(words("run_shell_command", &json!({ "command": command })).shows || changed == allow, "{command}");
+    };
+    check("git diff", ask, allow);
+    check("git --no-pager diff -U5 --", ask, allow);
+    check("git diff -- conf", ask, allow);
+    check("git diff -- src", allow, allow);
+    check("git diff -- ':/'", ask, allow);
+    check("git diff --stat", allow, allow);
+    check("git diff --stat -p", ask, allow);
+    check("git diff --cached", ask, ask);
+    check("git diff HEAD~1", ask, ask);
+    check("git show", ask, ask);
+    check("git show HEAD~2 -- conf", ask, ask);
+    check("git show --stat HEAD", allow, allow);
+    check("git log", allow, allow);
+    check("git log --oneline -5", allow, allow);
+    check("git log -p", ask, ask);
+    check("git log --patch -- src", allow, allow);
+    check("git status", allow, allow);
+    check("git branch -a", allow, allow);
+    let yes = [Grant::Commands { prefixes: vec!["git diff".to_owned()] }];
+    let asked = shown(Mode::Default, "git diff", true, &[]);
+    assert_eq!(asked.grant, Some(yes[0].clone()), "{}", asked.rule);
+    assert_eq!(shown(Mode::Default, "git diff", true, &yes).decision, allow);
 }

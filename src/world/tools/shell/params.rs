@@ -69,7 +69,8 @@ impl Params {
         // What a command does where it runs is not known: the worst is assumed.
         let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots };
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
-        let Found { leads, secrets, unseen } = leads::look(&ctx.known.words, &self.real_dir, roots, Some(&ctx.scratch));
+        let Found { leads, secrets, tracked, unseen } =
+            leads::look(&ctx.known.words, &self.real_dir, roots, Some(&ctx.scratch));
         let links = out_of_build(&links(&self.command, &self.real_dir), &self.real_dir, roots);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
@@ -80,6 +81,7 @@ impl Params {
             secrets,
             links,
             leads,
+            tracked,
             unseen,
         }
     }

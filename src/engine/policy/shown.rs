@@ -1,0 +1,82 @@
+//! What git shows of files that nobody names: `git diff`, `git show` and `git log -p` print whatever was changed.
+
+use super::shell::{Command, Script, Word, base_name};
+use crate::base::{guarded::SECRETS, path::AbsPath, tool::Tracked};
+
+/// Options of `git log` that have it print what was changed, by their beginnings.
+const PATCHES: &[&str] = &[
+    "-p",
+    "-u",
+    "-U",
+    "-L",
+    "-c",
+    "-W",
+    "-m",
+    "--cc",
+    "--patch",
+    "--unified",
+    "--word-diff",
+    "--color-words",
+    "--remerge",
+    "--diff-m",
+    "--binary",
+    "--function",
+    "--dd",
+];
+/// Options that leave the content out, unless there is one of the others.
+const NAMES_ONLY: &[&str] = &[
+    "--stat",
+    "--name-only",
+    "--name-status",
+    "--numstat",
+    "--shortstat",
+    "--dirstat",
+    "--summary",
+    "--quiet",
+    "-s",
+    "--no-patch",
+];
+
+/// Whether something in the script may show what git keeps.
+pub(super) fn may_show(script: &Script) -> bool {
+    script.commands.iter().any(|it| shows(it).is_some())
+}
+
+/// The sub-command of git that prints content, with its words.
+fn shows(command: &Command) -> Option<(&str, &[Word])> {
+    if base_name(command.name()?) != "git" {
+        return None;
+    }
+    let (sub, args) = super::danger::git_words(command.args()).split_first()?;
+    let options = || args.iter().map(|it| it.text.as_str()).take_while(|it| *it != "--");
+    let patches = options().any(|it| PATCHES.iter().any(|start| it.starts_with(start)));
+    let quiet = options().any(|it| NAMES_ONLY.contains(&it.split('=').next().unwrap_or_default()));
+    let prints = match sub.literal()? {
+        "diff" | "show" => patches || !quiet,
+        "log" => patches,
+        _ => false,
+    };
+    prints.then_some((sub.text.as_str(), args))
+}
+
+/// The entry of the first file of secrets that a git command may print. `here`: where its words count from, if known.
+pub(super) fn secret(command: &Command, here: Option<&AbsPath>, tracked: &[Tracked]) -> Option<&'static str> {
+    if tracked.is_empty() {
+        return None;
+    }
+    let (sub, args) = shows(command)?;
+    // What is compared with nothing else is the work tree: what was not changed there is not printed.
+    let plain =
+        |it: &Word| it.text.starts_with('-') && !["--ca", "--stag", "--me"].iter().any(|no| it.text.starts_with(no));
+    let dashes = args.iter().position(|it| it.text == "--").unwrap_or(args.len());
+    let (before, paths) = args.split_at(dashes);
+    let changed_only = sub == "diff" && before.iter().all(plain);
+    let paths = paths.get(1..).unwrap_or_default();
+    let places: Vec<Option<AbsPath>> =
+        paths.iter().map(|it| Some(here?.join(it.literal().filter(|it| !it.starts_with(':'))?))).collect();
+    let named = |secret: &AbsPath| {
+        places.is_empty() || places.iter().any(|it| it.as_ref().is_none_or(|it| secret.is_within(it)))
+    };
+    let printed = tracked.iter().filter(|it| (it.changed || !changed_only) && named(&it.path));
+    printed.map(|it| &it.path).find_map(|it| SECRETS.find(it.as_path()))
+}
