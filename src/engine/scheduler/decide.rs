@@ -73,8 +73,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         Decision::Ask if call.call.name == ask::NAME => call.allow(),
         Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_at_once(step, tools, verdict.grant),
         Decision::Ask => {
-            let led = policy::leads_in_words(&targets, &step.record.cwd);
-            let reasons: Vec<String> = led.into_iter().chain(verdict.reason).chain(call.hooked.forced.take()).collect();
+            let led = policy::leads_in_words(&targets, &step.record.cwd).into_iter();
+            let reasons: Vec<String> = led.chain(verdict.reason).chain(call.hooked.forced.take()).collect();
             call.reason = (!reasons.is_empty()).then(|| reasons.join("\n"));
             call.preview(step, verdict.grant);
         }
