@@ -74,11 +74,14 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_at_once(step, tools, verdict.grant),
         Decision::Ask => {
             let led = policy::leads_in_words(&targets, &step.record.cwd).into_iter();
-            let reasons: Vec<String> = led.chain(verdict.reason).chain(call.hooked.forced.take()).collect();
-            call.reason = (!reasons.is_empty()).then(|| reasons.join("\n"));
+            call.reason = in_lines(led.chain(verdict.reason).chain(call.hooked.forced.take()));
             call.preview(step, verdict.grant);
         }
     }
+}
+
+fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
+    Some(reasons.collect::<Vec<_>>().join("\n")).filter(|it| !it.is_empty())
 }
 
 /// The checker that was asked last said something, or failed.
