@@ -57,6 +57,9 @@ pub fn of(
     let mut kept = vec![real(state.world.store.home().clone())];
     if let Some(home) = home.clone().map(real) {
         kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
+        // Dotfiles are often links.
+        let led: Vec<AbsPath> = kept.iter().cloned().map(real).filter(|it| !kept.contains(it)).collect();
+        kept.extend(led);
     }
     let home = home.map(real);
     // Who works in a folder of the home folder does not work with the one that may be in it.
@@ -67,6 +70,7 @@ pub fn of(
         roots: roots.to_vec(),
         gits: gits.filter(|_| !read_only).collect(),
         writable,
+        granted: Vec::new(),
         kept,
         open: Vec::new(),
         tmp: state.world.store.scratch(session).join("tmp"),

@@ -4,7 +4,7 @@ use std::{ffi::OsStr, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{guarded, log::Grant, path::AbsPath};
+use crate::base::{guarded, log::Grant, path::AbsPath, text};
 
 /// Of [`guarded::CONFIG`], what must not even be made in a folder that commands write: it is obeyed as soon as it is there.
 pub const NEVER_MADE: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
@@ -130,6 +130,8 @@ pub struct Confinement {
     pub roots: Vec<AbsPath>,
     /// More that may be written, at every level.
     pub writable: Vec<AbsPath>,
+    /// Folders and files that the user allowed meanwhile. Made where they are not there; nothing of `kept` is ever among them.
+    pub granted: Vec<Granted>,
     /// Git folders outside of the roots that git works with in them: written but for what git obeys.
     pub gits: Vec<AbsPath>,
     /// Never written, wherever it is: castor's own folder, a home's configuration.
@@ -151,7 +153,7 @@ impl Confinement {
         }
         let mut res = self.clone();
         res.network |= leave.network;
-        res.writable.extend(leave.write.iter().cloned());
+        res.granted.extend(leave.write.iter().cloned());
         res.open.extend(leave.config.iter().cloned());
         Some(res)
     }
@@ -160,7 +162,8 @@ impl Confinement {
     pub fn writes(&self, path: &AbsPath) -> bool {
         let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
         let in_roots = !self.read_only && (below(&self.roots) || below(&self.gits));
-        let open = below(&self.writable) || path.is_within(&self.tmp) || in_roots;
+        let granted = self.granted.iter().any(|it| path.is_within(it.path()) && !self.is_too_wide(it.path()));
+        let open = below(&self.writable) || granted || path.is_within(&self.tmp) || in_roots;
         open && !self.obeyed(path)
     }
 
@@ -175,8 +178,18 @@ impl Confinement {
         };
         let in_git = |git: &AbsPath| path.as_path().strip_prefix(git.as_path()).is_ok_and(is_git_config);
         let is_open = self.open.iter().any(|it| path.is_within(it));
-        let is_config = || self.roots.iter().chain(&self.writable).any(in_root) || self.gits.iter().any(in_git);
+        let is_config = || self.folders().any(in_root) || self.gits.iter().any(in_git);
         self.keeps(path) || !is_open && is_config()
+    }
+
+    /// All that may be written with what is below, and has guards.
+    pub fn folders(&self) -> impl Iterator<Item = &AbsPath> {
+        self.roots.iter().chain(&self.writable).chain(self.granted.iter().map(Granted::path))
+    }
+
+    /// Whether it cannot be granted: it holds what is kept, as a home folder does, or is held by it.
+    pub fn is_too_wide(&self, path: &AbsPath) -> bool {
+        self.kept.iter().any(|it| it.is_within(path) || path.is_within(it))
     }
 
     /// Whether it is never written, whatever the user says of the workspace.
@@ -190,12 +203,27 @@ fn is_git_config(below: &Path) -> bool {
     GIT_CONFIG.iter().any(|(name, _)| below.starts_with(name)) || below.strip_prefix("worktrees").is_ok_and(of_worktree)
 }
 
+/// What the user allowed to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Granted {
+    Folder(AbsPath),
+    /// This file alone.
+    File(AbsPath),
+}
+
+impl Granted {
+    pub fn path(&self) -> &AbsPath {
+        match self {
+            Self::Folder(it) | Self::File(it) => it,
+        }
+    }
+}
+
 /// What a user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
     pub network: bool,
-    /// Folders.
-    pub write: Vec<AbsPath>,
+    pub write: Vec<Granted>,
     /// Configuration in the session's roots.
     pub config: Vec<AbsPath>,
     pub unconfined: bool,
@@ -207,12 +235,16 @@ impl Leave {
     pub fn and(mut self, more: &Self) -> Self {
         self.network |= more.network;
         self.unconfined |= more.unconfined;
-        for (all, more) in [(&mut self.write, &more.write), (&mut self.config, &more.config)] {
-            let new: Vec<AbsPath> = more.iter().filter(|it| !all.contains(it)).cloned().collect();
-            all.extend(new);
-        }
+        let write = more.write.iter().filter(|it| !self.write.contains(it)).cloned().collect::<Vec<_>>();
+        let config = more.config.iter().filter(|it| !self.config.contains(it)).cloned().collect::<Vec<_>>();
+        self.write.extend(write);
+        self.config.extend(config);
         self
     }
+}
+
+fn shown(path: &AbsPath) -> String {
+    text::path_in_words(&path.to_string())
 }
 
 /// What a confined command most likely failed at.
@@ -220,9 +252,13 @@ impl Leave {
 #[serde(tag = "denied", rename_all = "snake_case")]
 pub enum Denial {
     Network,
-    /// Writing below a folder.
+    /// Writing below a folder. It is made where it is not there.
     Write {
         folder: AbsPath,
+    },
+    /// Writing one file, in a folder that is too wide to be given at all: a home folder.
+    File {
+        path: AbsPath,
     },
     /// Writing in a folder that is too wide to be given for longer than once.
     Outside {
@@ -242,11 +278,15 @@ impl Denial {
     pub fn in_words(&self) -> String {
         match self {
             Self::Network => "The sandbox kept this command from the network.".to_owned(),
-            Self::Write { folder } => format!("The sandbox kept this command from writing below {folder}."),
-            Self::Outside { path, .. } => {
-                format!("The sandbox kept this command from writing {path}, which is outside of the workspace.")
+            Self::Write { folder } => format!("The sandbox kept this command from writing below {}.", shown(folder)),
+            Self::Outside { path, .. } | Self::File { path } => {
+                format!(
+                    "The sandbox kept this command from writing {}, which is outside of the workspace.",
+                    shown(path)
+                )
             }
             Self::Config { path } => {
+                let path = shown(path);
                 format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
             }
             Self::Other => "The sandbox kept this command from something that it allows to none: configuration that \
@@ -259,10 +299,11 @@ impl Denial {
     pub fn leave(&self) -> Leave {
         match self {
             Self::Network => Leave { network: true, ..Leave::default() },
-            Self::Write { folder } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            Self::Write { folder } => Leave { write: vec![Granted::Folder(folder.clone())], ..Leave::default() },
+            Self::File { path } => Leave { write: vec![Granted::File(path.clone())], ..Leave::default() },
             // All that the user may write is no less than to go without the sandbox.
             Self::Outside { folder, .. } if folder.parent().is_none() => Leave { unconfined: true, ..Leave::default() },
-            Self::Outside { folder, .. } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            Self::Outside { folder, .. } => Leave { write: vec![Granted::Folder(folder.clone())], ..Leave::default() },
             Self::Config { path } => Leave { config: vec![path.clone()], ..Leave::default() },
             Self::Other => Leave { unconfined: true, ..Leave::default() },
         }
@@ -272,9 +313,11 @@ impl Denial {
     pub fn offer(&self) -> String {
         match self {
             Self::Network | Self::Write { .. } => "Allow runs it again with that, and no more.".to_owned(),
-            Self::Config { .. } => "Allow runs it again with that, this once, and no more.".to_owned(),
+            Self::Config { .. } | Self::File { .. } => {
+                "Allow runs it again with that, this once, and no more.".to_owned()
+            }
             Self::Outside { folder, .. } if folder.parent().is_some() => {
-                format!("Allow runs it again with writing below {folder}, this once, and no more.")
+                format!("Allow runs it again with writing below {}, this once, and no more.", shown(folder))
             }
             Self::Outside { .. } | Self::Other => {
                 "Allow runs it again without the sandbox, with all your rights.".to_owned()
@@ -287,7 +330,7 @@ impl Denial {
         match self {
             Self::Network => Some(Grant::Network),
             Self::Write { folder } => Some(Grant::Write { folder: folder.clone() }),
-            Self::Outside { .. } | Self::Config { .. } | Self::Other => None,
+            Self::File { .. } | Self::Outside { .. } | Self::Config { .. } | Self::Other => None,
         }
     }
 }
@@ -320,6 +363,7 @@ mod tests {
             read_only: false,
             roots: vec![path("/w")],
             writable: vec![path("/more")],
+            granted: Vec::new(),
             gits: vec![path("/up/.git")],
             kept: vec![path("/h/.castor")],
             open: Vec::new(),
@@ -349,6 +393,10 @@ mod tests {
         assert!(!read_only.writes(&path("/w/a")) && read_only.writes(&path("/h/.castor/tmp/x")));
         let wider = it.with(&Denial::Write { folder: path("/x") }.leave()).unwrap();
         assert!(wider.writes(&path("/x/y")) && !wider.network);
+        let too_wide = it.with(&Denial::Write { folder: path("/h") }.leave()).unwrap();
+        assert!(!too_wide.writes(&path("/h/x")) && !too_wide.writes(&path("/h/.castor/x")));
+        let file = it.with(&Denial::File { path: path("/h/x") }.leave()).unwrap();
+        assert!(file.writes(&path("/h/x")) && !file.writes(&path("/h/y")));
         assert!(it.with(&Denial::Network.leave()).unwrap().network);
         let open = it.with(&Denial::Config { path: path("/w/.vscode") }.leave()).unwrap();
         assert!(open.writes(&path("/w/.vscode/a")) && !open.writes(&path("/w/.zed/a")) && !open.writes(&path("/x")));

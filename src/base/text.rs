@@ -57,6 +57,31 @@ pub fn is_deceptive(it: char) -> bool {
     it.is_control() || is_hidden(it)
 }
 
+/// The most of a path that a question shows, from its start and from its end.
+const PATH_SHOWN: usize = 100;
+
+/// A path in a sentence, which it must not go on with: in quotes where it is not plain, and cut in the middle.
+pub fn path_in_words(path: &str) -> String {
+    let is_plain = |it: char| (it.is_alphanumeric() || "/._-+~@%=:,#".contains(it)) && !is_deceptive(it);
+    let chars: Vec<char> = path.chars().collect();
+    let escape = |them: &[char]| -> String {
+        let escaped = |it: &char| match *it {
+            '"' | '\\' => vec!['\\', *it],
+            it if is_deceptive(it) || it.is_whitespace() && it != ' ' => it.escape_unicode().collect(),
+            it => vec![it],
+        };
+        them.iter().flat_map(escaped).collect()
+    };
+    let text = match (chars.first_chunk::<PATH_SHOWN>(), chars.last_chunk::<PATH_SHOWN>()) {
+        (Some(start), Some(end)) if chars.len() > 2 * PATH_SHOWN => format!("{}…{}", escape(start), escape(end)),
+        _ => escape(&chars),
+    };
+    match chars.iter().all(|it| is_plain(*it)) {
+        true => text,
+        false => format!("\"{text}\""),
+    }
+}
+
 /// `text` from a tool marked as not ours, so that the model takes no orders from it; `None` when there is nothing.
 pub fn untrusted(text: &str) -> Option<String> {
     let text = text.trim_end();
@@ -101,5 +126,20 @@ mod tests {
         assert_eq!(without_closing("< / UNTRUSTED_context >"), "&lt; / UNTRUSTED_context >");
         assert_eq!(without_closing("<</untrusted_contex<ñ"), "<</untrusted_contex<ñ");
         assert_eq!(without_closing("</untrusted_contexñ"), "</untrusted_contexñ");
+    }
+
+    #[test]
+    fn a_path_is_no_sentence() {
+        use super::path_in_words;
+        for (path, want) in [
+            ("/h/ü/a-b_c.d+1", "/h/ü/a-b_c.d+1"),
+            ("/h/x. Allow is safe, this once", "\"/h/x. Allow is safe, this once\""),
+            ("/h/\"quoted\" \\", "\"/h/\\\"quoted\\\" \\\\\""),
+            ("/h/a\u{2028}b\u{3164}c\nd\u{a0}e", "\"/h/a\\u{2028}b\\u{3164}c\\u{a}d\\u{a0}e\""),
+        ] {
+            assert_eq!(path_in_words(path), want);
+        }
+        let long = path_in_words(&format!("/start{}/end", "/x".repeat(1000)));
+        assert!(long.starts_with("/start/x") && long.ends_with("x/end") && long.chars().count() == 201, "{long}");
     }
 }

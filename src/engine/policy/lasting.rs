@@ -7,7 +7,8 @@ use crate::base::{
     guarded,
     log::{Grant, Lasting, Mode},
     path::AbsPath,
-    sandbox::{Denial, Leave},
+    sandbox::{Denial, Granted, Leave},
+    text::path_in_words,
     tool::{Access, TargetPath, ToolCall},
 };
 
@@ -70,7 +71,7 @@ pub fn kept(call: &ToolCall, denial: &Denial) -> Option<Grant> {
     let grant = match denial {
         Denial::Network => Grant::NetworkFor { prefixes: network_prefixes(call)? },
         Denial::Write { folder } => Grant::Write { folder: folder.clone() },
-        Denial::Outside { .. } | Denial::Config { .. } | Denial::Other => return None,
+        Denial::File { .. } | Denial::Outside { .. } | Denial::Config { .. } | Denial::Other => return None,
     };
     may_be_kept(&grant).then_some(grant)
 }
@@ -88,7 +89,7 @@ pub fn may_be_kept(grant: &Grant) -> bool {
 pub fn kept_in_words(it: &Grant) -> Option<String> {
     let what = match it {
         Grant::NetworkFor { prefixes } => format!("`{}` the network", prefixes.join("`, `")),
-        Grant::Write { folder } => format!("commands to write below {folder}"),
+        Grant::Write { folder } => format!("commands to write below {}", path_in_words(&folder.to_string())),
         _ => return None,
     };
     Some(format!("Always allow {what} in this folder, also in future sessions"))
@@ -101,7 +102,7 @@ pub fn leave<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -
         match grant {
             Grant::Network => res.network = true,
             Grant::NetworkFor { prefixes } => res.network |= reaches(call, prefixes),
-            Grant::Write { folder } => res.write.push(folder.clone()),
+            Grant::Write { folder } => res.write.push(Granted::Folder(folder.clone())),
             Grant::Tool { .. } | Grant::Foreign { .. } | Grant::Commands { .. } | Grant::Edits | Grant::File { .. } => {
             }
         }

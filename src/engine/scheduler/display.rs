@@ -45,6 +45,8 @@ pub(super) fn in_words(grant: &Grant) -> String {
         Grant::File { tool, path } => format!("Allow {tool} of {path} for this session"),
         Grant::Network => "Allow commands the network for this session".to_owned(),
         Grant::NetworkFor { prefixes } => format!("Allow `{}` the network for this session", prefixes.join("`, `")),
-        Grant::Write { folder } => format!("Allow commands to write below {folder} for this session"),
+        Grant::Write { folder } => {
+            format!("Allow commands to write below {} for this session", text::path_in_words(&folder.to_string()))
+        }
     }
 }

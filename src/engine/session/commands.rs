@@ -362,6 +362,6 @@ fn in_words(grant: &Grant) -> String {
         Grant::File { tool, path } => format!("`{tool}` of {path}"),
         Grant::Network => "network in the sandbox".to_owned(),
         Grant::NetworkFor { prefixes } => format!("network in the sandbox for `{}`", prefixes.join("`, `")),
-        Grant::Write { folder } => format!("writing below {folder} in the sandbox"),
+        Grant::Write { folder } => format!("writing below {} in the sandbox", text::path_in_words(&folder.to_string())),
     }
 }

@@ -7,9 +7,13 @@ use std::{
 };
 
 use super::held;
-use crate::base::{
-    path::AbsPath,
-    sandbox::{Confinement, Denial},
+use crate::{
+    base::{
+        guarded,
+        path::AbsPath,
+        sandbox::{Confinement, Denial},
+    },
+    world::disk,
 };
 
 /// How much of the end of an output is looked at, in lines.
@@ -68,8 +72,16 @@ const IN_THE_WAY: &[&str] = &[
 
 /// What a failed command was most likely denied; `None`: it failed by itself.
 pub fn recognise(it: &Confinement, cwd: &AbsPath, output: &str) -> Option<Denial> {
-    let is_free = |path: &AbsPath| path.as_path().symlink_metadata().is_err() || held::is_placeholder(path.as_path());
-    guess(it, cwd, output, &World { listens: &listens, is_free: &is_free })
+    let is_there = |path: &AbsPath| path.as_path().symlink_metadata().is_ok();
+    let is_free = |path: &AbsPath| !is_there(path) || held::is_placeholder(path.as_path());
+    let is_dir = |path: &AbsPath| path.as_path().is_dir();
+    let real = |path: &AbsPath| disk::real_path(path).ok();
+    guess(
+        it,
+        cwd,
+        output,
+        &World { listens: &listens, is_free: &is_free, is_there: &is_there, is_dir: &is_dir, real: &real },
+    )
 }
 
 /// What is to be known beside the output.
@@ -78,6 +90,10 @@ struct World<'w> {
     listens: &'w dyn Fn(u16) -> bool,
     /// Whether nothing of the user's is there, at most a stand-in.
     is_free: &'w dyn Fn(&AbsPath) -> bool,
+    is_there: &'w dyn Fn(&AbsPath) -> bool,
+    is_dir: &'w dyn Fn(&AbsPath) -> bool,
+    /// Where a path leads; `None`: nobody knows.
+    real: &'w dyn Fn(&AbsPath) -> Option<AbsPath>,
 }
 
 fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Option<Denial> {
@@ -86,8 +102,11 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
     let says = |words: &[&str]| lines.iter().zip(&originals).find(|(low, _)| words.iter().any(|it| low.contains(it)));
     for words in [READ_ONLY, NO_ACCESS, NOT_PERMITTED] {
         let Some((low, line)) = says(words) else { continue };
-        match named(line, low, words).map(|path| cwd.join(path)) {
-            Some(path) if !it.writes(&path) => return Some(write_denial(it, &path, world)),
+        let path = named(line, low, words).map(|path| cwd.join(path));
+        match path.as_ref().and_then(|it| place(it, world)).or(path) {
+            // Nothing there is for anybody, and its names may be other ones to the command.
+            Some(path) if is_of_the_system(&path) => (),
+            Some(path) if !it.writes(&path) => return Some(write_denial(it, &path, says_kind(low), world)),
             // In a repository that is not there yet.
             Some(path) if new_repository(it, &path, world).is_some() => {
                 return new_repository(it, &path, world).map(|path| Denial::Config { path });
@@ -148,20 +167,61 @@ fn listens(port: u16) -> bool {
     LISTENERS.iter().any(|it| fs::read_to_string(it).is_ok_and(|it| it.lines().any(waits)))
 }
 
-/// What may be offered: configuration for once, and a folder not so wide that a yes would say nothing for longer.
-fn write_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Denial {
+/// Where a path leads, by whatever links. Where one of the system's is on the way it stays what it is.
+fn place(path: &AbsPath, world: &World<'_>) -> Option<AbsPath> {
+    if is_of_the_system(path) { None } else { (world.real)(path) }
+}
+
+fn is_of_the_system(path: &AbsPath) -> bool {
+    ["/dev", "/proc", "/sys"].iter().any(|it| path.as_path().starts_with(it))
+}
+
+/// What a line in lower case says of what could not be written: that it is a folder, or a file; `None`: neither.
+fn says_kind(low: &str) -> Option<Kind> {
+    let says = |words: &[&str]| words.iter().any(|it| low.contains(it));
+    match (says(&["mkdir", "director"]), says(&["touch", "open", "cannot create", ": line "])) {
+        (true, _) => Some(Kind::Folder),
+        (false, true) => Some(Kind::File),
+        (false, false) => None,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    File,
+}
+
+/// What may be offered: configuration for once, the first folder that is not there, and a folder not so wide that a yes
+/// would say nothing for longer.
+fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &World<'_>) -> Denial {
     if it.obeyed(path) {
         return config_denial(it, path, world).unwrap_or(Denial::Other);
     }
-    let folder = match path.as_path().is_dir() {
-        true => Some(path.clone()),
-        false => path.parent(),
-    };
     let narrow = |it: &AbsPath| it.as_path().components().count() > 2 || it.as_path() == Path::new("/tmp");
-    match folder {
-        Some(folder) if narrow(&folder) && !holds_kept(it, &folder) => Denial::Write { folder },
-        Some(folder) => Denial::Outside { path: path.clone(), folder },
-        None => Denial::Other,
+    let is_given = |folder: &AbsPath| narrow(folder) && !it.is_too_wide(folder);
+    let above = |it: &AbsPath| it.as_path().ancestors().filter_map(AbsPath::new).collect::<Vec<_>>();
+    let missing = above(path).into_iter().take_while(|it| !(world.is_there)(it)).last();
+    let Some(around) = missing.as_ref().unwrap_or(path).parent() else { return Denial::Other };
+    let is_guarded =
+        |path: &AbsPath| [guarded::CONFIG, guarded::SECRETS].iter().any(|it| it.find(path.as_path()).is_some());
+    match missing {
+        // Who makes a folder needs no more than that one.
+        Some(new) if new != *path || kind == Some(Kind::Folder) || kind.is_none() && !is_given(&around) => {
+            match (is_given(&new), is_guarded(&new)) {
+                (true, false) => return Denial::Write { folder: new },
+                (_, true) => return Denial::Other,
+                (false, false) => (),
+            }
+        }
+        None if (world.is_dir)(path) && is_given(path) => return Denial::Write { folder: path.clone() },
+        _ => (),
+    }
+    match (is_given(&around), it.is_too_wide(&around)) {
+        (true, _) => Denial::Write { folder: around },
+        (_, false) => Denial::Outside { path: path.clone(), folder: around },
+        _ if is_guarded(path) || it.is_too_wide(path) || (world.is_dir)(path) => Denial::Other,
+        _ => Denial::File { path: path.clone() },
     }
 }
 
@@ -171,7 +231,7 @@ fn config_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<
     if it.keeps(path) || !it.obeyed(path) {
         return None;
     }
-    let root = it.roots.iter().chain(&it.writable).chain(&it.gits).find(|root| path.is_within(root))?;
+    let root = it.folders().chain(&it.gits).find(|root| path.is_within(root))?;
     let mut whole = root.clone();
     for part in path.as_path().strip_prefix(root.as_path()).ok()?.iter() {
         whole = whole.join(part);
@@ -187,12 +247,8 @@ fn config_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<
 
 /// The repository that a path would be in, where only a stand-in is: most of what is in one may be written.
 fn new_repository(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<AbsPath> {
-    let repositories = it.roots.iter().chain(&it.writable).map(|it| it.join(".git"));
+    let repositories = it.folders().map(|it| it.join(".git"));
     repositories.filter(|git| !it.open.contains(git) && (world.is_free)(git)).find(|it| path.is_within(it))
-}
-
-fn holds_kept(it: &Confinement, folder: &AbsPath) -> bool {
-    it.kept.iter().any(|it| it.is_within(folder) || folder.is_within(it))
 }
 
 /// The path that a message names: in quotes, or between the last two colons, or as the last word before the reason.
@@ -231,6 +287,11 @@ mod tests {
         sandbox::{Confinement, Denial},
     };
 
+    fn world() -> World<'static> {
+        let real = &|it: &AbsPath| Some(it.clone());
+        World { listens: &|_| false, is_free: &|_| false, is_there: &|_| true, is_dir: &|_| false, real }
+    }
+
     #[test]
     fn denials_are_told_from_failures() {
         let path = |it: &str| AbsPath::new(it).unwrap();
@@ -238,6 +299,7 @@ mod tests {
             read_only: false,
             roots: vec![path("/w")],
             writable: Vec::new(),
+            granted: Vec::new(),
             gits: Vec::new(),
             kept: vec![path("/h/u/.castor")],
             open: Vec::new(),
@@ -246,7 +308,21 @@ mod tests {
             network: false,
         };
         let check = |output: &str, want: &str| {
-            let said = recognise(&it, &path("/w"), output).map(|it| it.in_words()).unwrap_or_default();
+            let there = ["/h/u/.cache/x", "/opt/a", "/tmp", "/w"];
+            let is_there = |it: &AbsPath| there.iter().any(|there| path(there).is_within(it));
+            // `/h/u/link` leads to a folder that is kept, and the rest is what it is.
+            let real = |it: &AbsPath| match it.as_path().strip_prefix("/h/u/link") {
+                Ok(rest) => Some(path("/h/u/.castor").join(rest)),
+                Err(_) => Some(it.clone()),
+            };
+            let world = World {
+                listens: &|_| false,
+                is_free: &|it| !is_there(it),
+                is_there: &is_there,
+                is_dir: &is_there,
+                real: &real,
+            };
+            let said = guess(&it, &path("/w"), output, &world).map(|it| it.in_words()).unwrap_or_default();
             let said = said.trim_start_matches("The sandbox kept this command from ");
             assert!(said.starts_with(want) && want.is_empty() == said.is_empty(), "{output}: {said}");
         };
@@ -259,7 +335,16 @@ mod tests {
         check("touch: cannot touch '/h/u/.castor/x': Read-only file system", "something");
         check("OSError: [Errno 30] Read-only file system: '/opt/a/b'", "writing below /opt/a.");
         check("Error: EROFS: read-only file system, open '/opt/a/b'", "writing below /opt/a.");
-        check("Error: EACCES: permission denied, mkdir '/opt/a/b'", "writing below /opt/a.");
+        check("Error: EACCES: permission denied, mkdir '/opt/a/b'", "writing below /opt/a/b.");
+        // Of a home folder no more than what is wanted: the first folder that is not there, or one file.
+        check("mkdir: cannot create directory '/h/u/.npm': Read-only file system", "writing below /h/u/.npm.");
+        check("mkdir: cannot create directory '/h/u/.pnpm/a/b': Read-only file system", "writing below /h/u/.pnpm.");
+        check("OSError: [Errno 30] Read-only file system: '/h/u/store'", "writing below /h/u/store.");
+        check("bash: line 1: /h/u/notes: Read-only file system", "writing /h/u/notes, which is outside");
+        check("mkdir: cannot create directory '/h/u': Read-only file system", "something");
+        check("mkdir: cannot create directory '/h/u/.aws': Read-only file system", "something");
+        check("touch: cannot touch '/h/u/link/x': Read-only file system", "something");
+        check("touch: cannot touch '/proc/self/root/h/u/.cache/x/y': Read-only file system", "");
         check("bash: line 1: kill: (1) - Operation not permitted", "something");
         check("curl: (6) Could not resolve host: example.org", "the network");
         check("npm error code EAI_AGAIN", "the network");
@@ -283,6 +368,7 @@ mod tests {
             read_only: false,
             roots: vec![path("/w"), path("/new")],
             writable: Vec::new(),
+            granted: Vec::new(),
             gits: Vec::new(),
             kept: vec![path("/w/.castor")],
             open: open.iter().map(|it| path(it)).collect(),
@@ -292,7 +378,7 @@ mod tests {
         };
         let there = ["/w/.git", "/w/.git/config", "/w/.git/index", "/w/.zed", "/w/src", "/new/.idea"];
         let said = |it: &Confinement, output: &str| {
-            let world = World { listens: &|_| false, is_free: &|it| !there.contains(&it.to_string().as_str()) };
+            let world = World { is_free: &|it| !there.contains(&it.to_string().as_str()), ..world() };
             guess(it, &path("/w"), output, &world)
         };
         for (output, want) in [
@@ -347,6 +433,7 @@ mod tests {
             read_only: false,
             roots: vec![path("/w")],
             writable: Vec::new(),
+            granted: Vec::new(),
             gits: Vec::new(),
             kept: Vec::new(),
             open: Vec::new(),
@@ -355,7 +442,7 @@ mod tests {
             network: false,
         };
         let check = |it: &Confinement, output: &str, want: bool| {
-            let world = World { listens: &|port| port == 8080, is_free: &|_| false };
+            let world = World { listens: &|port| port == 8080, ..world() };
             let said = guess(it, &path("/w"), output, &world);
             assert_eq!(said, want.then_some(Denial::Network), "{output}");
         };

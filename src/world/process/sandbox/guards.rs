@@ -7,6 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nix::{
+    fcntl::{OFlag, openat},
+    sys::stat::{Mode, mkdirat},
+};
+
 use super::{
     Plan,
     aside::is_repository,
@@ -16,7 +21,7 @@ use crate::{
     base::{
         guarded,
         path::AbsPath,
-        sandbox::{Confinement, GIT_CONFIG, NEVER_MADE, StandIn, WORKTREE_CONFIG},
+        sandbox::{Confinement, GIT_CONFIG, Granted, NEVER_MADE, StandIn, WORKTREE_CONFIG},
     },
     world::disk,
 };
@@ -48,6 +53,7 @@ pub(super) fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Res
 fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> io::Result<Plan> {
     let mut plan = Plan { cwd: cwd.as_path().into(), network: it.network, namespaces, ..Plan::default() };
     plan.tmp = it.tmp.as_path().canonicalize()?;
+    it.granted.iter().for_each(make);
     plan.writable = writable(it)?;
     // Of what is kept nothing is ever open.
     let is_kept = |open: &AbsPath| it.kept.iter().any(|it| it.is_within(open) || open.is_within(it));
@@ -91,6 +97,10 @@ fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> i
 pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
     let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
     let mut res = Vec::new();
+    // By a link a grant may lead where nothing is granted.
+    let is_given = |real: &Path| AbsPath::new(real).is_some_and(|real| !it.is_too_wide(&real));
+    let granted = it.granted.iter().filter_map(|it| it.path().as_path().canonicalize().ok());
+    res.extend(granted.filter(|it| is_given(it)));
     for folder in roots.iter().chain(&it.writable).filter(|it| it.as_path().symlink_metadata().is_ok()) {
         let Ok(real) = folder.as_path().canonicalize() else { continue };
         let is_within = it.roots.iter().chain(&it.writable).any(|it| it != folder && folder.is_within(it));
@@ -101,6 +111,22 @@ pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
         res.push(real);
     }
     Ok(res)
+}
+
+/// Makes what the user allowed to be written and is not there, for the user alone. Where it cannot be made it is left out.
+fn make(it: &Granted) {
+    let (path, private) = (it.path().as_path(), OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC);
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
+    if path.symlink_metadata().is_ok() {
+        return;
+    }
+    let made = held::open_folder(above).and_then(|above| match it {
+        Granted::Folder(_) => Ok(mkdirat(&above, name, Mode::S_IRWXU)?),
+        Granted::File(_) => Ok(openat(&above, name, private, Mode::S_IRUSR | Mode::S_IWUSR).map(|_| ())?),
+    });
+    if let Err(why) = made {
+        tracing::warn!("{} may be written, and cannot be made: {why}", path.display());
+    }
 }
 
 /// A mount point goes where the folder above it goes: so all folders between it and a root stay where they are.
