@@ -92,6 +92,8 @@ pub struct Findings {
     pub replaced: Vec<AbsPath>,
     /// Heads of repositories that were gone, or none any more: they are what they were.
     pub restored: Vec<AbsPath>,
+    /// Who was left of a command was ended: what it was let write was for its call alone.
+    pub ended: bool,
 }
 
 impl Findings {
@@ -115,6 +117,12 @@ impl Findings {
         }
         if !self.restored.is_empty() {
             res.push(format!("The sandbox restored what git needs to know its repository: {}.", named(&self.restored)));
+        }
+        if self.ended {
+            res.push(format!(
+                "What was left of {whose} in the background was ended: the configuration that it was let write was for \
+                 this one call."
+            ));
         }
         (!res.is_empty()).then(|| res.join("\n"))
     }

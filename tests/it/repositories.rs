@@ -139,3 +139,19 @@ fn configuration_behind_links_is_put_aside_or_held() {
     let told = bed.run();
     assert!(told.contains("<<made>>") && !bed.path("hidden/vs/tasks.json").exists(), "{told}");
 }
+
+#[test]
+fn what_was_guarded_once_is_guarded_among_many_folders_too() {
+    let many = "mkdir $(seq -f a%g 400); echo '<<many>>'";
+    let mut bed = Bed::new(true, &["bash many.sh", "bash write.sh"]);
+    bed.sandbox.write("ws/many.sh", many);
+    let write = "for it in z*; do echo evil > $it/repo/.git/hooks/evil; done 2>/dev/null; ls z*/repo/.git/hooks; echo '<<tried>>'";
+    bed.sandbox.write("ws/write.sh", write);
+    for idx in 0..20 {
+        bed.sandbox.write(format!("ws/z{idx}/repo/.git/HEAD"), "ref: refs/heads/main");
+        bed.sandbox.write(format!("ws/z{idx}/repo/.git/hooks/there"), "");
+    }
+    assert!(bed.run().contains("<<many>>"));
+    let told = bed.run();
+    assert!(told.contains("<<tried>>") && told.contains("there") && !told.contains("evil"), "{told}");
+}

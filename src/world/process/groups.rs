@@ -91,15 +91,20 @@ impl Groups {
         // It was reaped, so nobody has its id unless the session is over: any start time will do.
         let left = Table::read().members(Process { pid, start: 0 }, &[]);
         if left.is_empty() {
-            let (done, gone) = oneshot::channel();
-            self.tell(pid, Order::Forget(pid, done));
-            // An error means that the reaper is gone, and with it what it held.
-            _ = gone.await;
+            self.let_go(pid).await;
             return Vec::new();
         }
         self.tell(pid, Order::Left(pid));
         let helper = left.iter().position(|it| is_helper(it.pid));
         left.iter().enumerate().filter(|(at, _)| Some(*at) != helper).map(|(_, it)| it.pid).collect()
+    }
+
+    /// Lets go what was held for it: who is left in its sandbox ends with that, without a word. Returns when they are gone.
+    pub(super) async fn let_go(&self, pid: u32) {
+        let (done, gone) = oneshot::channel();
+        self.tell(pid, Order::Forget(pid, done));
+        // An error means that the reaper is gone, and with it what it held.
+        _ = gone.await;
     }
 
     fn tell(&self, pid: u32, order: Order) {

@@ -242,10 +242,15 @@ impl Child {
 
     async fn exited(&mut self) -> Happening {
         let State::Draining { status, .. } = self.state else { return Happening::Closed };
-        let left = self.groups.exited(self.pid).await;
+        let mut left = self.groups.exited(self.pid).await;
+        let ended = !left.is_empty() && self.before.is_open();
+        if ended {
+            self.groups.let_go(self.pid).await;
+            left.clear();
+        }
         self.state = State::Over;
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        let findings = self.before.findings();
+        let findings = Findings { ended, ..self.before.findings() };
         Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left, findings })
     }
 }

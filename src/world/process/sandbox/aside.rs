@@ -76,6 +76,11 @@ impl Before {
         self
     }
 
+    /// Whether configuration may be written, which holds for one call.
+    pub fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// What is other than it was; mends what can be mended.
     pub fn findings(&self) -> Findings {
         let aside = paths(self.put_aside());
@@ -100,7 +105,7 @@ impl Before {
         let replaced = replaced.filter(|it| told.insert(it.clone())).collect();
         let (aside, mut restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
         restored.extend(self.restore());
-        Findings { aside: paths(aside), replaced: paths(replaced), restored: paths(restored) }
+        Findings { aside: paths(aside), replaced: paths(replaced), restored: paths(restored), ..Findings::default() }
     }
 
     /// Renames what is new; its old names.

@@ -1,10 +1,11 @@
 //! What lies in the folders that a command may write and must stay as it is.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use nix::{
@@ -218,6 +219,7 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
 fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     let (open, writable) = (plan.open.clone(), plan.writable.clone());
     let mut deep = Plan { namespaces: true, open, writable, ..Plan::default() };
+    let mut found = BTreeSet::new();
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
     for _ in 0..FOLDERS {
         let Some((folder, depth)) = waiting.pop_front() else { break };
@@ -229,18 +231,34 @@ fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> 
             match NEVER_MADE.contains(&&*name) {
                 // The top is guarded already.
                 true if depth == 0 => (),
-                true if name == ".git" => guard_git(&path, &mut deep, held)?,
-                true => protect(&path, StandIn::Folder, &mut deep, held)?,
+                true => _ = found.insert(path),
                 false if !is_dir || name.starts_with('.') || PASSED_OVER.contains(&&*name) => (),
                 false if depth < DEPTH => waiting.push_back((path, depth + 1)),
                 false => (),
             }
         }
     }
+    for path in met(root, found) {
+        match path.ends_with(".git") {
+            true => guard_git(&path, &mut deep, held)?,
+            false => protect(&path, StandIn::Folder, &mut deep, held)?,
+        }
+    }
     // A link down there is no reason to refuse all that is new at the top, nor one to nowhere to run nothing.
     plan.deep.extend(deep.protected.into_iter().filter(|it| it.exists()));
     plan.fixed.extend(deep.fixed);
     Ok(())
+}
+
+/// What was found below a root, now or before any command of this castor, and is still there: a command that makes hundreds of
+/// folders does not hide from the next one what was guarded before.
+fn met(root: &Path, found: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    static MET: Mutex<BTreeMap<PathBuf, BTreeSet<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut all = MET.lock().unwrap_or_else(PoisonError::into_inner);
+    let ours = all.entry(root.to_owned()).or_default();
+    ours.extend(found);
+    ours.retain(|it| it.symlink_metadata().is_ok());
+    ours.clone()
 }
 
 impl Plan {
