@@ -36,6 +36,8 @@ fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
         writable: Vec::new(),
         kept: Vec::new(),
         open: Vec::new(),
+        gits: Vec::new(),
+        granted: Vec::new(),
         tmp: tmp.clone(),
         records: tmp.join("../stand-ins"),
         network,
