@@ -160,23 +160,10 @@ fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()>
     for name in names {
         protect(&root.join(name), StandIn::Folder, plan, held)?;
     }
-    match is_repository(root) {
-        true => guard_git(root, plan, held)?,
-        false => keep_from_git(root, plan, held)?,
+    if is_repository(root) {
+        guard_git(root, plan, held)?;
     }
     guard_git(&root.join(".git"), plan, held)
-}
-
-/// Keeps a root from becoming a repository, whose configuration git obeys: with a folder of this name it is an error to git
-/// as soon as there is a `HEAD`, and nothing before. `HEAD` itself cannot be held: `git diff HEAD` means either.
-fn keep_from_git(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    let path = root.join("commondir");
-    let is_own = path.symlink_metadata().is_ok_and(|it| it.is_dir()) && !held::is_placeholder(&path);
-    match is_own && path.read_dir()?.next().is_some() {
-        true => plan.fixed.push(path),
-        false => protect(&path, StandIn::Folder, plan, held)?,
-    }
-    Ok(())
 }
 
 /// Protects what git obeys in a repository.
