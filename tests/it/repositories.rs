@@ -155,3 +155,23 @@ fn what_was_guarded_once_is_guarded_among_many_folders_too() {
     let told = bed.run();
     assert!(told.contains("<<tried>>") && told.contains("there") && !told.contains("evil"), "{told}");
 }
+
+#[test]
+fn what_the_settings_of_a_repository_name_is_held_as_its_hooks_are() {
+    let mut bed = Bed::new(true, &["bash write.sh"]);
+    let config = "[core]\nhooksPath = dev/hooks\nfsmonitor = sh tools/mon.sh\n[include]\npath = ../dev/none/more\n";
+    bed.sandbox.write("ws/.git/config", config);
+    bed.sandbox.write("ws/dev/hooks/there", "");
+    bed.sandbox.write("ws/tools/mon.sh", "mine");
+    let write = "for it in dev/hooks/evil tools/mon.sh dev/none/more dev/other tools/other
+        do mkdir -p $(dirname $it); echo evil > $it && echo \"<<$it>>\"; done 2>/dev/null; mv dev/hooks dev/h && echo '<<moved>>'
+        true";
+    bed.sandbox.write("ws/write.sh", write);
+    let told = bed.run();
+    for it in ["dev/hooks/evil", "tools/mon.sh", "dev/none/more", "moved"] {
+        assert!(!told.contains(&format!("<<{it}>>")), "{it}: {told}");
+    }
+    assert!(told.contains("<<dev/other>>") && told.contains("<<tools/other>>"), "{told}");
+    assert_eq!(fs::read_to_string(bed.path("tools/mon.sh")).unwrap(), "mine");
+    assert!(!bed.path("dev/none").exists(), "the stand-in is left");
+}

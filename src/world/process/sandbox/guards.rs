@@ -17,6 +17,7 @@ use super::{
     Plan,
     aside::is_repository,
     held::{self, Held},
+    named::{self, Named},
 };
 use crate::{
     base::{
@@ -183,6 +184,9 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     for (name, stand_in) in GIT_CONFIG {
         protect(&git.join(name), *stand_in, plan, held)?;
     }
+    for it in named::by(git)? {
+        hold_named(git, &it, plan, held)?;
+    }
     let trees = git.join("worktrees");
     match fs::symlink_metadata(&trees) {
         Ok(it) if it.is_dir() => plan.fixed.push(trees.clone()),
@@ -288,9 +292,40 @@ fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> 
 
 /// Holds the place that a link leads to where nothing is yet: whoever makes it makes what is obeyed.
 fn hold_target(link: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    let Some(target) = AbsPath::new(link).and_then(|it| disk::real_path(&it).ok()) else { return Ok(()) };
-    let missing = target.as_path().ancestors().take_while(|it| it.symlink_metadata().is_err()).last();
+    match AbsPath::new(link).and_then(|it| disk::real_path(&it).ok()) {
+        Some(target) => hold_place(target.as_path(), stand_in, plan, held),
+        None => Ok(()),
+    }
+}
+
+fn hold_place(target: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    let missing = target.ancestors().take_while(|it| it.symlink_metadata().is_err()).last();
     let Some(place) = missing.filter(|it| plan.writable.iter().any(|root| it.starts_with(root))) else { return Ok(()) };
-    let what = if place == target.as_path() { stand_in } else { StandIn::Folder };
+    let what = if place == target { stand_in } else { StandIn::Folder };
     protect(place, what, plan, held)
+}
+
+/// Protects what a repository's settings name, where commands may write it. What is relative counts from any folder that git
+/// may be called in at the top.
+fn hold_named(git: &Path, it: &Named, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    let tops: BTreeSet<PathBuf> = git.parent().map(Path::to_owned).into_iter().chain(plan.writable.clone()).collect();
+    let places: BTreeSet<AbsPath> =
+        tops.iter().filter_map(|top| disk::real_path(&AbsPath::new(top.join(&it.path))?).ok()).collect();
+    for place in places {
+        let place = place.as_path();
+        let is_written = plan.writable.iter().any(|root| place.starts_with(root));
+        let holds_root = plan.writable.iter().any(|root| root.starts_with(place));
+        match (it.stand_in, fs::metadata(place).ok()) {
+            (Some(_), Some(_)) if holds_root && is_written => {
+                let why = format!("git's settings name all of {}, which cannot be kept from commands", place.display());
+                return Err(io::Error::other(why));
+            }
+            _ if !is_written || holds_root => (),
+            (Some(stand_in), Some(_)) => protect(place, stand_in, plan, held)?,
+            (Some(stand_in), None) => hold_place(place, stand_in, plan, held)?,
+            (None, Some(it)) if it.is_file() => protect(place, StandIn::File(""), plan, held)?,
+            (None, _) => (),
+        }
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@ mod guards;
 mod held;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
+mod named;
 pub(super) mod records;
 pub mod repository;
 #[cfg(any(target_os = "macos", test))]

@@ -1,0 +1,145 @@
+//! What a repository's own configuration names: folders of hooks, included files, programs. Git runs or obeys it as it does
+//! what lies in `.git`. Read by hand, before each command: git itself might run what it reads.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::base::sandbox::StandIn;
+
+/// Longer settings are nobody's.
+const MAX: u64 = 1 << 20;
+/// Files that include files.
+const DEPTH: usize = 5;
+
+/// Something that git obeys, as it is written: relative to one of several folders.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub path: PathBuf,
+    /// What may hold its place where it is not there; `None`: it counts only where it is a file.
+    pub stand_in: Option<StandIn>,
+}
+
+/// What the settings in a git folder name.
+///
+/// # Errors
+/// When they are there and cannot be read: what they name is unknown, and could be made.
+pub(super) fn by(git: &Path) -> io::Result<Vec<Named>> {
+    let mut res = Vec::new();
+    for name in ["config", "config.worktree"] {
+        read(&git.join(name), 0, &mut res)?;
+    }
+    Ok(res)
+}
+
+fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(it) if it.is_file() && it.len() <= MAX => (),
+        // Git fails at a folder, and so does nothing.
+        Ok(it) if !it.is_file() => return Ok(()),
+        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+        Ok(_) => return Err(io::Error::other(format!("{} is too long to be git's settings", path.display()))),
+        Err(it) => return Err(it),
+    }
+    let text = fs::read(path).map_err(|it| io::Error::new(it.kind(), format!("{}: {it}", path.display())))?;
+    for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
+        let whole = |stand_in| Named { path: PathBuf::from(&value), stand_in: Some(stand_in) };
+        match (section.as_str(), key.as_str()) {
+            _ if value.is_empty() => (),
+            ("core", "hookspath") => res.push(whole(StandIn::Folder)),
+            ("core", "attributesfile") => res.push(whole(StandIn::File(""))),
+            ("include" | "includeif", "path") => {
+                let file = path.parent().unwrap_or(path).join(&value);
+                if depth < DEPTH {
+                    read(&file, depth + 1, res)?;
+                }
+                res.push(Named { path: file, stand_in: Some(StandIn::File("")) });
+            }
+            ("user" | "author" | "committer" | "branch" | "init" | "submodule", _) => (),
+            // A command, perhaps: each of its words may be a program or a script.
+            _ => {
+                let words = value.split(|it: char| it.is_whitespace() || "\"'!;|&()$`<>=".contains(it));
+                let words = words.filter(|it| !it.is_empty());
+                res.extend(words.map(|it| Named { path: it.into(), stand_in: None }));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Section and key in lower case, and the value without its quotes.
+fn settings(text: &str) -> Vec<(String, String, String)> {
+    let mut res = Vec::new();
+    let mut section = String::new();
+    let text = text.replace("\\\r\n", "").replace("\\\n", "");
+    for line in text.lines() {
+        let mut line = line.trim().trim_start_matches('\u{feff}');
+        if let Some(rest) = line.strip_prefix('[') {
+            let mut quoted = false;
+            let end = rest.find(|it| {
+                quoted ^= it == '"';
+                it == ']' && !quoted
+            });
+            let (head, tail) = end.and_then(|at| rest.split_at_checked(at)).unwrap_or((rest, ""));
+            section = head.split(['"', '.', ' ', '\t']).next().unwrap_or_default().to_lowercase();
+            line = tail.trim_start_matches(']').trim();
+        }
+        let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with(['#', ';'])) else { continue };
+        res.push((section.clone(), key.trim().to_lowercase(), unquoted(value)));
+    }
+    res
+}
+
+fn unquoted(value: &str) -> String {
+    let (mut res, mut quoted, mut escaped) = (String::new(), false, false);
+    for it in value.trim().chars() {
+        match it {
+            _ if escaped => {
+                res.push(it);
+                escaped = false;
+            }
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            '#' | ';' if !quoted => break,
+            it => res.push(it),
+        }
+    }
+    res.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::by;
+
+    #[test]
+    fn what_settings_name_is_read_as_git_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = "# x\n[Core]\n\thooksPath = \"my hooks\" ; c\n[core \"a]b\"] fsmonitor = sh tools/mon.sh\n\
+                      [alias]\n st = \"!./run \\\"x\\\"\"\n[include]\n path = ../more\n[user]\n name = some/body\n\
+                      [core] attributes\\\nFile = attr\n[core]\nhooksPath =\n";
+        fs::create_dir(dir.path().join("git")).unwrap();
+        fs::write(dir.path().join("git/config"), config).unwrap();
+        fs::write(dir.path().join("more"), "[diff \"x\"]\ntextconv = ./conv\n").unwrap();
+        let found = by(&dir.path().join("git")).unwrap();
+        let mut found: Vec<_> = found.iter().map(|it| (it.path.to_str().unwrap(), it.stand_in.is_some())).collect();
+        let include = dir.path().join("git/../more");
+        found.sort();
+        let mut want = vec![
+            ("./conv", false),
+            ("./run", false),
+            ("attr", true),
+            ("my hooks", true),
+            ("sh", false),
+            ("tools/mon.sh", false),
+            ("x", false),
+            (include.to_str().unwrap(), true),
+        ];
+        want.sort();
+        assert_eq!(found, want);
+        fs::write(dir.path().join("git/config"), vec![b' '; (1 << 20) + 1]).unwrap();
+        assert!(by(&dir.path().join("git")).is_err());
+    }
+}
