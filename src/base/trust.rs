@@ -212,18 +212,15 @@ pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts
     message += "It brings files that would tell castor what to do; none of them is used before you say yes.\n";
     message += &list(pieces.iter().map(|it| (it.name.as_str(), unread(it))));
     message += &would_start(starts);
-    if is_wide(folder, homes) {
-        message += &format!("{}\n", all_below(folder));
+    let is_narrow = |it: &AbsPath| !is_wide(it, homes);
+    if !is_narrow(folder) {
+        message +=
+            &format!("{} That is not a matter of one click: `castor trust` in it asks again.\n", all_below(folder));
     }
-    let width = |it: &AbsPath| if is_wide(it, homes) { ", your home folder included" } else { "" };
-    let parent = folder.parent().map(|it| format!("Trust everything in {}{}", plain(&it.to_string()), width(&it)));
-    let own = match width(folder) {
-        "" => "Trust this folder".to_owned(),
-        it => format!("Trust this folder and everything below it{it}"),
-    };
+    let parent = folder.parent().filter(is_narrow);
     let rows = [
-        (TrustChoice::Folder, Some(own)),
-        (TrustChoice::Parent, parent),
+        (TrustChoice::Folder, is_narrow(folder).then(|| "Trust this folder".to_owned())),
+        (TrustChoice::Parent, parent.map(|it| format!("Trust everything in {}", plain(&it.to_string())))),
         (TrustChoice::NotNow, Some("Not now".to_owned())),
         (TrustChoice::Never, Some("Never".to_owned())),
     ];
