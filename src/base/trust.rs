@@ -217,10 +217,11 @@ pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts
         message +=
             &format!("{} That is not a matter of one click: `castor trust` in it asks again.\n", all_below(folder));
     }
-    let parent = folder.parent().filter(is_narrow);
+    let width = |it: &AbsPath| if is_narrow(it) { "" } else { ", your home folder included" };
+    let parent = folder.parent().filter(|_| is_narrow(folder));
     let rows = [
         (TrustChoice::Folder, is_narrow(folder).then(|| "Trust this folder".to_owned())),
-        (TrustChoice::Parent, parent.map(|it| format!("Trust everything in {}", plain(&it.to_string())))),
+        (TrustChoice::Parent, parent.map(|it| format!("Trust everything in {}{}", plain(&it.to_string()), width(&it)))),
         (TrustChoice::NotNow, Some("Not now".to_owned())),
         (TrustChoice::Never, Some("Never".to_owned())),
     ];

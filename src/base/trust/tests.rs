@@ -104,7 +104,8 @@ fn who_trusts_a_home_is_told_so() {
     for wide in ["/", "/home", "/home/u"] {
         assert!(check(wide, [None, None]), "{wide}");
     }
-    assert!(!check("/home/u/p", [Some("Trust this folder"), None]));
+    let parent = "Trust everything in /home/u, your home folder included";
+    assert!(!check("/home/u/p", [Some("Trust this folder"), Some(parent)]));
     assert!(!check("/home/u/p/q", [Some("Trust this folder"), Some("Trust everything in /home/u/p")]));
     assert!(!check("/home/user2/p", [Some("Trust this folder"), Some("Trust everything in /home/user2")]));
 }
