@@ -23,9 +23,6 @@ pub struct Guarded {
     pub paths: &'static [&'static str],
 }
 
-/// Folders whose content can be made again: what is deleted in them is no loss.
-pub const BUILD: &[&str] = &["target", "node_modules", "dist", "build", "out", ".cache", "__pycache__", ".venv"];
-
 /// Where secrets are kept: to read them, or to change them, is asked about in every mode.
 pub const SECRETS: Guarded = Guarded {
     names: &[

@@ -64,9 +64,6 @@ pub struct Targets {
     /// Of a command: the files of secrets that the roots hold, as far as somebody looked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<AbsPath>,
-    /// Of a command: what it names in a build folder, and what lies elsewhere, as a link on the way says.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<AbsPath>,
     /// Of a command: what it names, and lies elsewhere than the name says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leads: Vec<Lead>,

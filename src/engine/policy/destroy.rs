@@ -3,9 +3,7 @@
 mod checks;
 mod table;
 
-use std::path::Path;
-
-use table::{CALLS, CODE, DESTRUCTIVE, Row, When};
+use table::{BUILD, CALLS, CODE, DESTRUCTIVE, Row, When};
 
 use super::{
     Query,
@@ -14,7 +12,7 @@ use super::{
     rules::{Matcher, Rule, Tier},
     shell::{Command, Script, Word, WordKind, base_name},
 };
-use crate::base::{guarded::BUILD, log::Decision, path::AbsPath};
+use crate::base::{log::Decision, path::AbsPath};
 
 /// Where the words of a script point to.
 pub(super) struct Place<'a> {
@@ -25,8 +23,6 @@ pub(super) struct Place<'a> {
     steady: bool,
     /// Its build folders hold what a build makes: nothing in the script puts something else there.
     made: bool,
-    /// Names in build folders that lead elsewhere by a link.
-    links: &'a [AbsPath],
     script: &'a Script,
 }
 
@@ -41,14 +37,14 @@ impl<'a> Place<'a> {
         let leads = Leads::of(query);
         let stays = |it: &Command| stays(it, roots) && !(is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
         let steady = inside && script.commands.iter().all(stays);
-        let place = Self { roots, leads, steady, made: true, links: &query.targets.links, script };
+        let place = Self { roots, leads, steady, made: true, script };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
     }
 
-    /// Whether the word names something in a build folder. Which links lead out of it the world says.
+    /// Whether the word names something in a build folder, and leads to no other place.
     fn is_build(&self, word: &Word) -> bool {
-        if !self.made || self.leads.leave(word) {
+        if !self.made || self.leads.any(word, |it| !self.is_in_build(&it.real)) {
             return false;
         }
         let text = word.text.as_str();
@@ -60,18 +56,13 @@ impl<'a> Place<'a> {
             return false;
         };
         let hidden_pattern = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
-        if self.is_linked(rest) {
-            return false;
-        }
         let mut parts = rest.split('/');
         !parts.clone().any(|it| it == ".." || hidden_pattern(it)) && parts.any(|it| BUILD.contains(&it))
     }
 
-    /// From which folder it is named is not asked: more of them than there are.
-    fn is_linked(&self, rest: &str) -> bool {
-        let named = Path::new(rest.trim_start_matches("./"));
-        let mut above = named.ancestors().filter(|it| !it.as_os_str().is_empty());
-        !self.links.is_empty() && above.any(|it| self.links.iter().any(|link| link.as_path().ends_with(it)))
+    fn is_in_build(&self, real: &AbsPath) -> bool {
+        let rest = self.roots.iter().find_map(|it| real.as_path().strip_prefix(it.as_path()).ok());
+        rest.is_some_and(|it| it.iter().any(|it| BUILD.iter().any(|name| it == *name)))
     }
 
     /// `mv src build`, `ln -s src target`: from then on the name stands for something else.

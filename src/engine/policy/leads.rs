@@ -90,8 +90,13 @@ impl<'a> Leads<'a> {
 
     /// Whether a word, or a part of it, leads out of the roots.
     pub fn leave(&self, word: &Word) -> bool {
-        let out = |it: &str| self.0.get(it).is_some_and(|all| all.iter().any(|it| !it.in_roots));
-        !self.0.is_empty() && parts(&word.text).any(out)
+        self.any(word, |it| !it.in_roots)
+    }
+
+    /// Whether a word, or a part of it, leads to such a place.
+    pub fn any(&self, word: &Word, is_such: impl Fn(&Lead) -> bool) -> bool {
+        let leads = |it: &str| self.0.get(it).is_some_and(|all| all.iter().any(|it| is_such(it)));
+        !self.0.is_empty() && parts(&word.text).any(leads)
     }
 
     /// What is guarded of where a command's words lead. `looks`: it is known to look only.

@@ -3,6 +3,9 @@
 use super::checks;
 use crate::engine::policy::shell::Word;
 
+/// Folders whose content can be made again: what is deleted in them is no loss.
+pub(super) const BUILD: &[&str] = &["target", "node_modules", "dist", "build", "out", ".cache", "__pycache__", ".venv"];
+
 /// When a command that begins like its row destroys.
 pub(super) enum When {
     Always,

@@ -1,6 +1,7 @@
 //! What cannot be taken back is asked about in every mode, however it is wrapped.
 
 use super::*;
+use crate::base::tool::Lead;
 
 #[test]
 fn destructive_in_every_mode() {
@@ -432,18 +433,22 @@ fn a_folder_outside_the_workspace_has_no_build_folders() {
 
 #[test]
 fn a_link_makes_no_build_folder() {
-    let decision = |command: &str, links: &[&str]| {
+    let path = |it: &str| AbsPath::new(it).unwrap();
+    let decision = |command: &str, named: &str, real: &str| {
         let args = json!({ "command": command });
-        let links = links.iter().map(|it| AbsPath::new(*it).unwrap()).collect();
-        let targets = Targets { command: Some(command.to_owned()), links, ..Targets::default() };
+        let real = path(real);
+        let in_roots = real.is_within(&path("/w"));
+        let leads = vec![Lead { name: named.to_owned(), path: path("/w").join(named), real, in_roots }];
+        let targets = Targets { command: Some(command.to_owned()), leads, ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
-        let roots = [AbsPath::new("/w").unwrap()];
-        decide(&rules(""), &Query { mode: Mode::Yolo, roots: &roots, ..query }).decision
+        decide(&rules(""), &Query { mode: Mode::Yolo, roots: &[path("/w")], ..query }).decision
     };
-    for command in ["rm -rf target/a", "rm -rf ./target/a/b", "rm -r /w/target/a", "cd x && rm -rf target/a"] {
-        assert_eq!(decision(command, &[]), Decision::Allow, "{command}");
-        assert_eq!(decision(command, &["/w/target/a"]), Decision::Ask, "{command}");
-        assert_eq!(decision(command, &["/w/target"]), Decision::Ask, "{command}");
-        assert_eq!(decision(command, &["/w/dist"]), Decision::Allow, "{command}");
+    for named in ["target/a", "./target/a/b", "/w/target/a", "target/*"] {
+        for command in [format!("rm -rf {named}"), format!("cd x && rm -rf {named}")] {
+            assert_eq!(decision(&command, "other", "/w/src"), Decision::Allow, "{command}");
+            assert_eq!(decision(&command, named, "/w/dist/a"), Decision::Allow, "{command}");
+            assert_eq!(decision(&command, named, "/w/src/a"), Decision::Ask, "{command}");
+            assert_eq!(decision(&command, named, "/x/target/a"), Decision::Ask, "{command}");
+        }
     }
 }

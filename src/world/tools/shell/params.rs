@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::{
     base::{
-        guarded::BUILD,
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
@@ -25,8 +24,6 @@ const TITLE_LEN: usize = 150;
 /// How long a background command is watched before the call returns.
 const DELAY_MS: u64 = 200;
 const MAX_DELAY_MS: u64 = 60_000;
-/// Words of a command that are looked for on the disk.
-const MAX_WORDS: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
@@ -71,7 +68,6 @@ impl Params {
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
         let Found { leads, secrets, tracked, unseen } =
             leads::look(&ctx.known.words, &self.real_dir, roots, Some(&ctx.scratch));
-        let links = out_of_build(&links(&self.command, &self.real_dir), &self.real_dir, roots);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -79,39 +75,11 @@ impl Params {
             paths: if in_roots { Vec::from_iter(repository) } else { vec![write(self.dir, self.real_dir)] },
             command: Some(self.command),
             secrets,
-            links,
             leads,
             tracked,
             unseen,
         }
     }
-}
-
-/// What words of the command name where it runs, and where a link on the way puts that: its name says nothing of it.
-/// Words are whatever stands between blanks and signs of the shell, with quotes taken for such and not: that is more than
-/// there are, and only leads to a question.
-fn links(command: &str, here: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
-    let sign = |it: char| it.is_whitespace() || "'\"`;|&<>(){}$=,:@".contains(it);
-    let joined: String = command.chars().filter(|it| !matches!(it, '\'' | '"' | '\\')).collect();
-    let quoted = if joined.len() < command.len() { joined.as_str() } else { "" };
-    let words = command.split(sign).chain(quoted.split(sign));
-    let places = words.filter(|it| !it.is_empty() && !it.starts_with('-')).take(MAX_WORDS).map(|it| here.join(it));
-    let linked = |path: AbsPath| {
-        let real = disk::real_path(&path).ok()?;
-        (real != path).then_some((path, real))
-    };
-    places.filter_map(linked).collect()
-}
-
-/// Those whose name is in a build folder, and whose place is not in one of the roots'.
-fn out_of_build(linked: &[(AbsPath, AbsPath)], here: &AbsPath, roots: &[AbsPath]) -> Vec<AbsPath> {
-    let below = |path: &AbsPath, top: &AbsPath| {
-        let rest = path.as_path().strip_prefix(top.as_path()).ok()?;
-        Some(rest.iter().any(|it| BUILD.iter().any(|name| it == *name)))
-    };
-    let named = |it: &AbsPath| below(it, here).or_else(|| roots.iter().find_map(|root| below(it, root))) == Some(true);
-    let placed = |it: &AbsPath| roots.iter().any(|root| below(it, root) == Some(true));
-    linked.iter().filter(|it| named(&it.0) && !placed(&it.1)).map(|it| it.0.clone()).collect()
 }
 
 /// The `HEAD` that makes the folder, or one above it, a repository to git though nobody named it `.git`: it may come
