@@ -77,35 +77,33 @@ fn writable_folders_may_hold_roots_guards_and_one_another() {
 
 /// Makes the root a repository of its own, with a program that git would run.
 const ATTACK: &str = "mkdir objects refs; cp .git/HEAD HEAD
-    printf '[core]\\nbare=false\\nworktree=%s\\nfsmonitor=touch %s/PWNED; false\\n' $PWD $PWD > config
-    mv .git/HEAD .git/h; touch ready; until [ -e go ]; do sleep 0.01; done";
+    printf '[core]\\nrepositoryformatversion=0\\nbare=false\\nworktree=%s\\nfsmonitor=touch %s/PWNED; false\\n' $PWD $PWD > config
+    mv .git/HEAD .git/h";
 
 /// What git runs in the root when the user calls it there.
 fn git_status(root: &Path) {
-    _ = Command::new("git").arg("status").current_dir(root).output().unwrap();
-    assert!(!root.join("PWNED").exists());
+    assert!(!git_runs_something(root));
 }
 
+fn git_runs_something(root: &Path) -> bool {
+    _ = Command::new("git").arg("status").current_dir(root).output().unwrap();
+    root.join("PWNED").exists()
+}
+
+/// While the command runs git obeys it: the README of the sandbox says so.
 #[test]
-fn a_root_does_not_become_a_repository_while_a_command_runs() {
+fn what_makes_a_root_a_repository_goes_with_the_call() {
     let mut bed = bed("repo", &[], &["bash attack.sh"]);
     let root = bed.path("../repo").canonicalize().unwrap();
     fs::write(root.join("attack.sh"), ATTACK).unwrap();
-    let user = std::thread::spawn(move || {
-        let start = Instant::now();
-        while !root.join("ready").exists() {
-            assert!(start.elapsed() < WATCHDOG, "no command");
-            std::thread::yield_now();
-        }
-        git_status(&root);
-        fs::write(root.join("go"), "").unwrap();
-    });
     let told = bed.run();
-    user.join().unwrap();
-    let root = bed.path("../repo");
     assert!(told.contains("put aside") && told.contains("restored"), "{told}");
     git_status(&root);
     assert!(!root.join("HEAD").exists() && root.join(".git/HEAD").exists());
+    // What the castor of this test has kept git from.
+    fs::rename(root.join(".git"), root.join("aside")).unwrap();
+    fs::write(root.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    assert!(git_runs_something(&root), "the attack is none to this git");
 }
 
 #[test]
@@ -121,7 +119,6 @@ fn what_the_background_makes_of_a_repository_ends_with_castor() {
     assert!(!bed.path(".git/HEAD").exists(), "the test has nothing to restore");
     bed.client.end().unwrap();
     assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/main");
-    assert!(bed.path("commondir").symlink_metadata().is_err());
 }
 
 #[test]
