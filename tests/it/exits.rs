@@ -209,6 +209,22 @@ fn turn_limit() {
     assert!(said.contains(why) && said.contains("a limit was reached"), "{said}");
 }
 
+/// Without a word in the settings; time is in `limits-time`.
+#[test]
+fn limits_by_their_flags() {
+    const PRICES: &str = r#"{"model": {"prices": {"script": {"input": 2, "output": 10}}}}"#;
+    let cases: [(&[&str], &str); 4] = [
+        (&["--max-turns", "1", SCRIPT], "this turn reached its limit of 1 model call"),
+        (&["--max-tokens", "100", SCRIPT], "this turn reached its limit of 100 tokens"),
+        (&["--max-cost", "0.01", SCRIPT], "this turn reached its limit of"),
+        (&["--max-cost", "0.01/session", SCRIPT], "this session reached its limit of"),
+    ];
+    for (args, says) in cases {
+        let answer = r#"call list_directory {"dir_path":"."} + usage 9000 100"#;
+        check(Case { settings: PRICES, args, ..Case::answers(&[answer]) }, 53, says);
+    }
+}
+
 /// A full disk while a file is written: no other call would fare better.
 #[test]
 #[cfg(target_os = "linux")]
