@@ -275,7 +275,8 @@ impl Guarded {
             let name = rest.first()?;
             self.find_name(name).or_else(|| {
                 let top = at == 0 && from_top;
-                self.paths.iter().find(|it| begins_with(rest, it, top)).copied()
+                let mut paths = self.paths.iter().filter(|_| rest.len() > 1);
+                paths.find(|it| begins_with(rest, it, top)).copied()
             })
         })
     }
@@ -293,8 +294,10 @@ impl Guarded {
 
 fn begins_with(names: &[Cow<str>], entry: &str, at_top: bool) -> bool {
     let plain = entry.strip_prefix('/');
+    // Most end here: no entry begins with a star.
+    let fits = names.first().is_some_and(|it| plain.unwrap_or(entry).starts_with(&**it));
     let mut names = names.iter();
-    (at_top || plain.is_none())
+    fits && (at_top || plain.is_none())
         && plain.unwrap_or(entry).split('/').all(|want| names.next().is_some_and(|it| want == "*" || want == it))
 }
 
@@ -326,7 +329,7 @@ mod tests {
             assert!(list.names.is_sorted());
             let all = [list.names, list.starts, list.ends, list.paths].concat();
             assert!(all.iter().all(|it| it.to_lowercase() == *it), "{all:?}");
-            assert!(list.paths.iter().all(|it| it.contains('/')));
+            assert!(list.paths.iter().all(|it| it.trim_start_matches('/').contains('/') && !it.starts_with(['*'])));
             assert!(list.names.iter().all(|it| !it.contains('/')));
         }
     }

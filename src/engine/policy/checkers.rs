@@ -9,7 +9,7 @@ use super::{
     Query, Verdict, command,
     decide::{Opinion, ruled, verdict},
     load,
-    rules::{Hit, Rule, Rules, Source, Tier},
+    rules::{Hit, Rule, Rules, Source, Spelt, Tier},
     shell::Script,
 };
 use crate::base::{
@@ -91,7 +91,10 @@ impl Checker {
             Some(Ok(_)) if !self.rule.is_specific() => true,
             Some(Ok(text)) => match Script::parse(text) {
                 Err(_) => true,
-                Ok(it) => it.commands.iter().any(|it| self.rule.matches_command(it, text, query.args) != Hit::No),
+                Ok(it) => {
+                    let spelt = |it| Spelt::new(it, text, query.args);
+                    it.commands.iter().any(|it| self.rule.matches_command(&spelt(it)) != Hit::No)
+                }
             },
         }
     }

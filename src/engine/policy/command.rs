@@ -7,7 +7,7 @@ use super::{
     decide::{Opinion, verdict, with_paths},
     destroy::{self, Place, Signs},
     paths, plans, prefixes,
-    rules::{Hit, Rule, Rules, Tier},
+    rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
     shell::{Command, Script, Unparsed},
     shown,
@@ -216,12 +216,13 @@ impl<'a> Shell<'a> {
         let mut maybe: Option<&Rule> = None;
         let mut found: Option<&Rule> = None;
         let mut broken: Option<&Rule> = None;
+        let spelt = Spelt::new(command, self.text, self.query.args);
         for rule in &self.rules {
             if rule.is_broken() {
                 broken = broken.or(Some(rule));
                 continue;
             }
-            match rule.matches_command(command, self.text, self.query.args) {
+            match rule.matches_command(&spelt) {
                 Hit::Yes => {
                     found = Some(rule);
                     break;
@@ -235,7 +236,7 @@ impl<'a> Shell<'a> {
             None => Opinion::unmatched(self.query),
         };
         let is_shipped = |it: &&&Rule| it.tier == Tier::Default;
-        let speaks = |it: &&&Rule| it.matches_command(command, self.text, self.query.args) == Hit::Yes;
+        let speaks = |it: &&&Rule| it.matches_command(&spelt) == Hit::Yes;
         let shipped = self.rules.iter().filter(is_shipped).find(speaks);
         let opinion = plans::held(self.query, opinion, found, shipped.copied());
         // Only what nothing else restricts: a rule that cannot be read must not soften those that can.

@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::{
     checkers,
     names::{Named, Who, current_name, nearest_name},
-    rules::{Examples, Hit, Matcher, Rule, Source, Tier, Written},
+    rules::{Examples, Hit, Matcher, Rule, Source, Spelt, Tier, Written},
     shell::Script,
 };
 use crate::base::log::{Decision, Mode};
@@ -270,7 +270,7 @@ fn fits(rule: &Rule, example: &str) -> bool {
     }
     let args = json!({ "command": rest });
     match Script::parse(rest) {
-        Ok(script) => script.commands.iter().any(|it| rule.matches_command(it, rest, &args) == Hit::Yes),
+        Ok(script) => script.commands.iter().any(|it| rule.matches_command(&Spelt::new(it, rest, &args)) == Hit::Yes),
         Err(_) => rule.matches_args(&args),
     }
 }

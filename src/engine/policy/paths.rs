@@ -272,7 +272,8 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 pub(super) fn is_secret(word: &Word) -> bool {
     let text = word.text.to_ascii_lowercase();
     // `-f.env`: the file sticks to its option.
-    let glued = text.starts_with('-') && rough().any(|it| it.starts_with('.') && text.contains(it));
+    let glued =
+        text.starts_with('-') && text.contains('.') && rough().any(|it| it.starts_with('.') && text.contains(it));
     let listed = find_word(SECRETS, word).is_some() || names(&text).any(|it| ROUGHLY_SECRET.contains(&it));
     // `.e*`, `~/.s*`, `/etc/sh*`: a pattern could find what is listed.
     let pattern = word.kind == WordKind::Pattern

@@ -1,5 +1,7 @@
 //! Rules: what they match, and their one order. First match wins.
 
+use std::borrow::Cow;
+
 use regex::Regex;
 use serde_json::Value;
 
@@ -98,6 +100,33 @@ pub(super) enum Hit {
     Yes,
 }
 
+/// A command as rules are held against it, with the ways to spell it that many of them ask for.
+pub(super) struct Spelt<'a> {
+    command: &'a Command,
+    /// Its words as one line, or its text where not all of them are literal.
+    line: Cow<'a, str>,
+    /// The call's whole text, if that is another.
+    whole: Option<&'a str>,
+    /// Without the options of git itself, if it has some.
+    short: Option<Vec<Word>>,
+    args: &'a Value,
+}
+
+impl<'a> Spelt<'a> {
+    /// `whole` is the call's text, `args` are its arguments.
+    pub fn new(command: &'a Command, whole: &'a str, args: &'a Value) -> Self {
+        let line = command.literal_line().map_or(Cow::Borrowed(command.text.as_str()), Cow::Owned);
+        let whole = Some(whole).filter(|it| *it != command.text);
+        Self { command, line, whole, short: safe::without_git_options(command), args }
+    }
+
+    /// Its text and the whole call's, where the line does not say the same.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let text = Some(self.command.text.as_str()).filter(|it| *it != self.line);
+        text.into_iter().chain(self.whole)
+    }
+}
+
 impl Rule {
     /// In place of a file that cannot be read: everything is asked about.
     pub fn unread(tier: Tier, file: &str) -> Self {
@@ -138,9 +167,9 @@ impl Rule {
         }
     }
 
-    /// For one command of a shell call; `whole` is all of it. What restricts is matched generously, what allows
-    /// is matched to the letter.
-    pub(super) fn matches_command(&self, command: &Command, whole: &str, args: &Value) -> Hit {
+    /// For one command of a shell call. What restricts is matched generously, what allows is matched to the letter.
+    pub(super) fn matches_command(&self, spelt: &Spelt) -> Hit {
+        let Spelt { command, args, .. } = *spelt;
         let generous = self.decision != Decision::Allow;
         let hit = match &self.matcher {
             Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => return Hit::Yes,
@@ -148,11 +177,9 @@ impl Rule {
             Matcher::Args(it) => Hit::from(
                 it.is_match(&stable(args, Some(&command.text))) || (generous && it.is_match(&stable(args, None))),
             ),
-            Matcher::Prefixes(list) => list.iter().map(|it| prefix_hit(it, command, generous)).max().unwrap_or(Hit::No),
+            Matcher::Prefixes(list) => list.iter().map(|it| prefix_hit(it, spelt, generous)).max().unwrap_or(Hit::No),
             Matcher::Command(it) => {
-                let line = command.literal_line();
-                let exact = it.is_match(line.as_deref().unwrap_or(&command.text));
-                Hit::from(exact || (generous && (it.is_match(&command.text) || it.is_match(whole))))
+                Hit::from(it.is_match(&spelt.line) || generous && spelt.texts().any(|text| it.is_match(text)))
             }
         };
         match hit == Hit::No && generous && (command.opaque || self.may_be_in_code(command)) {
@@ -186,11 +213,10 @@ impl From<bool> for Hit {
     }
 }
 
-fn prefix_hit(prefix: &[String], command: &Command, generous: bool) -> Hit {
-    let mut res = words_hit(prefix, &command.words, generous);
+fn prefix_hit(prefix: &[String], spelt: &Spelt, generous: bool) -> Hit {
+    let mut res = words_hit(prefix, &spelt.command.words, generous);
     if generous && res != Hit::Yes {
-        let other = safe::without_git_options(command);
-        res = res.max(other.map_or(Hit::No, |it| words_hit(prefix, &it, generous)));
+        res = res.max(spelt.short.as_ref().map_or(Hit::No, |it| words_hit(prefix, it, generous)));
     }
     match generous {
         true => res,
@@ -205,8 +231,8 @@ fn words_hit(prefix: &[String], words: &[Word], generous: bool) -> Hit {
             None => return Hit::No,
             Some(word) if word.kind == WordKind::Literal => {
                 // `/bin/rm` and, on disks that do not tell case, `RM` run rm.
-                let same_program = generous && at == 0 && base_name(&word.text).eq_ignore_ascii_case(want);
-                if word.text != *want && !same_program {
+                let same_program = || generous && at == 0 && base_name(&word.text).eq_ignore_ascii_case(want);
+                if word.text != *want && !same_program() {
                     return Hit::No;
                 }
             }

@@ -236,7 +236,8 @@ impl Walker<'_> {
 
     fn blank(&self, from: usize, to: usize) -> Result<(), Unparsed> {
         let gap = self.text.get(from..to).unwrap_or("?");
-        match gap.replace("\\\n", " ").chars().all(|it| matches!(it, ' ' | '\t' | '\n')) {
+        let blank = |gap: &str| gap.bytes().all(|it| matches!(it, b' ' | b'\t' | b'\n'));
+        match blank(gap) || blank(&gap.replace("\\\n", " ")) {
             true => Ok(()),
             false => Err(ODD_BLANKS),
         }
