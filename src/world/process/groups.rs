@@ -49,8 +49,8 @@ enum Order {
     Add(Process, String, Held),
     /// Nobody is left in it; told when all that was held for it is let go.
     Forget(u32, oneshot::Sender<()>),
-    /// Its first process is dead, and others live.
-    Left(u32),
+    /// Its first process is dead; told who is left.
+    Exited(u32, oneshot::Sender<Vec<u32>>),
     End(u32),
     EndAll(oneshot::Sender<()>),
 }
@@ -88,15 +88,10 @@ impl Groups {
     /// The group's first process is dead: who is left? Returns when nothing stands in for anything any more, unless
     /// somebody is. Dropping the future loses nothing: it can be asked again.
     pub(super) async fn exited(&self, pid: u32) -> Vec<u32> {
-        // It was reaped, so nobody has its id unless the session is over: any start time will do.
-        let left = Table::read().members(Process { pid, start: 0 }, &[]);
-        if left.is_empty() {
-            self.let_go(pid).await;
-            return Vec::new();
-        }
-        self.tell(pid, Order::Left(pid));
-        let helper = left.iter().position(|it| is_helper(it.pid));
-        left.iter().enumerate().filter(|(at, _)| Some(*at) != helper).map(|(_, it)| it.pid).collect()
+        let (done, left) = oneshot::channel();
+        self.tell(pid, Order::Exited(pid, done));
+        // An error means that the reaper is gone, and with it all groups.
+        left.await.unwrap_or_default()
     }
 
     /// Lets go what was held for it: who is left in its sandbox ends with that, without a word. Returns when they are gone.
@@ -159,7 +154,7 @@ struct Group {
     leader: Process,
     mark: String,
     /// Let go with the group.
-    _held: Held,
+    held: Held,
     /// Who was seen in it: found again also when their parents are dead.
     known: Vec<Process>,
     /// When TERM was sent.
@@ -211,10 +206,8 @@ impl Reaper {
                 self.forget_empty();
                 self.tmps.extend(held.tmp());
                 self.records.extend(held.records());
-                self.groups.insert(
-                    leader.pid,
-                    Group { leader, mark, _held: held, known: Vec::new(), ending: None, left: false },
-                );
+                self.groups
+                    .insert(leader.pid, Group { leader, mark, held, known: Vec::new(), ending: None, left: false });
                 if self.closing {
                     self.end(leader.pid);
                 }
@@ -224,10 +217,9 @@ impl Reaper {
                 // Who asked may not care any more.
                 _ = done.send(());
             }
-            Order::Left(pid) => {
-                if let Some(group) = self.groups.get_mut(&pid) {
-                    group.left = true;
-                }
+            Order::Exited(pid, done) => {
+                // As for `Forget`.
+                _ = done.send(self.left(pid));
             }
             Order::End(pid) => self.end(pid),
             Order::EndAll(done) => {
@@ -236,6 +228,21 @@ impl Reaper {
                 self.end_all();
             }
         }
+    }
+
+    /// Who goes on when a group's first process is dead; where nobody does, what was held for it is let go.
+    fn left(&mut self, pid: u32) -> Vec<u32> {
+        let is_over = self.groups.get(&pid).is_some_and(|it| it.held.is_over());
+        // It was reaped, so nobody has its id unless the session is over: any start time will do.
+        let members = || Table::read().members(Process { pid, start: 0 }, &[]);
+        let left = if is_over { Vec::new() } else { members() };
+        if left.is_empty() {
+            drop(self.groups.remove(&pid));
+        } else if let Some(group) = self.groups.get_mut(&pid) {
+            group.left = true;
+        }
+        let helper = left.iter().position(|it| is_helper(it.pid));
+        left.iter().enumerate().filter(|(at, _)| Some(*at) != helper).map(|(_, it)| it.pid).collect()
     }
 
     fn end_all(&mut self) {
@@ -247,7 +254,7 @@ impl Reaper {
         for leader in strays {
             if !self.groups.values().any(|it| it.known.contains(&leader)) {
                 let (mark, held) = (String::new(), Held::default());
-                let group = Group { leader, mark, _held: held, known: vec![leader], ending: None, left: false };
+                let group = Group { leader, mark, held, known: vec![leader], ending: None, left: false };
                 self.groups.insert(leader.pid, group);
                 self.end(leader.pid);
             }

@@ -251,9 +251,14 @@ fn obeyed(root: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// Names that follow each other, where the first of them is there.
-fn deep(root: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
-    let names = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(PathBuf::from);
-    names.filter(|it| it.iter().next().is_some_and(|it| fs::symlink_metadata(root.join(it)).is_ok()))
+pub(super) fn deep(root: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let first = |it: &'static str| it.split('/').next().unwrap_or_default();
+    let same_first = guarded::CONFIG.paths.chunk_by(move |a, b| first(a) == first(b));
+    let is_there = move |it: &&[&'static str]| {
+        let first = it.first().map(|it| first(it)).unwrap_or_default();
+        !first.is_empty() && fs::symlink_metadata(root.join(first)).is_ok()
+    };
+    same_first.filter(is_there).flatten().map(PathBuf::from)
 }
 
 /// The first link between a root and what lies below it.

@@ -15,7 +15,7 @@ use nix::{
 
 use super::{
     Plan,
-    aside::is_repository,
+    aside::{deep, is_repository},
     held::{self, Held},
     named::{self, Named},
 };
@@ -152,8 +152,7 @@ fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()>
     names.sort();
     names.dedup();
     // Two names in a row, such as `.github/workflows`: protected where they are there.
-    let deep = guarded::CONFIG.paths.iter().filter(|it| !it.starts_with('/')).map(|it| root.join(it));
-    for path in deep.filter(|it| it.exists()) {
+    for path in deep(root).map(|it| root.join(it)).filter(|it| it.exists()) {
         // A link on the way counts for all that it leads to.
         let link = path.ancestors().take_while(|it| *it != root).find(|it| it.is_symlink());
         protect(link.unwrap_or(&path), StandIn::Folder, plan, held)?;

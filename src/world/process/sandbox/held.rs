@@ -30,7 +30,9 @@ const TRIES: usize = 100;
 /// Placeholders in use. Dropping it removes those that nobody else uses, and ends whoever is left in the sandbox.
 #[derive(Debug, Default)]
 pub struct Held {
-    standing: Vec<(PathBuf, File, StandIn)>,
+    standing: Vec<Standing>,
+    /// The folder of the last one: most stand in the same.
+    folder: Option<(PathBuf, OwnedFd)>,
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
@@ -39,6 +41,16 @@ pub struct Held {
     tmp: Option<PathBuf>,
     /// Where it is written down what stands.
     records: PathBuf,
+}
+
+/// A stand-in, open and locked.
+#[derive(Debug)]
+struct Standing {
+    path: PathBuf,
+    there: File,
+    what: StandIn,
+    /// Device and number.
+    number: (u64, u64),
 }
 
 impl Held {
@@ -51,9 +63,9 @@ impl Held {
     /// Puts a placeholder where nothing is; false where nobody can put anything.
     pub(super) fn make(&mut self, path: &Path, what: StandIn) -> io::Result<bool> {
         use io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied, ReadOnlyFilesystem};
-        records::note(&self.records, path, what);
+        records::note(&self.records, path, what, self.standing.is_empty());
         for _ in 0..TRIES {
-            match put(path, what) {
+            match self.put(path, what) {
                 Ok(()) => (),
                 Err(it) if it.kind() == AlreadyExists => (),
                 Err(it) if matches!(it.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem) => return Ok(false),
@@ -61,12 +73,34 @@ impl Held {
             }
             let Ok(there) = File::open(path) else { continue };
             there.lock_shared()?;
-            if same(&there, path) {
-                self.standing.push((path.to_owned(), there, what));
+            if let Some(number) = number_of(&there, path) {
+                self.standing.push(Standing { path: path.to_owned(), there, what, number });
                 return Ok(true);
             }
+            // It may be another one by now.
+            self.folder = None;
         }
         Err(io::Error::other(format!("{} cannot be held", path.display())))
+    }
+
+    /// Follows no links: a command may have put one on the way.
+    fn put(&mut self, path: &Path, what: StandIn) -> io::Result<()> {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let folder = match self.folder.take() {
+            Some((path, it)) if path == above => it,
+            _ => open_folder(above)?,
+        };
+        let (_, folder) = self.folder.insert((above.to_owned(), folder));
+        match what {
+            StandIn::Folder => Ok(mkdirat(&*folder, name, Mode::from_bits_truncate(0o777 | MARK))?),
+            StandIn::File(text) => {
+                let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+                let mode = Mode::from_bits_truncate(0o666 | MARK);
+                File::from(openat(&*folder, name, flags, mode)?).write_all(text.as_bytes())
+            }
+        }
     }
 
     /// The head of a repository.
@@ -76,10 +110,9 @@ impl Held {
 
     /// Looks at what lies in the folders that may be written, and at what mounts hold there.
     pub(super) fn remember(&mut self, folders: &[PathBuf], mounted: &[&[PathBuf]], tmp: &Path, open: &[PathBuf]) {
-        let number = |(path, there, _): &(PathBuf, File, StandIn)| {
-            there.metadata().ok().map(|it| (path.clone(), (it.dev(), it.ino())))
-        };
-        let standing = self.standing.iter().filter_map(number).collect();
+        // Nothing is made any more.
+        self.folder = None;
+        let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
         self.before =
             Arc::new(Before::look(folders, standing).but(open).with(mounted, std::mem::take(&mut self.heads)));
         self.tmp = Some(tmp.to_owned());
@@ -100,6 +133,11 @@ impl Held {
         self.before.clone()
     }
 
+    /// Whether nobody is left in the sandbox: its first process has the other end, and goes last.
+    pub fn is_over(&self) -> bool {
+        self.life.as_ref().is_some_and(|it| waits_for_end(it, 0))
+    }
+
     /// What the first process of the sandbox watches the other end of.
     #[cfg(target_os = "linux")]
     pub(super) fn lives(&mut self, life: PipeWriter) {
@@ -114,9 +152,9 @@ impl Held {
         if let Ok(there) = open_quietly(path)
             && (is_standing || is_left(&there))
             && there.lock_shared().is_ok()
-            && same(&there, path)
+            && let Some(number) = number_of(&there, path)
         {
-            self.standing.push((path.to_owned(), there, what));
+            self.standing.push(Standing { path: path.to_owned(), there, what, number });
         }
     }
 }
@@ -126,16 +164,17 @@ impl Drop for Held {
         self.life.take().iter().for_each(end);
         self.before.over();
         let _alone = alone();
-        for (path, there, what) in self.standing.drain(..) {
+        for Standing { path, there, what, .. } in self.standing.drain(..) {
             // Not the last one, or somebody else's work by now: it stays.
             if there.try_lock().is_ok() && same(&there, &path) {
-                _ = match what {
-                    StandIn::Folder => fs::remove_dir(&path),
-                    StandIn::File(_) if holds(&path, what) => fs::remove_file(&path),
-                    StandIn::File(_) => Ok(()),
+                let removed = match what {
+                    StandIn::Folder => fs::remove_dir(&path).is_ok(),
+                    StandIn::File(_) => holds(&path, what) && fs::remove_file(&path).is_ok(),
                 };
-                // The user's by now.
-                unmark(&there);
+                if !removed {
+                    // The user's by now.
+                    unmark(&there);
+                }
             }
         }
     }
@@ -147,32 +186,21 @@ const LAST: u8 = 200;
 /// Any word ends who reads it, and the last of the readers with the rest.
 fn end(mut life: &PipeWriter) {
     if life.write_all(&[0]).is_ok() {
-        // An error is what the end of all readers is called.
-        let mut end = [PollFd::new(life.as_fd(), PollFlags::empty())];
-        _ = poll(&mut end, LAST);
+        waits_for_end(life, LAST);
     }
+}
+
+/// Whether the last of the readers is gone, at the latest after so many milliseconds.
+fn waits_for_end(life: &PipeWriter, at_most: u8) -> bool {
+    // An error is what the end of all readers is called.
+    let mut end = [PollFd::new(life.as_fd(), PollFlags::empty())];
+    poll(&mut end, at_most).is_ok_and(|it| it > 0)
 }
 
 /// Between the look at a stand-in and its lock another command's end may remove it. Among several castors it still may.
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Follows no links: a command may have put one on the way.
-fn put(path: &Path, what: StandIn) -> io::Result<()> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let folder = open_folder(folder)?;
-    match what {
-        StandIn::Folder => Ok(mkdirat(&folder, name, Mode::from_bits_truncate(0o777 | MARK))?),
-        StandIn::File(text) => {
-            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-            let mode = Mode::from_bits_truncate(0o666 | MARK);
-            File::from(openat(&folder, name, flags, mode)?).write_all(text.as_bytes())
-        }
-    }
 }
 
 /// Each folder on the way is opened as what it is.
@@ -229,8 +257,13 @@ pub(super) fn is_placeholder(path: &Path) -> bool {
 }
 
 pub(super) fn same(there: &File, path: &Path) -> bool {
-    let (Ok(a), Ok(b)) = (there.metadata(), fs::symlink_metadata(path)) else { return false };
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
+    number_of(there, path).is_some()
+}
+
+/// Device and number of what is open, if that is what lies there.
+fn number_of(there: &File, path: &Path) -> Option<(u64, u64)> {
+    let (a, b) = (there.metadata().ok()?, fs::symlink_metadata(path).ok()?);
+    Some((a.dev(), a.ino())).filter(|it| *it == (b.dev(), b.ino()))
 }
 
 #[cfg(test)]

@@ -54,16 +54,17 @@ fn own() -> MutexGuard<'static, BTreeMap<PathBuf, Own>> {
 
 /// Writes down that something will stand there. Where that cannot be done (the disk is full), it is made all the same:
 /// to guard is more than to tidy up.
-pub(super) fn note(folder: &Path, path: &Path, what: StandIn) {
-    if let Err(it) = try_note(folder, path, what) {
+/// `looks`: whether the record is there is looked at, which the first of many is enough for.
+pub(super) fn note(folder: &Path, path: &Path, what: StandIn, looks: bool) {
+    if let Err(it) = try_note(folder, path, what, looks) {
         tracing::warn!("{} cannot be written down in {}: {it}", path.display(), folder.display());
     }
 }
 
-fn try_note(folder: &Path, path: &Path, what: StandIn) -> io::Result<()> {
+fn try_note(folder: &Path, path: &Path, what: StandIn, looks: bool) -> io::Result<()> {
     let mut all = own();
     // Of castor itself; whoever removed it wants none, but a kill needs one.
-    let is_there = all.get(folder).is_some_and(|it| same(&it.file, &it.path));
+    let is_there = all.get(folder).is_some_and(|it| !looks || same(&it.file, &it.path));
     if !is_there {
         all.insert(folder.to_owned(), begin(folder)?);
     }
