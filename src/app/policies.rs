@@ -10,6 +10,7 @@ use crate::{
             ground::Ground,
             policies::{self, Author, Named},
             saved,
+            settings::{Layers, Scope, places},
         },
     },
 };
@@ -31,6 +32,8 @@ pub fn rules(ground: &Ground) -> Found {
     let (named, odd) = named(&ground.env, settings::policy_paths(sources));
     let (found, warnings) = ground.policies(&layers, &named);
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let unread = unread_settings(ground, &layers).into_iter().chain(settings::unheld_lists(sources));
+    rules = rules.with(unread.map(|(scope, what)| Rule::unread(tier_of(scope), &what)).collect::<Vec<_>>());
     for (tier, path) in odd {
         warnings.push(format!("{path} is no absolute path and not below ~/; what it may have denied is asked about"));
         rules = rules.with(vec![Rule::unread(tier, &path)]);
@@ -46,6 +49,21 @@ pub fn rules(ground: &Ground) -> Found {
         warnings.extend(wrong);
     }
     Found { rules, warnings, saves: settings::may_save(sources) }
+}
+
+/// Settings that count for nothing, as they cannot be read: what they would have denied is asked about. It is said where
+/// they are read.
+fn unread_settings(ground: &Ground, layers: &Layers) -> Vec<(Scope, String)> {
+    let all = places(&ground.env, Some(&ground.folder)).into_iter().map(|(scope, file)| (scope, file.to_string()));
+    all.filter(|(_, file)| layers.unread().any(|it| it.origin == *file)).collect()
+}
+
+fn tier_of(scope: Scope) -> Tier {
+    match scope {
+        Scope::SystemDefaults | Scope::User => Tier::User,
+        Scope::Workspace => Tier::Workspace,
+        Scope::SystemOverrides => Tier::Admin,
+    }
 }
 
 /// What settings name, and what cannot be meant.
@@ -142,6 +160,36 @@ mod tests {
         let admin = r#"{"policyPaths": ["~/more.toml"], "adminPolicyPaths": ["~/admin.toml"]}"#;
         set(".castor/settings.json", admin);
         assert_eq!(fetch(), (Decision::Deny, 0));
+    }
+
+    /// Nobody knows what they would have denied.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn settings_that_cannot_be_read_make_everything_a_question() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        let pairs = [("HOME", root.to_string()), ("CASTOR_TRUST_WORKSPACE", "true".to_owned())];
+        let env = Env::from_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())));
+        for dir in ["ws/.castor", ".castor"] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        let check = |file: &str, text: &str, mode: Mode, want: Decision| {
+            std::fs::write(root.join(file), text).unwrap();
+            let found = rules(&ground::look(&env, &root.join("ws")));
+            let got = ask(&found.rules, "run_shell_command", ToolKind::Execute, &json!({"command": "ls"}), mode);
+            assert_eq!(got, want, "{file}: {text}");
+            std::fs::write(root.join(file), "{}").unwrap();
+        };
+        for file in [".castor/settings.json", "ws/.castor/settings.json"] {
+            check(file, r#"{"tools": {"exclude": ["web_fetch"]}}"#, Mode::Yolo, Decision::Allow);
+            check(file, r#"{"tools": {"exclude": ["run_shell_command"]}}"#, Mode::Yolo, Decision::Deny);
+            check(file, r#"{"tools": {"exclude": ["run_shell_command"]}"#, Mode::Yolo, Decision::Ask);
+            check(file, "[]", Mode::Default, Decision::Ask);
+        }
+        check(".castor/settings.json", r#"{"tools": {"exclude": "run_shell_command"}}"#, Mode::Yolo, Decision::Ask);
+        check(".castor/settings.json", r#"{"model": {"name": 3}}"#, Mode::Yolo, Decision::Allow);
+        // What a workspace may not say, and what it says of it wrongly, takes nothing.
+        check("ws/.castor/settings.json", r#"{"policyPaths": ["/x"]}"#, Mode::Yolo, Decision::Allow);
     }
 
     /// What is allowed for ever is allowed in the next session, and nothing more.

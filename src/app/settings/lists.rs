@@ -29,6 +29,30 @@ pub fn policy_paths(sources: Sources<'_>) -> (Vec<String>, Vec<String>) {
     (Named::of("policyPaths", sources).all, Named::of("adminPolicyPaths", sources).all)
 }
 
+/// Lists that would deny, but are none: who wrote them, and where. What a workspace may not say is none of them.
+pub fn unheld_lists(sources: Sources<'_>) -> Vec<(Scope, String)> {
+    const DENY: &[&str] = &[
+        "adminPolicyPaths",
+        "mcp.allowed",
+        "mcp.excluded",
+        "policyPaths",
+        "tools.confirmationRequired",
+        "tools.core",
+        "tools.exclude",
+    ];
+    let candidates = DENY.iter().filter_map(|it| keys::find(it)).flat_map(|it| {
+        let found = resolve::resolve(it, sources).candidates.into_iter();
+        found.map(|candidate| (it.path, candidate))
+    });
+    let unheld = candidates.filter_map(|(path, it)| match (it.origin, it.fate) {
+        (Origin::File(scope, file), Fate::Ignored(_)) if scope != Scope::Workspace => {
+            Some((scope, format!("{file}: {path}")))
+        }
+        _ => None,
+    });
+    unheld.collect()
+}
+
 /// Whether an answer may hold for ever.
 pub fn may_save(sources: Sources<'_>) -> bool {
     let get =

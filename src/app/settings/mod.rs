@@ -35,7 +35,7 @@ pub use explain::explain;
 pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
 pub use limits::flag as limit_flag;
-pub use lists::{lists, may_save, policy_paths};
+pub use lists::{lists, may_save, policy_paths, unheld_lists};
 pub use mcp::McpSettings;
 pub use providers::{Provider, Speech};
 pub use schema::schema;

@@ -291,7 +291,11 @@ impl<'a> Shell<'a> {
             (Mode::Yolo, it) => it,
             _ => Decision::Ask,
         };
-        let why = format!("{} (what the command runs is only known when it runs)", rule.name(self.query.tool));
+        let name = rule.name(self.query.tool);
+        let why = match rule.is_broken() {
+            true => name,
+            false => format!("{name} (what the command runs is only known when it runs)"),
+        };
         Opinion { specific: true, deny_message: rule.deny_message.clone(), ..Opinion::new(decision, why) }
     }
 
@@ -336,7 +340,9 @@ impl<'a> Shell<'a> {
         let script = self.script;
         let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
         let guarded = script.commands.iter().any(|it| self.guard(it).is_some());
-        if !simple || asked.is_empty() || danger::find(script).is_some() || self.destroys() || guarded {
+        // A yes for the session does not read what cannot be read.
+        let broken = self.rules.iter().any(|it| it.is_broken());
+        if broken || !simple || asked.is_empty() || danger::find(script).is_some() || self.destroys() || guarded {
             return None;
         }
         prefixes::grantable(asked.iter().copied()).map(|prefixes| Grant::Commands { prefixes })

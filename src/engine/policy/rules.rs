@@ -140,6 +140,10 @@ impl Rule {
 
     /// For people, when it spoke of `tool`: `default/write.toml: run_shell_command`.
     pub fn name(&self, tool: &str) -> String {
+        // It stands for a whole file.
+        if self.is_broken() && self.source.line == 0 {
+            return format!("{} cannot be read; what it may deny is asked about", self.source);
+        }
         let tools = self.shown_tools(tool);
         let what = match &self.matcher {
             Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::PlanFile => String::new(),
