@@ -65,20 +65,48 @@ pub(super) fn kill(args: &[Word]) -> Option<&str> {
     pids.iter().map(|it| it.text.as_str()).find(|it| matches!(*it, "1" | "-1"))
 }
 
+/// All processes of somebody, or of everybody.
+pub(super) fn pkill(args: &[Word]) -> Option<&str> {
+    let whose = args.iter().find(|it| option_matches(it, "uUG", &["--euid", "--uid", "--group"]));
+    let all = args.iter().find(|it| matches!(it.text.as_str(), "." | ".*" | "" | "^"));
+    // Behind such an option stands its value, and then what they are called.
+    let named = args.iter().filter(|it| !it.text.starts_with('-')).count() > usize::from(whose.is_some());
+    all.or(whose.filter(|_| !named)).map(|it| it.text.as_str())
+}
+
+pub(super) fn redis(args: &[Word]) -> Option<&str> {
+    let words = args.iter().map(|it| it.text.as_str());
+    words.into_iter().find(|it| ["flushall", "flushdb"].iter().any(|word| word.eq_ignore_ascii_case(it)))
+}
+
+/// What a shell of MongoDB is told to do.
+pub(super) fn mongo(args: &[Word]) -> Option<&str> {
+    const CALLS: &[&str] = &["drop", "remove(", "deleteMany", "deleteOne", "findOneAndDelete"];
+    args.iter().find_map(|it| CALLS.iter().find(|call| it.text.contains(**call)).copied())
+}
+
+/// Tasks of Laravel and of Rails that empty a database.
+pub(super) const ARTISAN: &[&str] = &["db:wipe", "migrate:fresh", "migrate:refresh", "migrate:reset"];
+pub(super) const RAILS: &[&str] = &["db:drop", "db:drop:all", "db:migrate:reset", "db:purge", "db:reset"];
+
 pub(super) fn compose(args: &[Word]) -> Option<&str> {
     let down = args.iter().any(|it| it.text == "down" || it.text == "rm");
     let volumes = args.iter().find(|it| option_matches(it, "v", &["--volumes"]));
     volumes.filter(|_| down).map(|it| it.text.as_str())
 }
 
+/// Words of SQL that take away what is there.
+pub(super) fn is_sql(word: &str) -> bool {
+    ["drop", "truncate", "delete"].iter().any(|it| it.eq_ignore_ascii_case(word))
+}
+
 pub(super) fn sql(args: &[Word]) -> Option<&str> {
-    const WORDS: &[&str] = &["drop", "truncate", "delete"];
     if let Some(it) = args.iter().find(|it| it.is_unknown()) {
         return Some(&it.text);
     }
     args.iter().find_map(|it| {
         let words = it.text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
-        words.into_iter().find(|it| WORDS.iter().any(|word| word.eq_ignore_ascii_case(it)))
+        words.into_iter().find(|it| is_sql(it))
     })
 }
 

@@ -9,6 +9,7 @@ mod leads;
 mod origins;
 mod shell;
 mod tools;
+mod ways;
 
 use serde_json::{Value, json};
 
@@ -37,6 +38,19 @@ fn shell(rules: &Rules, mode: Mode, interactive: bool, command: &str, grants: &[
     let roots = [AbsPath::new("/w").unwrap()];
     let tool = "run_shell_command";
     decide(rules, &Query { mode, interactive, grants, roots: &roots, ..Query::new(tool, kind, &args, &targets) })
+}
+
+/// One command a line, in yolo by the shipped rules.
+fn check_in_yolo(want: Decision, table: &str) {
+    let shipped = rules("");
+    let mut wrong = String::new();
+    for command in table.lines().map(|it| unescaped(it.trim())).filter(|it| !it.is_empty()) {
+        let got = shell(&shipped, Mode::Yolo, true, &command, &[]);
+        if got.decision != want {
+            wrong += &format!("{command}: {} by {}\n", word(got.decision), got.rule);
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
 }
 
 fn word(it: Decision) -> &'static str {
