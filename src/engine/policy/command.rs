@@ -6,7 +6,7 @@ use super::{
     PartVerdict, Query, Verdict, danger,
     decide::{Opinion, verdict, with_paths},
     destroy::{self, Place, Signs},
-    paths, plans, prefixes,
+    paths, places, plans, prefixes,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
     shell::{Command, Script, Unparsed},
@@ -196,8 +196,7 @@ impl<'a> Shell<'a> {
 
     /// Where the words of its commands count from, as far as that is known.
     fn here(&self) -> Option<&'a AbsPath> {
-        let moves = self.script.moved || self.script.commands.iter().any(|it| it.name() == Some("cd"));
-        self.query.roots.first().filter(|_| !moves)
+        self.query.roots.first().filter(|_| !places::moves(self.script))
     }
 
     /// Whether, in a mode where edits are allowed, all redirections are edits that would be.

@@ -1,6 +1,7 @@
 //! The destructive class: what cannot be taken back is asked about in every mode, unless a rule of the user names it.
 
 mod checks;
+mod computed;
 mod table;
 
 use table::{BUILD, CALLS, CODE, DESTRUCTIVE, Row, When};
@@ -9,6 +10,7 @@ use super::{
     Query,
     danger::git_words,
     leads::Leads,
+    places,
     rules::{Matcher, Rule, Tier},
     shell::{Command, Script, Word, WordKind, base_name},
 };
@@ -35,8 +37,9 @@ impl<'a> Place<'a> {
         let roots = query.roots;
         let inside = query.targets.paths.iter().all(|it| it.in_roots);
         let leads = Leads::of(query);
-        let stays = |it: &Command| stays(it, roots) && !(is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
-        let steady = inside && script.commands.iter().all(stays);
+        let stays =
+            |it: &Command| stays(it, roots) && !(places::is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
+        let steady = inside && !places::set_elsewhere(script) && script.commands.iter().all(stays);
         let place = Self { roots, leads, steady, made: true, script };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
@@ -46,6 +49,9 @@ impl<'a> Place<'a> {
     fn is_build(&self, word: &Word) -> bool {
         if !self.made || self.leads.any(word, |it| !self.is_in_build(&it.real)) {
             return false;
+        }
+        if computed::is_temporary(word, self.script) {
+            return true;
         }
         let text = word.text.as_str();
         let rest = match text.strip_prefix('/') {
@@ -100,33 +106,36 @@ fn below<'t>(text: &'t str, root: &AbsPath) -> Option<&'t str> {
     text.strip_prefix(&root.to_string())?.strip_prefix('/')
 }
 
-fn is_cd(command: &Command) -> bool {
-    matches!(command.name(), Some("cd" | "pushd"))
-}
-
 /// Whether relative words mean the same behind this command as before it.
 fn stays(command: &Command, roots: &[AbsPath]) -> bool {
-    let [name, args @ ..] = command.words.as_slice() else { return true };
-    match name.literal().map(base_name) {
-        Some("cd" | "pushd") => match args {
-            [to] => to.literal().is_some_and(|it| {
-                let inside =
-                    it.starts_with('/') && roots.iter().any(|root| it == root.to_string() || below(it, root).is_some());
-                (inside || !it.starts_with(['/', '-', '~'])) && !it.split('/').any(|it| it == "..")
-            }),
-            _ => false,
-        },
+    match command.name().map(base_name) {
+        Some("cd" | "pushd") => places::target(command).is_some_and(|it| is_below(it, roots)),
         Some("popd") => false,
-        Some("env" | "sudo") => {
-            !args.iter().any(|it| ["-C", "-D", "--chdir"].iter().any(|opt| it.text.starts_with(opt)))
-        }
-        _ => true,
+        _ => places::folders_of_others(command).iter().all(|it| is_below(it, roots)),
     }
+}
+
+/// Whether a folder lies below the roots by its name.
+fn is_below(folder: &Word, roots: &[AbsPath]) -> bool {
+    folder.literal().is_some_and(|it| {
+        let inside =
+            it.starts_with('/') && roots.iter().any(|root| it == root.to_string() || below(it, root).is_some());
+        (inside || !it.starts_with(['/', '-', '~'])) && !it.split('/').any(|it| it == "..")
+    })
 }
 
 /// What makes the command destructive, if it is. What it hides counts by the words that can be seen, and as
 /// destructive when none can.
 pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
+    let elsewhere = |it: &Word| !is_below(it, place.roots) || place.leads.leave(it);
+    let apart: Place;
+    let place = match places::folders(command).iter().any(elsewhere) {
+        true => {
+            apart = Place { steady: false, leads: place.leads.clone(), ..*place };
+            &apart
+        }
+        false => place,
+    };
     if command.opaque {
         // `git -c a=b push -f` says what it does, whatever else it runs.
         let told = command.name().filter(|it| base_name(it) == "git").and_then(|_| told(command, "git", place));
@@ -147,7 +156,7 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
     if let Some(it) = git_alias(program, command.args()) {
         return Some(it);
     }
-    let more = said_elsewhere(command, program, place.script);
+    let more = computed::said_elsewhere(command, program, place.script);
     let all: Vec<Word>;
     let args = match more.is_empty() {
         true => command.args(),
@@ -156,6 +165,13 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
             &all
         }
     };
+    by_table(program, args, place).or_else(|| {
+        let hangs = computed::hangs_on_a_word(program, args);
+        computed::variants(args, place.script, hangs).iter().find_map(|it| by_table(program, it, place))
+    })
+}
+
+fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {
     if args.iter().any(|it| it.literal().is_some_and(|it| it.starts_with("--dry-run") && it != "--dry-run=none")) {
         return None;
     }
@@ -166,29 +182,8 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
     })
 }
 
-/// Clients of databases.
-const SQL: &[&str] = &["mariadb", "mysql", "psql", "sqlite3"];
-
-/// What the script says of a command in other places: options in its variables, and what a client of a database reads.
-fn said_elsewhere(command: &Command, program: &str, script: &Script) -> Vec<Word> {
-    let literal = |text: &str| Word { text: text.to_owned(), kind: WordKind::Literal };
-    let named = command.args().iter().filter(|it| it.kind == WordKind::Expanded).filter_map(|it| {
-        let name = it.text.trim_matches('"').strip_prefix('$')?;
-        Some(name.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or(name))
-    });
-    let values = named.flat_map(|name| script.values.iter().filter(move |it| it.name.as_deref() == Some(name)));
-    let words = values.filter_map(|it| it.word.literal()).flat_map(str::split_whitespace);
-    let mut res: Vec<Word> = words.filter(|it| it.starts_with(['-', '+', ':'])).map(literal).collect();
-    if SQL.contains(&program) {
-        let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
-        let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
-        res.extend(command.input.iter().map(|it| literal(&it.text)).chain(printed));
-    }
-    res
-}
-
 /// Where a sub-command may begin: behind the program's options, and behind what may be the value of one.
-fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word]> {
+pub(super) fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word]> {
     if program == "git" {
         return vec![git_words(args)];
     }
@@ -258,7 +253,14 @@ impl When {
             Self::Always => Some(Vec::new()),
             Self::Options(short, long) => args.iter().find(|it| option_matches(it, short, long)).map(text),
             Self::Words(list) => args.iter().find(|it| list.contains(&it.text.as_str())).map(text),
-            Self::Begins(list) => args.iter().find(|it| list.iter().any(|start| it.text.starts_with(start))).map(text),
+            Self::Begins(list) => {
+                // `"+$B"` begins with a plus.
+                let begins = |it: &&Word| match it.kind {
+                    WordKind::Expanded => starts(it.text.trim_start_matches('"'), list),
+                    _ => starts(&it.text, list),
+                };
+                args.iter().find(begins).map(text)
+            }
             Self::Unless(list) => (!args.iter().any(|it| list.contains(&it.text.as_str()))).then(Vec::new),
             Self::Holds(holds) => holds(args).map(|it| vec![it]),
             Self::HoldsOutside(holds) => {
@@ -285,8 +287,21 @@ impl When {
     }
 }
 
-/// `-rf` has `r` and `f`; `--for` is `--force`.
+fn starts(text: &str, list: &[&str]) -> bool {
+    list.iter().any(|it| text.starts_with(it))
+}
+
+/// `-rf` has `r` and `f`; `--for` is `--force`, and so may be `--f$X`.
 fn option_matches(word: &Word, short: &str, long: &[&str]) -> bool {
+    if word.kind == WordKind::Expanded {
+        let fixed = word.text.trim_start_matches('"').split(['$', '`', '{', '"']).next().unwrap_or_default();
+        return match fixed.strip_prefix('-') {
+            Some(rest) if rest.starts_with('-') && !rest.contains('=') => long.iter().any(|it| it.starts_with(fixed)),
+            Some("") => true,
+            Some(rest) => !rest.starts_with('-') && rest.contains(|it| short.contains(it)),
+            None => false,
+        };
+    }
     match word.text.strip_prefix('-') {
         Some(rest) if rest.starts_with('-') => {
             let name = word.text.split('=').next().unwrap_or_default();
@@ -353,6 +368,8 @@ fn rows_in(text: &str) -> Option<&'static Row> {
         When::Begins(list) => list.iter().any(|start| words.iter().any(|it| it.starts_with(start))),
         When::Unless(list) => !list.iter().any(|it| has(it)),
         When::Holds(_) if matches!(row.program, "curl" | "wget" | "http" | "https" | "xh" | "gh") => has("DELETE"),
+        When::Holds(_) if computed::SQL.contains(&row.program) => words.iter().any(|it| checks::is_sql(it)),
+        When::Holds(_) if row.program == "kill" => has("1") || has("-1"),
         When::Holds(_) | When::HoldsOutside(_) if matches!(row.program, "find" | "gfind" | "tee" | "cp") => {
             has("-delete") || text.contains("/dev/")
         }

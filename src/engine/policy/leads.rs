@@ -9,6 +9,7 @@ use super::{
     names::current_name,
     paths::{self, Guard},
     pieces::{self, ANY},
+    places,
     shell::{Command, Script, Word, WordKind},
     shown,
 };
@@ -35,11 +36,13 @@ pub fn words(tool: &str, args: &Value) -> Words {
     let mut names: BTreeSet<String> = named.flat_map(|it| candidates(it, &script)).collect();
     names.extend(script.commands.iter().filter_map(|it| it.code.as_deref()).flat_map(quoted).map(str::to_owned));
     let more = names.len() > MAX_NAMES;
-    let moves = script.commands.iter().filter(|it| matches!(it.name(), Some("cd" | "pushd")));
-    let dirs = moves.filter_map(|it| it.args().iter().find(|it| !it.text.starts_with('-'))?.literal());
+    let dirs = script.commands.iter().flat_map(|it| {
+        let moves = places::is_cd(it).then(|| places::target(it)).flatten();
+        moves.cloned().into_iter().chain(places::folders(it))
+    });
     Words {
         names: names.into_iter().take(MAX_NAMES).collect(),
-        dirs: dirs.map(str::to_owned).collect(),
+        dirs: dirs.filter_map(|it| it.literal().map(str::to_owned)).collect(),
         more,
         shows: shown::may_show(&script),
     }
@@ -76,7 +79,7 @@ pub(super) fn quoted(code: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Where a command's names lead, by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Leads<'a>(BTreeMap<&'a str, Vec<&'a Lead>>);
 
 impl<'a> Leads<'a> {

@@ -13,6 +13,7 @@ mod load;
 mod names;
 mod paths;
 mod pieces;
+mod places;
 mod plans;
 mod prefixes;
 mod readers;

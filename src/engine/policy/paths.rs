@@ -6,6 +6,7 @@ use super::{
     destroy::Signs,
     leads::Leads,
     pieces::ANY,
+    places,
     shell::{Command, Script, Word, WordKind, base_name},
 };
 use crate::base::{
@@ -218,7 +219,7 @@ fn named_config(root: &AbsPath, text: &str) -> Option<AbsPath> {
 /// knows is not guessed at.
 pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath], leads: &Leads) -> Option<&'a str> {
     const THROWN_AWAY: &[&str] = &["/dev", "/proc", "/tmp", "/var/tmp"];
-    let here = roots.first().filter(|_| !script.moved && !script.commands.iter().any(|it| it.name() == Some("cd")));
+    let here = roots.first().filter(|_| !places::moves(script));
     let outside = |word: &Word| {
         let home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"].iter().any(|it| word.text.starts_with(it));
         let path = match word.literal() {

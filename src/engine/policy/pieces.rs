@@ -2,7 +2,7 @@
 
 use super::{
     ansi,
-    shell::{Script, Word, WordKind},
+    shell::{Command, Script, Word, WordKind},
 };
 
 /// Stands for what only the shell knows. In no word.
@@ -60,10 +60,13 @@ impl<'r> Reader<'r> {
                 self.push(&[next.unwrap_or_default()]);
             }
             '`' => {
-                _ = self.until('`');
+                let inside = self.until('`');
+                self.printed(inside);
+            }
+            '<' | '>' if self.rest.starts_with('(') => {
+                _ = self.group();
                 self.push_any();
             }
-            '<' | '>' if self.rest.starts_with('(') => self.group('(', ')'),
             '{' if !self.quoted => self.braces(),
             '$' => self.dollar(),
             _ => self.push(&[it.to_string()]),
@@ -93,15 +96,40 @@ impl<'r> Reader<'r> {
         self.push(&[ANY.to_string()]);
     }
 
-    fn group(&mut self, open: char, close: char) {
-        let mut depth = 0_usize;
+    /// What stands in the brackets that come next.
+    fn group(&mut self) -> &'r str {
+        let (start, mut depth) = (self.rest, 0_usize);
         while let Some(it) = self.next() {
-            depth = if it == open { depth + 1 } else { depth - usize::from(it == close && depth > 0) };
+            depth = if it == '(' { depth + 1 } else { depth - usize::from(it == ')' && depth > 0) };
             if depth == 0 {
                 break;
             }
         }
-        self.push_any();
+        let inside = start.get(..start.len() - self.rest.len()).unwrap_or_default();
+        inside.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(inside)
+    }
+
+    /// What a substitution comes to: known where it only prints what its words say.
+    fn printed(&mut self, inside: &str) {
+        let command = self.script.commands.iter().find(|it| it.text == inside.trim());
+        match command.and_then(prints) {
+            Some(it) => self.push(&[it]),
+            None => self.push_any(),
+        }
+    }
+
+    /// `$1`, `$@`: what the script's own functions are called with, and what `set` sets.
+    fn positional(&mut self) {
+        let sets =
+            |it: &&Command| it.name().is_some_and(|it| it == "set" || self.script.functions.iter().any(|f| f == it));
+        let args = self.script.commands.iter().filter(sets).flat_map(Command::args);
+        let depth = self.depth + 1;
+        let mut values: Vec<String> = match depth > MAX_DEPTH {
+            true => Vec::new(),
+            false => args.flat_map(|it| expand(it, self.script, depth)).take(MAX_READINGS).collect(),
+        };
+        values.push(ANY.to_string());
+        self.push(&values);
     }
 
     /// `{a,b}` is either; what is in there besides is not looked into.
@@ -115,7 +143,10 @@ impl<'r> Reader<'r> {
 
     fn dollar(&mut self) {
         match self.rest.chars().next() {
-            Some('(') => self.group('(', ')'),
+            Some('(') => {
+                let inside = self.group();
+                self.printed(inside);
+            }
             Some('\'') if !self.quoted => {
                 let (text, rest) = ansi::decode(self.rest.get(1..).unwrap_or_default());
                 self.rest = rest;
@@ -129,19 +160,19 @@ impl<'r> Reader<'r> {
                 _ = self.next();
                 let inside = self.until('}');
                 let (name, rest) = inside.split_at(name_len(inside));
-                match !name.is_empty() && (rest.is_empty() || rest.starts_with('[')) {
-                    true => self.variable(name),
-                    false => self.push_any(),
+                match (name.is_empty(), rest.is_empty() || rest.starts_with('[')) {
+                    (false, true) => self.variable(name),
+                    (true, _) if is_positional(inside) => self.positional(),
+                    _ => self.push_any(),
                 }
             }
             _ => {
                 let (name, rest) = self.rest.split_at(name_len(self.rest));
                 match name.is_empty() {
-                    // `$1`, `$@`
-                    true => {
-                        _ = self.next();
-                        self.push_any();
-                    }
+                    true => match self.next() {
+                        Some(it) if is_positional(it.encode_utf8(&mut [0; 4])) => self.positional(),
+                        _ => self.push_any(),
+                    },
                     false => {
                         self.rest = rest;
                         self.variable(name);
@@ -171,7 +202,8 @@ fn values(name: &str, script: &Script, depth: usize) -> Vec<String> {
     let reads = script.commands.iter().any(|it| it.name().is_some_and(|it| READERS.contains(&it)));
     let mut res: Vec<String> = of_it(false).take(MAX_READINGS).collect();
     match res.is_empty() {
-        true if reads || script.assigned.iter().any(|it| it == name) => res = anything(),
+        true if reads => res = read_in(script, depth),
+        true if script.assigned.iter().any(|it| it == name) => res = anything(),
         true => res.push(String::new()),
         false => (),
     }
@@ -183,6 +215,50 @@ fn values(name: &str, script: &Script, depth: usize) -> Vec<String> {
         }
     }
     res
+}
+
+/// What `read` and its like may find: what the script prints or hands on as text, or anything.
+fn read_in(script: &Script, depth: usize) -> Vec<String> {
+    let handed = script.values.iter().filter(|it| it.name.is_none()).flat_map(|it| expand(&it.word, script, depth));
+    let says = script.commands.iter().filter(|it| matches!(it.name(), Some("echo" | "printf")));
+    let said = says.flat_map(Command::args).filter_map(Word::literal).map(str::to_owned);
+    handed.chain(said).take(MAX_READINGS).chain([ANY.to_string()]).collect()
+}
+
+/// What a command prints whose words say it all: `echo a b`, `printf %s a`.
+fn prints(command: &Command) -> Option<String> {
+    let words: Option<Vec<&str>> = command.args().iter().map(Word::literal).collect();
+    let words = words.filter(|it| !it.iter().any(|it| it.trim_end_matches("\\n").contains('\\')))?;
+    match command.name()? {
+        "echo" => {
+            let option = |it: &&&str| {
+                it.len() > 1 && it.strip_prefix('-').is_some_and(|it| it.bytes().all(|it| b"neE".contains(&it)))
+            };
+            let from = words.iter().take_while(option).count();
+            Some(words.get(from..)?.join(" "))
+        }
+        "printf" => {
+            let (format, args) = words.strip_prefix(&["--"]).unwrap_or(&words).split_first()?;
+            let format = format.trim_end_matches("\\n");
+            let plain = format.replace("%s", "");
+            let times = args.len().checked_div(format.matches("%s").count()).unwrap_or(1).clamp(1, MAX_READINGS);
+            let mut args = args.iter();
+            let mut res = String::new();
+            for piece in format.repeat(times).split_inclusive("%s") {
+                match piece.strip_suffix("%s") {
+                    Some(it) => res.extend([it, args.next().unwrap_or(&"")]),
+                    None => res.push_str(piece),
+                }
+            }
+            (!plain.contains('%') && !plain.starts_with('-')).then_some(res)
+        }
+        _ => None,
+    }
+}
+
+/// `1`, `@`, `*`
+fn is_positional(name: &str) -> bool {
+    matches!(name, "@" | "*") || !name.is_empty() && name.bytes().all(|it| it.is_ascii_digit())
 }
 
 /// How much of the start of `text` is a variable's name.

@@ -1,7 +1,7 @@
 //! Commands that are known to only look, and those known to destroy: two tables and their traps.
 
 use super::shell::{Command, Script, Word, WordKind};
-use super::{danger::git_words, paths};
+use super::{danger::git_words, paths, places};
 
 enum Args {
     Any,
@@ -63,7 +63,7 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
         return false;
     }
     // What a repository's own configuration names (fsmonitor) runs with the first `git status` in it.
-    if name == "git" && (script.moved || script.commands.iter().any(|it| it.name() == Some("cd"))) {
+    if name == "git" && places::moves(script) {
         return false;
     }
     if TRUSTED_RG.contains(&name) {

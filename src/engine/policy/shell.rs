@@ -117,6 +117,8 @@ pub struct Script {
     pub has_definitions: bool,
     /// Variables that it sets, by name.
     pub assigned: Vec<String>,
+    /// Functions that it defines, by name.
+    pub functions: Vec<String>,
     /// Here-documents and here-strings.
     pub has_heredoc: bool,
     /// It runs in a folder that the call names: as behind a `cd`.
@@ -136,6 +138,7 @@ impl Script {
         res.add(text, 0)?;
         evaluate::list_hidden(&mut res);
         written::mark(&mut res);
+        res.mark_aliases();
         match res.commands.is_empty() {
             true => Err(Unparsed("it has no command in it")),
             false => Ok(res),
@@ -145,6 +148,17 @@ impl Script {
     /// Whether something is written to a file.
     pub fn writes_files(&self) -> bool {
         self.redirects.iter().any(|it| it.writes)
+    }
+
+    /// What an alias of the script stands for nobody puts together here: it may end anywhere, in quotes, too.
+    fn mark_aliases(&mut self) {
+        let defines = self.commands.iter().filter(|it| it.name() == Some("alias"));
+        let names = defines.flat_map(Command::args).filter_map(|it| Some(it.text.split_once('=')?.0.to_owned()));
+        let names: Vec<String> = names.collect();
+        let called = |it: &&mut Command| it.name().is_some_and(|it| names.iter().any(|name| name == it));
+        for command in self.commands.iter_mut().filter(called) {
+            (command.opaque, command.unseen) = (true, true);
+        }
     }
 
     fn add(&mut self, text: &str, depth: usize) -> Result<(), Unparsed> {

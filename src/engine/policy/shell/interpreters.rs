@@ -72,7 +72,7 @@ const INTERPRETERS: &[Interpreter] = &[
 ];
 
 const AWK: &[&str] = &["awk", "gawk", "mawk", "nawk"];
-const STREAMS: &[&str] = &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+pub(super) const STREAMS: &[&str] = &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 fn find(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || matches!(it, '.' | '-'));

@@ -115,10 +115,7 @@ impl Walker<'_> {
                 Ok(())
             }
             "command_substitution" | "process_substitution" => self.substitution(node),
-            "expansion" if self.slice(node).starts_with("${!") => {
-                Err(Unparsed("it reads a variable by another's name"))
-            }
-            "expansion" if self.slice(node).contains('@') => Err(Unparsed("it transforms a variable into a prompt")),
+            "expansion" => check_expansion(self.slice(node)),
             "comment" => self.comment(node),
             "file_redirect" => self.redirect(node),
             // All were taken out before.
@@ -135,8 +132,12 @@ impl Walker<'_> {
         }
     }
 
-    /// Notes which variable the node sets, if it does.
+    /// Notes which variable the node sets, or which function it defines, if it does.
     fn assigned(&mut self, node: Node) {
+        if let ("function_definition", Some(name)) = (node.kind(), node.child_by_field_name("name")) {
+            let name = self.slice(name).to_owned();
+            self.out.functions.push(name);
+        }
         let name = match node.kind() {
             "variable_assignment" => Some(self.slice(node).split(['=', '[', '+']).next().unwrap_or_default()),
             "for_statement" => node.child_by_field_name("variable").map(|it| self.slice(it)),
@@ -441,6 +442,22 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
         rest = from.get(len..).unwrap_or_default();
     }
     Ok(res)
+}
+
+/// `${x@P}` runs what is in a prompt; of `@` only the sign for all of an array is not that.
+fn check_expansion(text: &str) -> Result<(), Unparsed> {
+    let plain = text.replace("[@]", "[*]");
+    if let Some(inside) = plain.strip_prefix("${!") {
+        // `${!a[@]}` are an array's keys.
+        let name = inside.strip_suffix("[*]}").unwrap_or_default();
+        let is_name = !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+        return if is_name { Ok(()) } else { Err(Unparsed("it reads a variable by another's name")) };
+    }
+    let all = ["${@", "${#@"].iter().find_map(|it| plain.strip_prefix(it));
+    match all.unwrap_or(&plain).contains('@') {
+        true => Err(Unparsed("it transforms a variable into a prompt")),
+        false => Ok(()),
+    }
 }
 
 fn blank_at(text: &str, at: usize) -> bool {

@@ -25,7 +25,7 @@ impl Word {
         (self.kind == WordKind::Literal).then_some(self.text.as_str())
     }
 
-    pub(super) fn literally(text: &str) -> Self {
+    pub(in crate::engine::policy) fn literally(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WordKind::Literal }
     }
 
@@ -33,7 +33,7 @@ impl Word {
     pub(super) const UNKNOWN: &str = "$@";
 
     /// Such a word: any, and any number of them.
-    pub(super) fn unknown() -> Self {
+    pub(in crate::engine::policy) fn unknown() -> Self {
         Self::expanded(Self::UNKNOWN)
     }
 

@@ -88,6 +88,7 @@ const WRAPPERS: &[Wrapper] = &[
 /// Commands that run what other words, files or their input say.
 const HIDING: &[&str] = &[
     "alias",
+    "ansible",
     "ash",
     "at",
     "batch",
@@ -142,7 +143,6 @@ const HIDING: &[&str] = &[
     "tcsh",
     "tmux",
     "toybox",
-    "trap",
     "unshare",
     "uxterm",
     "valgrind",
@@ -178,7 +178,30 @@ pub(in crate::engine::policy) fn is_shell(name: &str) -> bool {
 
 /// Whether a shell runs what it reads: no file and no script among its words.
 fn reads_input(args: &[Word]) -> bool {
-    args.iter().all(|it| matches!(it.literal(), Some("-" | "-s" | "-e" | "-u" | "-x" | "-eu" | "-ex" | "-eux")))
+    match behind_flags(args) {
+        [] => true,
+        [first, ..] => first.literal().is_some_and(|it| it == "-" || it == "-s" || interpreters::STREAMS.contains(&it)),
+    }
+}
+
+/// Options of a shell that change nothing about which script it runs; an `o` at their end takes a word.
+const SHELL_FLAGS: &str = "aBbefhkmnpTtuvxEHP";
+
+/// What follows such options.
+fn behind_flags(mut args: &[Word]) -> &[Word] {
+    const NAMED: &[&str] =
+        &["errexit", "errtrace", "functrace", "noglob", "nounset", "pipefail", "verbose", "xtrace", "noexec"];
+    while let Some((first, rest)) = args.split_first() {
+        let flags = first.literal().and_then(|it| it.strip_prefix(['-', '+'])).unwrap_or_default();
+        let named = flags.ends_with('o');
+        let plain = flags.strip_suffix('o').unwrap_or(flags).chars().all(|it| SHELL_FLAGS.contains(it));
+        let known = || rest.first().and_then(Word::literal).is_some_and(|it| NAMED.contains(&it));
+        if flags.is_empty() || !plain || named && !known() {
+            break;
+        }
+        args = rest.get(usize::from(named)..).unwrap_or_default();
+    }
+    args
 }
 
 /// Those of the hiding ones that read their commands, unless their words say them.
@@ -212,6 +235,9 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     }
     match name {
         "eval" => eval(args),
+        "trap" => trap(args),
+        // `coproc NAME { …; }`: the grammar takes all for words.
+        "coproc" if args.iter().any(|it| it.literal().is_some_and(is_reserved)) => Inner::Hidden,
         "find" | "gfind" => xargs::find(args),
         "xargs" | "gxargs" => xargs::xargs(args),
         _ => match WRAPPERS.iter().find(|it| it.name == name) {
@@ -223,17 +249,25 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
 
 /// `sh -c 'script'`; a script from standard input is hidden, one from a file is like any other program.
 fn shell(args: &[Word]) -> Inner {
-    match args {
+    // `-c`, `-lc`, `-ec`
+    let flags = |it: &Word| it.literal()?.strip_prefix('-')?.strip_suffix('c').map(str::to_owned);
+    let reads_script = |it: &Word| flags(it).filter(|it| it.chars().all(|it| it == 'l' || SHELL_FLAGS.contains(it)));
+    match behind_flags(args) {
         // What follows the script are its `$0`, `$1`.
-        [option, script, ..] if matches!(option.literal(), Some("-c" | "-lc")) => match script.literal() {
-            Some(text) => Inner::Script { text: text.to_owned(), transparent: option.literal() == Some("-c") },
+        [option, script, ..] if reads_script(option).is_some() => match script.literal() {
+            Some(text) => Inner::Script { text: text.to_owned(), transparent: !option.text.contains('l') },
             None => Inner::Hidden,
         },
         _ if runs_found_file(args) => Inner::Nothing,
-        [file, ..] if file.literal().is_some_and(|it| !it.starts_with(['-', '+'])) => Inner::Nothing,
+        [file, ..] if file.literal().is_some_and(|it| !it.starts_with(['-', '+']) && !is_stream(it)) => Inner::Nothing,
         [option] if matches!(option.literal(), Some("--version" | "--help")) => Inner::Nothing,
         _ => Inner::Hidden,
     }
+}
+
+/// What is no file with a script in it.
+fn is_stream(path: &str) -> bool {
+    path.starts_with("/dev/") || path.starts_with("/proc/")
 }
 
 /// `find -exec sh -n {}`
@@ -247,6 +281,19 @@ fn eval(args: &[Word]) -> Inner {
     match words {
         Some(words) => Inner::Script { text: words.join(" "), transparent: false },
         None => Inner::Hidden,
+    }
+}
+
+/// `trap 'script' EXIT`; without a signal, or with a dash, nothing will run.
+fn trap(args: &[Word]) -> Inner {
+    let args = if args.first().is_some_and(|it| it.text == "--") { args.get(1..).unwrap_or_default() } else { args };
+    match args {
+        [script, _, ..] => match script.literal() {
+            Some(it) if it.is_empty() || it.starts_with('-') => Inner::Nothing,
+            Some(it) => Inner::Script { text: it.to_owned(), transparent: false },
+            None => Inner::Hidden,
+        },
+        _ => Inner::Nothing,
     }
 }
 

@@ -3,6 +3,207 @@
 use super::*;
 
 #[test]
+fn a_word_that_decides_may_be_computed() {
+    let table = r##"
+        git reset $(echo --hard)
+        git reset "$(printf -- --hard)" HEAD~3
+        git reset `echo --hard`
+        git reset $(printf %s --hard)
+        git reset $(printf '%s%s\n' --ha rd)
+        git reset $(echo x | sed s/x/--hard/)
+        git reset $(git rev-parse --hard)
+        git reset --ha$(echo rd)
+        git reset --$X
+        git reset -$X
+        git reset $(echo LS1oYXJk | base64 -d)
+        git reset $(printf '\x2d-hard')
+        git reset $(cat x)
+        git reset $(<x)
+        git reset "$(git show HEAD:x)"
+        git reset $(git log -1 --format=%s)
+        git reset {--hard,HEAD}
+        git reset --har{d,d}
+        git clean $(echo -fd)
+        git clean "$(cat x)"
+        git push $(echo --force)
+        git push origin $(echo +main)
+        git push origin "+$(git branch --show-current)"
+        git push origin ":$B"
+        git push origin $(cat x)
+        git push "--f$X"
+        git checkout $(echo .)
+        git checkout $(cat x)
+        git branch $(echo -D) main
+        git tag $(echo -d) v1
+        X=rd; git reset --ha$X
+        X=hard; git reset --$X
+        X=--hard; Y=$X; git reset $Y
+        X=$(cat x); git reset $X
+        X=$(echo --hard); git reset "$X"
+        X=(--hard); git reset "${X[0]}"
+        read X <<< --hard; git reset $X
+        echo --hard | { read X; git reset $X; }
+        printf -v X %s --hard; git reset $X
+        f() { git reset $1; }; f --hard
+        f() { git reset "${1}"; }; f --hard
+        set -- --hard; git reset $1
+        for X in $(cat x); do git push origin $X; done
+        F=src/main.rs; git checkout $F
+        M=DELETE; curl -X $M https://h/x
+        Q='drop table x'; psql -c "$Q"
+        P=1; kill -9 $P
+        find . $(echo -delete)
+        gh repo $(echo delete) x
+        aws s3 $(echo rb) s3://x
+        cat $(echo .env)
+        cat "$(printf .%s env)"
+        cat `echo .env`
+        git show HEAD:$(echo .env)"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        git checkout "$BRANCH"
+        git checkout $(git branch --show-current)
+        git checkout -b fix-$(date +%s)
+        git checkout -b "feature/$(cat name)"
+        git push origin "$(git branch --show-current)"
+        git push -u origin $(git rev-parse --abbrev-ref HEAD)
+        git push origin $(git branch | grep '\*' | cut -d' ' -f2)
+        git push origin "v$(cat VERSION)"
+        git push origin $(date +%F)
+        git reset "$COMMIT"
+        git reset $(git merge-base main HEAD)
+        git reset --soft $(git log --format=%h -1 origin/main)
+        git reset HEAD -- "$f"
+        git tag "v$(cat VERSION)"
+        git tag $(node -p 'require("./package.json").version')
+        git tag v1 -m"$Done"
+        git switch "$(gh pr view --json headRefName -q .headRefName)"
+        git branch "$NEW"
+        git checkout "$(git rev-list -n 1 --before=2020-01-01 main)"
+        for b in main dev; do git checkout $b && make; done
+        for b in $(git branch --format='%(refname:short)'); do git push origin "$b"; done
+        B=main; git checkout $B && git push origin "$B"
+        T=$(git describe --tags --abbrev=0); git checkout $T
+        f() { git checkout "$1"; }; f main
+        f() { echo "$1"; }; f --hard; git reset x
+        chmod $(stat -c %a x) y
+        kill $(lsof -ti:3000)
+        cat $(echo src/a) $(git ls-files '*.rs')"##;
+    check_in_yolo(Decision::Allow, table);
+}
+
+#[test]
+fn commands_that_work_elsewhere_have_no_build_folders_there() {
+    let table = r##"
+        git -C .. clean -fd target
+        git -C/x clean -fd target
+        git -C ~/x checkout -- target
+        git -C /x restore target
+        git -C "$X" clean -fd target
+        git --work-tree=/x clean -fdx target
+        git --work-tree /x checkout -- target
+        git --git-dir=../.git checkout -- target
+        GIT_WORK_TREE=/x git clean -fdx target
+        GIT_DIR=/x git clean -fdx target
+        export GIT_WORK_TREE=/x; git clean -fdx target
+        env GIT_WORK_TREE=/x git clean -fdx target
+        CDPATH=/x cd out && rm -rf target
+        CDPATH=/x; cd out && rm -rf target
+        cd -P ../x && rm -rf target
+        cd -- /x && rm -rf target
+        cd -P && rm -rf target
+        pushd .. && rm -rf target
+        pnpm -C .. exec rm -rf dist
+        npm --prefix /x exec -- rimraf dist
+        sudo -D / rm -rf target"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        git -C sub clean -fd target
+        git -C /w/sub checkout -- target
+        git -C ../x pull && rm -rf target
+        make -C ../x && rm -rf target
+        tar xzf x.tgz -C /tmp/y && rm -rf target
+        cd -P sub && rm -rf target
+        cd -- sub && rm -rf target
+        pushd sub && rm -rf target
+        npx rimraf dist
+        cmake -E rm -rf build
+        git diff -C --stat"##;
+    check_in_yolo(Decision::Allow, table);
+}
+
+#[test]
+fn links_are_followed_from_wherever_a_command_works() {
+    let dirs = |command: &str| super::super::words("run_shell_command", &json!({ "command": command })).dirs;
+    assert_eq!(dirs("cd -P a && pushd -n b; cd -- c"), ["a", "b", "c"]);
+    assert_eq!(dirs("git -C a show HEAD:x; git --work-tree=b diff; git -Cc log -C"), ["a", "b", "c"]);
+    assert_eq!(dirs("make -C a; env -C b cat x; tar -C c -cf x .; npm --prefix d run x"), ["a", "b", "c", "d"]);
+    assert_eq!(dirs("git log -C a; cargo rustc -- -C b; cat x"), Vec::<String>::new());
+}
+
+#[test]
+fn forms_of_the_shell() {
+    let table = r##"
+        coproc X { rm -rf src; }
+        coproc X { ls; git reset --hard; }
+        bash /dev/stdin <<'E'⏎rm -rf src⏎E
+        bash -x /dev/fd/0 <<< 'rm -rf src'
+        bash -e <<< 'rm -rf src'
+        bash -ec 'rm -rf src'
+        bash -euo pipefail -c 'rm -rf src'
+        bash -o posix x.sh <<< 'rm -rf src'
+        bash -x <(echo rm -rf src)
+        sh -xec "$X"
+        shopt -s expand_aliases⏎alias x='git reset'⏎x --hard
+        alias g=git; g push --force
+        trap 'git reset --hard' EXIT
+        trap -- 'rm -rf src' INT TERM
+        trap "$X" EXIT
+        a=(rm -rf src); "${a[@]}"
+        a=(--hard); git reset "${a[@]}"
+        x='$(rm src)'; echo "${x@P}"
+        x=('$(rm src)'); echo "${x[@]@P}"
+        echo "${@@P}"
+        y=rm; x=y; ${!x} src
+        echo "${!x}"
+        ansible all -a 'rm -rf /'
+        tclsh <<< 'file delete -force src'"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        bash -n x.sh
+        bash -x x.sh
+        bash -e x.sh a
+        bash -euo pipefail -c 'npm ci; npm test'
+        bash -xc ls
+        trap - EXIT
+        trap '' INT
+        trap 'echo done' EXIT; make
+        T=$(mktemp); echo x > $T; cat $T; rm -f "$T"
+        trap 'rm -rf "$T"' EXIT; T=$(mktemp -d); cp x "$T"
+        echo "${a[@]}"
+        a=(x y); for i in "${a[@]}"; do echo "$i"; done
+        declare -A m; for k in "${!m[@]}"; do echo $k; done
+        f() { echo "${@:2}" "${#@}" "${a[@]:1}" "${#a[@]}"; }; f x
+        docker compose exec -T db psql -U x -c 'select 1'
+        rm -rf .next .turbo .pytest_cache
+        exec 3>&1; coproc cat"##;
+    check_in_yolo(Decision::Allow, table);
+    let table = r##"
+        T=$(mktemp); T=src; rm -f "$T"
+        T=$(mktemp); read T; rm -f "$T"
+        T=$(mktemp); . ./x; rm -f "$T"
+        T=$(mktemp)x; rm -f "$T"
+        T=$(mktemp); rm -rf "$T"/*
+        T=$(mktemp); rm -rf "$T" src
+        T=$(mktemp; echo src); rm -rf $T
+        mktemp() { echo src; }; T=$(mktemp); rm -rf $T
+        PATH=.; T=$(mktemp); rm -rf $T
+        T=a; T+=$(mktemp); rm -rf $T
+        rm -rf "$T""##;
+    check_in_yolo(Decision::Ask, table);
+}
+
+#[test]
 fn what_destroys_elsewhere() {
     let table = "
         npx rimraf src | npm exec -- rimraf src | cmake -E rm -rf src | cmake -E remove_directory src

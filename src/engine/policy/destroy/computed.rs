@@ -1,0 +1,154 @@
+//! Words on which it hangs whether a command destroys, and that only the shell knows: what they may come to.
+//!
+//! `git reset $(echo --hard)` is told by what the script itself says. What that does not say is weighed: a branch's name
+//! or a commit's, which git, gh or a variable of the environment gives, is everyday and no option (git takes no name
+//! that begins with a dash); the content of a file may be anything, and no name is commonly read from one. So
+//! `git checkout "$BRANCH"` and `git push origin "$(git branch --show-current)"` run in yolo, and
+//! `git push origin $(cat x)` is asked about.
+
+use crate::engine::policy::{
+    danger::git_words,
+    pieces::{self, ANY},
+    shell::{Command, Script, Word, WordKind, base_name},
+};
+
+/// Clients of databases.
+pub(super) const SQL: &[&str] = &[
+    "clickhouse",
+    "clickhouse-client",
+    "cqlsh",
+    "duckdb",
+    "mariadb",
+    "mongo",
+    "mongosh",
+    "mysql",
+    "pgcli",
+    "psql",
+    "sqlcmd",
+    "sqlite3",
+    "usql",
+];
+/// Sub-commands of git whose options throw away what was not kept elsewhere.
+const HANG: &[&str] = &["branch", "checkout", "clean", "push", "reset", "switch"];
+/// What prints names, numbers and times, or what a server says of them.
+const NAMES: &[&str] =
+    &["basename", "date", "dirname", "gh", "glab", "hostname", "id", "mktemp", "nproc", "pwd", "uname", "wc", "whoami"];
+/// What passes on some of what it reads.
+const FILTERS: &[&str] = &["awk", "cut", "fzf", "grep", "head", "jq", "sed", "sort", "tail", "tr", "uniq", "xargs"];
+/// Of git's: what prints the content of files, messages and settings.
+const CONTENT: &[&str] = &["blame", "cat-file", "config", "diff", "grep", "notes", "show"];
+
+/// What the script says of a command in other places: options that its substitutions print, and what a client of a
+/// database reads.
+pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) -> Vec<Word> {
+    let open = command.args().iter().filter(|it| may_be_option(it));
+    let sources = open.flat_map(|it| sources(it, script));
+    let mut res: Vec<Word> = sources.flat_map(|it| inner(it, script)).flat_map(options).collect();
+    if SQL.contains(&program) {
+        let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
+        let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
+        res.extend(command.input.iter().map(|it| Word::literally(&it.text)).chain(printed));
+    }
+    res
+}
+
+/// Whether one word more or less makes the command destroy.
+pub(super) fn hangs_on_a_word(program: &str, args: &[Word]) -> bool {
+    program == "git" && git_words(args).first().is_some_and(|it| HANG.contains(&it.text.as_str()))
+}
+
+/// The words with what those may come to that only the shell knows: each reading stands in one of them at least.
+/// `hangs`: what nobody can guess may be an option.
+pub(super) fn variants(args: &[Word], script: &Script, hangs: bool) -> Vec<Vec<Word>> {
+    let is_open = |it: &Word| it.kind == WordKind::Expanded && !it.is_unknown();
+    let readings: Vec<Vec<String>> =
+        args.iter().map(|it| if is_open(it) { pieces::spellings(it, script) } else { Vec::new() }).collect();
+    let count = readings.iter().map(Vec::len).max().unwrap_or_default();
+    let read_as = |(word, readings): (&Word, &Vec<String>), at: usize| -> Vec<Word> {
+        match readings.get(at).or(readings.last()) {
+            Some(it) if !it.contains(ANY) => it.split_whitespace().map(Word::literally).collect(),
+            Some(_) if hangs && may_be_option(word) && sources(word, script).any(|it| prints_anything(it, script)) => {
+                vec![Word::unknown()]
+            }
+            _ => vec![word.clone()],
+        }
+    };
+    (0..count).map(|at| args.iter().zip(&readings).flat_map(|it| read_as(it, at)).collect()).collect()
+}
+
+/// `"$T"` behind `T=$(mktemp)`: what the script made for itself, whatever it is called.
+pub(super) fn is_temporary(word: &Word, script: &Script) -> bool {
+    let Some(name) = variable(word.text.trim_matches('"')) else { return false };
+    let reads = ["getopts", "mapfile", "printf", "read", "readarray", "source", "."];
+    let clear = |it: &Command| !it.name().is_some_and(|it| reads.contains(&it));
+    let shadowed = script.functions.iter().any(|it| it == "mktemp") || script.assigned.iter().any(|it| it == "PATH");
+    let is_made = |text: &str| {
+        let inside = text.trim_matches('"').strip_prefix("$(").and_then(|it| it.strip_suffix(')'));
+        let made = |it: &Command| it.name() == Some("mktemp") && it.args().iter().all(|it| it.literal().is_some());
+        script.commands.iter().any(|it| inside == Some(it.text.as_str()) && made(it))
+    };
+    let mut set = script.values.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
+    let known = word.kind == WordKind::Expanded && !shadowed && script.commands.iter().all(clear);
+    known && set.peek().is_some() && set.all(|it| !it.appends && is_made(&it.word.text))
+}
+
+/// The name in `$T` and `${T}`, when that is all of it.
+fn variable(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or(name);
+    let plain = !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+    plain.then_some(name)
+}
+
+/// Whether only the shell knows how the word begins.
+fn may_be_option(word: &Word) -> bool {
+    word.kind == WordKind::Expanded && word.text.trim_start_matches('"').starts_with(['$', '`'])
+}
+
+/// The word, and what a variable is set to that it is.
+fn sources<'a>(word: &'a Word, script: &'a Script) -> impl Iterator<Item = &'a str> {
+    let text = word.text.trim_matches('"');
+    let name = text.strip_prefix('$').map(|it| it.trim_matches(['{', '}'])).map(|it| it.trim_end_matches("[@]"));
+    let set = script.values.iter().filter(move |it| it.name.is_some() && it.name.as_deref() == name);
+    [text].into_iter().chain(set.map(|it| it.word.text.as_str()))
+}
+
+/// The commands in the substitutions of a word.
+fn inner<'a>(text: &'a str, script: &'a Script) -> impl Iterator<Item = &'a Command> {
+    let runs = text.contains("$(") || text.contains('`');
+    let within = move |it: &&Command| runs && it.text.len() < text.len() && text.contains(&it.text);
+    script.commands.iter().filter(within)
+}
+
+fn is_echo(command: &Command) -> bool {
+    matches!(command.name(), Some("echo" | "printf"))
+}
+
+/// What of a command's words may be an option in what it prints. Those of others than `echo` are mostly its own.
+fn options(command: &Command) -> Vec<Word> {
+    let echo = is_echo(command);
+    let signs: &[char] = if echo { &['-', '+', ':'] } else { &['-'] };
+    let is_piece = |it: char| it.is_alphanumeric() || "-_.=+:/".contains(it);
+    let words = command.args().iter().flat_map(|it| it.text.split(move |it| !is_piece(it)));
+    let long = |it: &&str| it.starts_with("--") && it.len() > 3;
+    words.filter(|it| it.starts_with(signs) && (echo || long(it))).map(Word::literally).collect()
+}
+
+fn prints_anything(text: &str, script: &Script) -> bool {
+    let from_git = inner(text, script).any(prints_names);
+    let filters = |it: &Command| from_git && it.name().is_some_and(|it| FILTERS.contains(&base_name(it)));
+    let coded = |it: &Command| it.text.replace("\\n", "").contains('\\');
+    // `$(<f)` has no command in it.
+    text.contains("$(<")
+        || inner(text, script).any(|it| !(is_echo(it) && !coded(it) || prints_names(it) || filters(it)))
+}
+
+fn prints_names(command: &Command) -> bool {
+    let Some(name) = command.name().map(base_name) else { return false };
+    let git = || {
+        let words = git_words(command.args());
+        let message = |it: &Word| ["%s", "%b", "%B", "%N", "%(contents"].iter().any(|format| it.text.contains(format));
+        words.first().is_some_and(|it| !CONTENT.contains(&it.text.as_str())) && !words.iter().any(message)
+    };
+    NAMES.contains(&name) || name == "git" && git()
+}

@@ -1,0 +1,79 @@
+//! Where a command works: folders that `cd` and options such as `git -C` lead to.
+
+use super::{
+    danger::git_words,
+    shell::{Command, Script, Word, WordKind, base_name},
+};
+
+/// Options behind which the folder stands that a program works in; git's own stand before its sub-command.
+const OPTIONS: &[(&str, &[&str])] = &[
+    ("bun", &["--cwd"]),
+    ("env", &["-C", "--chdir"]),
+    ("git", &["-C", "--git-dir", "--work-tree"]),
+    ("gmake", &["-C", "--directory"]),
+    ("make", &["-C", "--directory"]),
+    ("ninja", &["-C"]),
+    ("npm", &["-C", "--prefix"]),
+    ("pnpm", &["-C", "--dir"]),
+    ("sudo", &["-D", "--chdir"]),
+    ("tar", &["-C", "--directory"]),
+    ("uv", &["--directory"]),
+    ("yarn", &["--cwd"]),
+];
+/// Of these, what they run works there and is listed on its own.
+const CARRIERS: &[&str] = &["bun", "env", "npm", "pnpm", "sudo", "uv", "yarn"];
+/// Variables that lead `cd` and git elsewhere.
+const VARIABLES: &[&str] = &["CDPATH", "GIT_DIR", "GIT_WORK_TREE"];
+
+/// Whether words may count from another folder behind it.
+pub(super) fn moves(script: &Script) -> bool {
+    script.moved || script.commands.iter().any(|it| matches!(it.name(), Some("cd" | "pushd" | "popd")))
+}
+
+pub(super) fn is_cd(command: &Command) -> bool {
+    matches!(command.name(), Some("cd" | "pushd"))
+}
+
+/// Where `cd` goes to; `None`: home, back, or nobody knows.
+pub(super) fn target(command: &Command) -> Option<&Word> {
+    let options = ["-P", "-L", "-e", "-@", "-n", "--"];
+    let mut operands = command.args().iter().filter(|it| !it.literal().is_some_and(|it| options.contains(&it)));
+    operands.next().filter(|_| operands.next().is_none())
+}
+
+/// The folders that a command's options name.
+pub(super) fn folders(command: &Command) -> Vec<Word> {
+    let name = command.name().map(base_name).unwrap_or_default();
+    let Some((_, options)) = OPTIONS.iter().find(|it| it.0 == name) else { return Vec::new() };
+    let args = command.args();
+    let args = match name {
+        "git" => args.get(..args.len() - git_words(args).len()).unwrap_or_default(),
+        _ => args,
+    };
+    let mut res = Vec::new();
+    for (at, arg) in args.iter().enumerate() {
+        let Some(rest) = options.iter().find_map(|it| arg.text.strip_prefix(it)) else { continue };
+        match rest {
+            "" => res.extend(args.get(at + 1).cloned()),
+            _ => {
+                let text = rest.strip_prefix('=').unwrap_or(rest);
+                let kind = if text.starts_with('~') { WordKind::Pattern } else { arg.kind };
+                res.push(Word { text: text.to_owned(), kind });
+            }
+        }
+    }
+    res
+}
+
+/// The same of one that runs others, which work there.
+pub(super) fn folders_of_others(command: &Command) -> Vec<Word> {
+    let carries = command.name().is_some_and(|it| CARRIERS.contains(&base_name(it)));
+    if carries { folders(command) } else { Vec::new() }
+}
+
+/// Whether something that is set in the script leads elsewhere.
+pub(super) fn set_elsewhere(script: &Script) -> bool {
+    let set = |it: &str| VARIABLES.contains(&it.split('=').next().unwrap_or_default());
+    let by_env = |it: &Command| it.name().map(base_name) == Some("env") && it.args().iter().any(|it| set(&it.text));
+    script.assigned.iter().any(|it| set(it)) || script.commands.iter().any(by_env)
+}
