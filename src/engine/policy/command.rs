@@ -261,7 +261,11 @@ impl<'a> Shell<'a> {
         let looks = safe::is_safe(command, self.script);
         let named = paths::guard_of_command(command, looks, here);
         let led = || self.place.leads.guard_of_command(command, self.script, looks);
-        named.or_else(led).or_else(|| paths::guard_of_reader(command, here, self.query.targets))
+        let told = || paths::guard_of_objects(command, self.script);
+        named
+            .or_else(led)
+            .or_else(told)
+            .or_else(|| paths::guard_of_reader(command, self.script, here, self.query.targets))
     }
 
     /// What a matching rule says, with what is known of the command besides.

@@ -7,6 +7,8 @@ mod danger;
 mod decide;
 mod derived;
 mod destroy;
+mod git_settings;
+mod languages;
 mod lasting;
 mod leads;
 mod load;
@@ -23,6 +25,7 @@ pub mod shell;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod vaults;
 
 use serde_json::Value;
 

@@ -30,6 +30,7 @@ pub(super) struct Guard {
 
 const OBEYED: &str = "configuration that castor, an editor, a shell or git obeys";
 const KEPT: &str = "secrets may be kept there";
+const PRINTED: &str = "it prints what is secret";
 
 impl Guard {
     fn new(reason: &'static str, name: &'static str) -> Self {
@@ -38,7 +39,7 @@ impl Guard {
 
     /// A rule that allows just this has the entry in it.
     pub fn signs(&self) -> Signs {
-        Signs::new(self.name.split('*').map(|it| it.trim_matches('/').to_owned()).filter(|it| !it.is_empty()))
+        Signs::new(self.name.split(['*', ' ']).map(|it| it.trim_matches('/').to_owned()).filter(|it| !it.is_empty()))
     }
 }
 
@@ -74,22 +75,29 @@ fn makes_repository(path: &AbsPath) -> Option<&'static str> {
 /// Commands that only look at names, and git's that only take a file in or show it: they may say what they like.
 const LOOKS: &[&str] = &["[", "[[", "basename", "dirname", "echo", "ls", "printf", "realpath", "stat", "test"];
 const GIT_LOOKS: &[&str] = &["add", "check-ignore", "commit", "log", "ls-files", "push", "status"];
-/// Of those, what prints or takes in a file by name: options behind which it does.
-const GIT_READS: &[(&str, &[&str])] =
-    &[("commit", &["-F", "--file", "-t", "--template"]), ("log", &["-p", "-u", "-L", "--patch", "-G", "-c", "--cc"])];
+/// Options behind which `git commit` takes in a file by name.
+const COMMIT_READS: &[&str] = &["-F", "--file", "-t", "--template"];
 
 /// What is guarded of what a command's words name, patterns of names too. `looks`: it is known to look only; `here`: where
 /// its words count from, if that is known.
 pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&AbsPath>) -> Option<Guard> {
     let (name, args) = (command.name().map(base_name).unwrap_or_default(), read_args(command));
-    let words = || args.iter().filter(|it| it.kind != WordKind::Expanded);
+    // What is searched for names no file.
+    let pattern = super::safe::pattern_at(name, args);
+    let args = || args.iter().enumerate().filter(|it| Some(it.0) != pattern).map(|it| it.1);
+    let words = || args().filter(|it| it.kind != WordKind::Expanded);
     let find = |list: Guarded| words().find_map(|it| find_word(list, it));
-    let secret = find(SECRETS).or_else(|| args.iter().find_map(hinted_secret));
-    let secret = secret.or_else(|| secret_in_code(command.code.as_deref()?)).map(|name| Guard::new(KEPT, name));
+    let secret = find(SECRETS).or_else(|| args().find_map(hinted_secret));
+    let own =
+        || super::languages::names(command).iter().find_map(|it| find_word(SECRETS, it).or_else(|| hinted_secret(it)));
+    let secret =
+        secret.or_else(own).or_else(|| secret_in_code(command.code.as_deref()?)).map(|name| Guard::new(KEPT, name));
     // What git shows it does not write.
-    let looks = looks || name == "git" && args.first().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
+    let looks = looks || name == "git" && args().next().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
     let config = || words().find_map(|it| config_of_word(it, here));
-    secret.or_else(|| if looks { None } else { config() })
+    let setting = || super::git_settings::sets_what_runs(command).then(|| Guard::new(OBEYED, ".git"));
+    let vault = || super::vaults::prints(command).map(|name| Guard::new(PRINTED, name));
+    secret.or_else(vault).or_else(|| if looks { None } else { config().or_else(setting) })
 }
 
 /// A file of secrets that code in another language names: what stands in quotes, if it is more than a plain word.
@@ -115,7 +123,14 @@ const GIT_SHOWS: &[&str] = &["blame", "commit", "diff", "log", "show"];
 fn git_reads(words: &[Word]) -> &[Word] {
     let Some((sub, args)) = words.split_first() else { return &[] };
     let Some(name) = sub.literal().filter(|it| GIT_LOOKS.contains(it)) else { return words };
-    let options = GIT_READS.iter().find(|it| it.0 == name).map_or(&[][..], |it| it.1);
+    if name == "log" {
+        return if super::shown::patches(args) || args.iter().any(|it| it.text.starts_with("-G")) {
+            words
+        } else {
+            &[]
+        };
+    }
+    let options = if name == "commit" { COMMIT_READS } else { &[] };
     let short =
         |text: &str, option: &str| !text.starts_with("--") && option.chars().nth(1).is_some_and(|it| text.contains(it));
     let reads = |text: &str, option: &&str| match option.starts_with("--") {
@@ -123,12 +138,8 @@ fn git_reads(words: &[Word]) -> &[Word] {
         false => text.starts_with('-') && short(text, option),
     };
     let at = args.iter().position(|it| options.iter().any(|option| reads(&it.text, option)));
-    match (name, at) {
-        (_, None) => &[],
-        // The rest of it may be a message.
-        ("commit", Some(at)) => args.get(at..args.len().min(at + 2)).unwrap_or_default(),
-        (_, Some(_)) => words,
-    }
+    // The rest of it may be a message.
+    at.and_then(|at| args.get(at..args.len().min(at + 2))).unwrap_or_default()
 }
 
 /// A variable that stands for a file of secrets, where a command that reads takes variables.
@@ -181,10 +192,29 @@ fn may_be_secret(name: &str) -> Option<&'static str> {
     SECRETS.names.iter().filter(|_| says).find(|it| fits(it) && longer(it)).copied()
 }
 
+/// What git is told on its input to print: `git cat-file --batch <<< HEAD:.env`.
+pub(super) fn guard_of_objects(command: &Command, script: &Script) -> Option<Guard> {
+    let batch = |it: &Word| it.text.starts_with("--batch");
+    if command.name().map(base_name) != Some("git") || !command.args().iter().any(batch) {
+        return None;
+    }
+    let echo = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
+    let said =
+        script.commands.iter().filter(echo).flat_map(Command::args).chain(script.values.iter().map(|it| &it.word));
+    let texts = said.map(|it| it.text.as_str()).chain(command.input.as_ref().map(|it| it.text.as_str()));
+    let mut words = texts.flat_map(str::split_whitespace).map(|it| Word::literally(it.trim_matches(['"', '\''])));
+    words.find_map(|it| find_word(SECRETS, &it)).map(|name| Guard::new(KEPT, name))
+}
+
 /// The same for a command that reads more than it names. Programs of the project that read its `.env` are not meant: that
 /// is what the file is for. Nor does a sandbox hide such files: what runs would fail without a word.
-pub(super) fn guard_of_reader(command: &Command, here: Option<&AbsPath>, targets: &Targets) -> Option<Guard> {
-    super::readers::comes_upon(command, here, targets).map(|name| Guard::new(KEPT, name))
+pub(super) fn guard_of_reader(
+    command: &Command,
+    script: &Script,
+    here: Option<&AbsPath>,
+    targets: &Targets,
+) -> Option<Guard> {
+    super::readers::comes_upon(command, script, here, targets).map(|name| Guard::new(KEPT, name))
 }
 
 /// The same for where a script's redirections lead.

@@ -3,7 +3,7 @@
 
 use super::{
     safe,
-    shell::{Command, Word, WordKind, base_name},
+    shell::{Command, Script, Word, WordKind, base_name},
 };
 use crate::base::{guarded::SECRETS, path::AbsPath, tool::Targets};
 
@@ -20,8 +20,16 @@ const RGS: &[&str] = &["ack", "ag", "rg"];
 
 /// The entry of the first file of secrets that a command would come upon. `here`: where its words count from, if that is
 /// known; `targets`: the secrets that there are, and links to them.
-pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, targets: &Targets) -> Option<&'static str> {
-    let secrets = || met(targets);
+pub(super) fn comes_upon(
+    command: &Command,
+    script: &Script,
+    here: Option<&AbsPath>,
+    targets: &Targets,
+) -> Option<&'static str> {
+    let searches = command.name().map(base_name).is_some_and(|it| GREPS.contains(&it) || RGS.contains(&it));
+    // A search passes by links unless it is told to follow them.
+    let own_only = searches && !safe::follows_links(command);
+    let secrets = || met(targets).filter(move |it| !own_only || it.0 == it.1);
     let first = secrets().find_map(entry)?;
     let (name, args) = (base_name(command.name()?), command.args());
     let reads = |word: &Word| word.literal().is_some_and(|it| PRINT.contains(&base_name(it)));
@@ -40,7 +48,13 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, targets: &Ta
     }
     let hands_on = name == "xargs" || name == "find" && args.iter().any(|it| it.text.starts_with("-exec"));
     if hands_on && args.iter().any(reads) {
-        return Some(first);
+        return match listed_by(command, script) {
+            Some(it) if it.name().map(base_name) == Some("find") => {
+                secrets().filter(|secret| may_find(it.args(), &name_of(secret.0))).find_map(entry)
+            }
+            Some(it) => comes_upon(it, script, here, targets),
+            None => Some(first),
+        };
     }
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
         let places: Vec<Option<AbsPath>> = operands.map(|it| Some(here?.join(it.literal()?))).collect();
@@ -78,6 +92,31 @@ pub(super) fn comes_upon(command: &Command, here: Option<&AbsPath>, targets: &Ta
         }
         _ => None,
     }
+}
+
+/// What lists the names that `command` hands on, if that says which: a `find` with its tests, a search that prints names.
+fn listed_by<'a>(command: &'a Command, script: &'a Script) -> Option<&'a Command> {
+    const PASS_ON: &[&str] = &["head", "sort", "tail", "uniq"];
+    if command.name().map(base_name) == Some("find") {
+        return Some(command);
+    }
+    let at = script.commands.iter().position(|it| std::ptr::eq(it, command))?;
+    let before = script.commands.get(..at)?.iter().rev();
+    let mut before = before.skip_while(|it| it.name().is_some_and(|it| PASS_ON.contains(&it)));
+    let lister = before.next()?;
+    let lists = |it: &Word| it.text.starts_with("--files") || !it.text.starts_with("--") && it.text.contains('l');
+    let name = lister.name().map(base_name)?;
+    let searches = || GREPS.contains(&name) && lister.args().iter().any(safe::recurses) || RGS.contains(&name);
+    let by_search = || searches() && lister.args().iter().any(|it| it.text.starts_with('-') && lists(it));
+    (name == "find" || by_search()).then_some(lister)
+}
+
+/// Whether find's tests let a file of that name pass: all of them must, where nothing turns them about.
+fn may_find(args: &[Word], name: &str) -> bool {
+    let turns = ["!", "-not", "-o", "-or", ",", "(", ")"];
+    let tests = args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text == "-name");
+    let fails = |it: (&Word, &Word)| it.1.literal().is_some_and(|pattern| !may_match(pattern, name));
+    args.iter().any(|it| turns.contains(&it.text.as_str())) || !tests.into_iter().any(fails)
 }
 
 /// Where a file may be met that is one of secrets, and where it really is: by its own name, or by a link.

@@ -56,8 +56,11 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
     let Some(name) = command.name() else { return false };
     let args = command.args();
     let wide = script.wide;
-    let quiet = args.iter().all(|it| {
-        it.kind != WordKind::Expanded && !paths::is_secret(it) && !(wide && paths::may_reach_kernel(it, true))
+    let pattern = pattern_at(super::shell::base_name(name), args);
+    let quiet = args.iter().enumerate().all(|(at, it)| {
+        let names_file = pattern != Some(at);
+        let secret = || paths::is_secret(it) || wide && paths::may_reach_kernel(it, true);
+        it.kind != WordKind::Expanded && !(names_file && secret())
     });
     if command.opaque || command.wrapper || !quiet {
         return false;
@@ -131,6 +134,18 @@ fn searches_wide(args: &[Word]) -> bool {
 pub(super) fn pattern_operands(args: &[Word]) -> usize {
     let given = has_prefix(args, &["--reg", "--f"]) || args.iter().any(|it| clustered(it, 'e') || clustered(it, 'f'));
     usize::from(!given)
+}
+
+/// Where among the words stands what is searched for, if it is a search. Words that an option takes may be taken for it:
+/// then it is looked at like a file.
+pub(super) fn pattern_at(name: &str, args: &[Word]) -> Option<usize> {
+    let skipped = match (name, args.first()) {
+        ("grep" | "egrep" | "fgrep" | "rg", _) => 0,
+        ("git", Some(it)) if it.text == "grep" => 1,
+        _ => return None,
+    };
+    let operands = args.iter().enumerate().skip(skipped).filter(|it| !it.1.text.starts_with('-'));
+    operands.map(|it| it.0).next().filter(|_| pattern_operands(args) > 0)
 }
 
 /// Whether it may lead to the root or to a home.

@@ -48,15 +48,23 @@ fn shows(command: &Command) -> Option<(&str, &[Word])> {
         return None;
     }
     let (sub, args) = super::danger::git_words(command.args()).split_first()?;
-    let options = || args.iter().map(|it| it.text.as_str()).take_while(|it| *it != "--");
-    let patches = options().any(|it| PATCHES.iter().any(|start| it.starts_with(start)));
-    let quiet = options().any(|it| NAMES_ONLY.contains(&it.split('=').next().unwrap_or_default()));
+    let patches = patches(args);
+    let quiet = options(args).any(|it| NAMES_ONLY.contains(&it.split('=').next().unwrap_or_default()));
     let prints = match sub.literal()? {
         "diff" | "show" => patches || !quiet,
         "log" => patches,
         _ => false,
     };
     prints.then_some((sub.text.as_str(), args))
+}
+
+fn options(args: &[Word]) -> impl Iterator<Item = &str> {
+    args.iter().map(|it| it.text.as_str()).take_while(|it| *it != "--")
+}
+
+/// Whether `git log` prints with these words what was changed.
+pub(super) fn patches(args: &[Word]) -> bool {
+    options(args).any(|it| PATCHES.iter().any(|start| it.starts_with(start)))
 }
 
 /// The entry of the first file of secrets that a git command may print. `here`: where its words count from, if known.

@@ -233,3 +233,139 @@ fn what_destroys_elsewhere() {
         pm2 restart x | service x status | hg update | cmake --build build | python3 -m pytest";
     check_in_yolo(Decision::Allow, &table.replace(" | ", "\n"));
 }
+
+#[test]
+fn secrets_in_what_git_keeps_and_in_scripts() {
+    let table = r##"
+        git show HEAD:.env
+        git show :0:.env
+        git cat-file -p HEAD:conf/.env.local
+        git cat-file --batch <<< HEAD:.env
+        echo HEAD:.env | git cat-file --batch
+        printf '%s\n' HEAD:id_rsa | git cat-file --batch-command
+        git log -p -- .env
+        git log -U3 .env
+        git log --word-diff .env
+        git log --color-words -- .env
+        git log -m -- .env
+        git log -p -- ':(top).env'
+        git log -p -- ':/.env'
+        git log -p -- '.e*'
+        git log -p -- '**/.env'
+        git diff HEAD~1 -- '*.pem'
+        git show HEAD -- '.en?'
+        git grep KEY -- '.e*'
+        git grep KEY -- '*.env'
+        git grep KEY HEAD -- .env
+        git diff HEAD~1:.env HEAD:.env
+        git checkout HEAD~3 -- .env && cat .env
+        git restore -s HEAD~3 .env
+        git archive HEAD .env
+        git stash show -p -- .env
+        git show stash@{0}:.env
+        git blame .env
+        git checkout-index --temp .env
+        rg KEY -g '.env*'
+        rg KEY -g'**/.env*'
+        sed 'r .env' /dev/null
+        sed -n '$r .env' x
+        sed 'w .env' x
+        trap 'cat .env' EXIT
+        watch 'cat .env'
+        script -c 'cat .env' x
+        tmux new 'cat .env'
+        psql -c '\copy x from .env'
+        gh auth token
+        gh auth status -t
+        aws configure get aws_secret_access_key
+        aws ssm get-parameter --name x --with-decryption
+        kubectl get secret x -o yaml
+        kubectl -n x get secret/y --output=json
+        kubectl config view --raw
+        pass show x
+        vault kv get x
+        git credential fill
+        gpg --armor --export-secret-keys
+        echo "$(gh auth token)"
+        git config core.hooksPath x
+        git config --global core.pager 'less; x'
+        git config set core.sshCommand x
+        git config --file x filter.y.clean z
+        git config credential.helper '!x'"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        git log -- .env
+        git log --stat -p -- src
+        git log --oneline -S KEY
+        git show HEAD:src/main.rs
+        git show HEAD --stat -- '*.rs'
+        git grep -n '\.env'
+        git grep foo -- '*.json' ':!.env'
+        git diff -- . ':(exclude).env'
+        git cat-file -p HEAD:src/a
+        echo HEAD:src/a | git cat-file --batch
+        grep -rn '\.env' src
+        grep -rn ".env" --include='*.ts' src
+        rg -n 'process\.env|\.env' src
+        rg foo -g '!.env' -g '*.rs'
+        git commit -m 'read the .env file'
+        sed -n '/a b/p' x
+        trap 'kill $PID' EXIT; npm start & PID=$!; npm test
+        kubectl get secrets
+        kubectl get pods -o yaml
+        gh auth status
+        aws configure list
+        aws ssm get-parameter --name x
+        vault status
+        git config user.name x
+        git config --get core.hooksPath
+        git config core.pager cat
+        git config --unset core.hooksPath
+        git config --list"##;
+    check_in_yolo(Decision::Allow, table);
+}
+
+#[test]
+fn a_search_hands_on_what_it_finds() {
+    let secret = AbsPath::new("/w/.env").unwrap();
+    let link = |path: &str| crate::base::tool::Lead {
+        name: String::new(),
+        path: AbsPath::new(path).unwrap(),
+        real: secret.clone(),
+        in_roots: true,
+    };
+    let (mut wrong, roots) = (String::new(), [AbsPath::new("/w").unwrap()]);
+    let table = "
+        find . -name '*.ts' -exec grep -l foo {} + => allow
+        find . -name '*.ts' | xargs grep foo => allow
+        find . -type f -name '*.ts' | sort | head -5 | xargs cat => allow
+        grep -rl foo src | xargs sed -i s/a/b/ => allow
+        rg -l foo | xargs sed -i s/a/b/ => allow
+        rg foo -A3 => allow
+        find . -name '.e*' -exec cat {} + => ask
+        find . -type f -exec cat {} + => ask
+        find . -not -name '*.ts' -exec cat {} + => ask
+        find . -name '*.ts' -o -name '*v' | xargs cat => ask
+        find . | xargs cat => ask
+        ls -A | xargs cat => ask
+        grep -rl foo . | xargs cat => ask
+        rg -l --hidden foo | xargs cat => ask
+        rg -L foo => ask
+        xargs cat => ask";
+    for line in table.lines().map(str::trim).filter(|it| !it.is_empty()) {
+        let (command, want) = line.split_once(" => ").unwrap();
+        let args = json!({ "command": command });
+        let targets = Targets {
+            command: Some(command.to_owned()),
+            secrets: vec![secret.clone()],
+            leads: vec![link("/w/docs/e")],
+            ..Targets::default()
+        };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        let got = decide(&rules(""), &Query { mode: Mode::Yolo, roots: &roots, ..query });
+        if word(got.decision) != want {
+            wrong += &format!("{line}: {}\n", got.rule);
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
