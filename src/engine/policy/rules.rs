@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::{
     checkers::Checker,
+    danger,
     derived::{self, Lists},
-    load,
+    destroy, load,
     names::Who,
-    plans, safe,
+    plans,
     shell::{Command, SPAWNS, Word, WordKind, base_name},
 };
 use crate::base::log::{Decision, Mode};
@@ -107,8 +108,8 @@ pub(super) struct Spelt<'a> {
     line: Cow<'a, str>,
     /// The call's whole text, if that is another.
     whole: Option<&'a str>,
-    /// Without the options of git itself, if it has some.
-    short: Option<Vec<Word>>,
+    /// As it would be typed plainly, where it is not.
+    plain: Option<String>,
     args: &'a Value,
 }
 
@@ -117,13 +118,13 @@ impl<'a> Spelt<'a> {
     pub fn new(command: &'a Command, whole: &'a str, args: &'a Value) -> Self {
         let line = command.literal_line().map_or(Cow::Borrowed(command.text.as_str()), Cow::Owned);
         let whole = Some(whole).filter(|it| *it != command.text);
-        Self { command, line, whole, short: safe::without_git_options(command), args }
+        Self { command, line, whole, plain: plain_line(command), args }
     }
 
-    /// Its text and the whole call's, where the line does not say the same.
+    /// Its other spellings: its text, the whole call's, and the plain one, where they do not say the same.
     fn texts(&self) -> impl Iterator<Item = &str> {
         let text = Some(self.command.text.as_str()).filter(|it| *it != self.line);
-        text.into_iter().chain(self.whole)
+        text.into_iter().chain(self.whole).chain(self.plain.as_deref())
     }
 }
 
@@ -220,13 +221,51 @@ impl From<bool> for Hit {
 fn prefix_hit(prefix: &[String], spelt: &Spelt, generous: bool) -> Hit {
     let mut res = words_hit(prefix, &spelt.command.words, generous);
     if generous && res != Hit::Yes {
-        res = res.max(spelt.short.as_ref().map_or(Hit::No, |it| words_hit(prefix, it, generous)));
+        res = res.max(behind_options(prefix, spelt.command));
     }
     match generous {
         true => res,
         // A prefix that allows must be written out.
         false => Hit::from(res == Hit::Yes),
     }
+}
+
+/// `kubectl -n x delete` is `kubectl delete`: options of the program, and what may be their values, stand between.
+fn behind_options(prefix: &[String], command: &Command) -> Hit {
+    let (Some(name), Some((program, sub))) = (command.name().map(base_name), prefix.split_first()) else {
+        return Hit::No;
+    };
+    match sub.is_empty() || !name.eq_ignore_ascii_case(program) {
+        true => Hit::No,
+        false => follow(name, sub, command.args()),
+    }
+}
+
+/// Whether these words follow, with options between them; options among them may stand anywhere behind.
+fn follow(program: &str, sub: &[String], args: &[Word]) -> Hit {
+    let Some((want, rest)) = sub.split_first() else { return Hit::Yes };
+    if want.starts_with('-') {
+        let said = args.iter().take_while(|it| it.text != "--").any(|it| it.text == *want);
+        return if said { follow(program, rest, args) } else { Hit::No };
+    }
+    let hit = |args: &&[Word]| match args.split_first() {
+        Some((word, behind)) if word.literal() == Some(want) => follow("", rest, behind),
+        Some((word, _)) if word.literal().is_none() => Hit::Maybe,
+        _ => Hit::No,
+    };
+    destroy::sub_commands(program, args).iter().map(hit).max().unwrap_or(Hit::No)
+}
+
+/// The command as it would be typed plainly, where it is not: by a path, with odd quotes or blanks, behind options of git.
+fn plain_line(command: &Command) -> Option<String> {
+    let name = base_name(command.name()?);
+    let args = if name == "git" { danger::git_words(command.args()) } else { command.args() };
+    let words = || [name].into_iter().chain(args.iter().map(|it| it.text.as_str()));
+    // Most are plain.
+    let mut rest = command.text.as_str();
+    let mut next = |it: &str| rest.strip_prefix(it).map(|behind| rest = behind.strip_prefix(' ').unwrap_or(behind));
+    let plain = words().all(|it| next(it).is_some());
+    (!plain).then(|| words().collect::<Vec<_>>().join(" "))
 }
 
 fn words_hit(prefix: &[String], words: &[Word], generous: bool) -> Hit {

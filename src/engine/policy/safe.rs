@@ -1,7 +1,7 @@
 //! Commands that are known to only look, and those known to destroy: two tables and their traps.
 
 use super::shell::{Command, Script, Word, WordKind};
-use super::{danger::git_words, paths, places};
+use super::{paths, places};
 
 enum Args {
     Any,
@@ -272,15 +272,4 @@ pub(super) fn is_cd_below(command: &Command) -> bool {
 #[cfg(test)]
 pub(super) fn safe_names() -> impl Iterator<Item = &'static str> {
     SAFE.iter().map(|it| it.0)
-}
-
-/// The words of a git command without its global options: `git -C x push` is `git push`.
-pub(super) fn without_git_options(command: &Command) -> Option<Vec<Word>> {
-    let name = command.name()?;
-    let stripped = git_words(command.args());
-    (super::shell::base_name(name) == "git" && stripped.len() < command.args().len()).then(|| {
-        let mut res = vec![Word { text: "git".to_owned(), kind: WordKind::Literal }];
-        res.extend_from_slice(stripped);
-        res
-    })
 }

@@ -369,3 +369,35 @@ fn a_search_hands_on_what_it_finds() {
     }
     assert!(wrong.is_empty(), "\n{wrong}");
 }
+
+#[test]
+fn what_is_denied_is_so_behind_options_and_in_odd_spellings() {
+    let denies = rules(&rule(
+        "deny",
+        "commandPrefix=['kubectl delete', 'npm publish', 'docker compose down', 'git commit --amend']",
+    ));
+    let table = "
+        yolo  kubectl -n x delete pod y => deny
+        yolo  kubectl --context=x delete pod y => deny
+        yolo  npm --tag x publish => deny
+        yolo  docker --context x compose -f y down => deny
+        yolo  git commit -m x --amend => deny
+        yolo  git commit -m x -- --amend => allow
+        yolo  docker --context x compose down => deny
+        yolo  kubectl get pods => allow
+        yolo  kubectl -n x get delete => allow
+        yolo  npm run publish => allow";
+    check(&denies, &[], table);
+    let denies = rules(&rule("deny", r"commandRegex='git push\b.*'"));
+    let table = r#"
+        yolo  git push => deny
+        yolo  git  push => deny
+        yolo  git⇥push => deny
+        yolo  g''it "push" => deny
+        yolo  git  push "$X" => deny
+        yolo  /usr/bin/git push => deny
+        yolo  git -C x --no-pager push origin => deny
+        yolo  git pull => allow
+        yolo  git commit -m 'x' => allow"#;
+    check(&denies, &[], table);
+}
