@@ -111,7 +111,10 @@ fn stays(command: &Command, roots: &[AbsPath]) -> bool {
     match command.name().map(base_name) {
         Some("cd" | "pushd") => places::target(command).is_some_and(|it| is_below(it, roots)),
         Some("popd") => false,
-        _ => places::folders_of_others(command).iter().all(|it| is_below(it, roots)),
+        _ => {
+            let own = places::folders_of_found(command);
+            own.chain(&places::folders_of_others(command)).all(|it| is_below(it, roots))
+        }
     }
 }
 
@@ -129,7 +132,8 @@ fn is_below(folder: &Word, roots: &[AbsPath]) -> bool {
 pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     let elsewhere = |it: &Word| !is_below(it, place.roots) || place.leads.leave(it);
     let apart: Place;
-    let place = match places::folders(command).iter().any(elsewhere) {
+    let contained = command.carried && places::has_container(place.script);
+    let place = match contained || places::folders(command).iter().any(elsewhere) {
         true => {
             apart = Place { steady: false, leads: place.leads.clone(), ..*place };
             &apart
@@ -267,7 +271,9 @@ impl When {
                 // `find target -name x`: what follows an option is no folder.
                 let first = args.iter().position(|it| it.text.starts_with('-')).filter(|it| *it > 0);
                 let folders = args.get(..first.unwrap_or(args.len())).unwrap_or_default();
-                let fine = place.all_build(folders.iter().filter(|it| !it.text.starts_with('-')));
+                // Build folders hold links to sources, `node_modules` above all: who follows them leaves.
+                let follows = args.iter().any(|it| matches!(it.text.as_str(), "-L" | "-follow"));
+                let fine = !follows && place.all_build(folders.iter().filter(|it| !it.text.starts_with('-')));
                 holds(args).filter(|_| !fine).map(|it| vec![it])
             }
             Self::OutsideBuild => {

@@ -71,6 +71,25 @@ pub(super) fn folders_of_others(command: &Command) -> Vec<Word> {
     if carries { folders(command) } else { Vec::new() }
 }
 
+/// Where `find -execdir` begins to look for folders in which it runs something.
+pub(super) fn folders_of_found(command: &Command) -> impl Iterator<Item = &Word> {
+    let name = command.name().map(base_name).unwrap_or_default();
+    let runs = |it: &Word| matches!(it.text.as_str(), "-execdir" | "-okdir");
+    let moves = matches!(name, "find" | "gfind") && command.args().iter().any(runs);
+    let args = if moves { command.args() } else { &[] };
+    let flags = |it: &&Word| matches!(it.text.as_str(), "-L" | "-H" | "-P");
+    args.iter().skip_while(flags).take_while(|it| !it.text.starts_with(['-', '(', '!']))
+}
+
+/// Whether it runs something in a container, where folders are other ones.
+pub(super) fn has_container(script: &Script) -> bool {
+    const PROGRAMS: &[&str] = &["docker", "docker-compose", "kubectl", "nerdctl", "podman"];
+    script.commands.iter().any(|it| {
+        let is_one = it.name().is_some_and(|it| PROGRAMS.contains(&base_name(it)));
+        is_one && it.args().iter().any(|it| matches!(it.text.as_str(), "exec" | "run"))
+    })
+}
+
 /// Whether something that is set in the script leads elsewhere.
 pub(super) fn set_elsewhere(script: &Script) -> bool {
     let set = |it: &str| VARIABLES.contains(&it.split('=').next().unwrap_or_default());

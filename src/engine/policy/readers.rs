@@ -30,9 +30,14 @@ pub(super) fn comes_upon(
     // A search passes by links unless it is told to follow them.
     let own_only = searches && !safe::follows_links(command);
     let secrets = || met(targets).filter(move |it| !own_only || it.0 == it.1);
-    let first = secrets().find_map(entry)?;
     let (name, args) = (base_name(command.name()?), command.args());
     let reads = |word: &Word| word.literal().is_some_and(|it| PRINT.contains(&base_name(it)));
+    let hands_on = name == "xargs" || name == "find" && args.iter().any(|it| it.text.starts_with("-exec"));
+    let printed = hands_on && args.iter().any(reads);
+    if takes_home(if printed { listed_by(command, script).unwrap_or(command) } else { command }, printed) {
+        return Some("~");
+    }
+    let first = secrets().find_map(entry)?;
     // `cat $(ls -a)`: what it reads is what is there.
     let lists = |word: &Word| word.kind == WordKind::Expanded && (word.text.contains("$(") || word.text.contains('`'));
     if PRINT.contains(&name) && args.iter().any(lists) {
@@ -46,8 +51,7 @@ pub(super) fn comes_upon(
     if let Some(it) = args.iter().filter(|_| PRINT.contains(&name)).find_map(found) {
         return Some(it);
     }
-    let hands_on = name == "xargs" || name == "find" && args.iter().any(|it| it.text.starts_with("-exec"));
-    if hands_on && args.iter().any(reads) {
+    if printed {
         return match listed_by(command, script) {
             Some(it) if it.name().map(base_name) == Some("find") => {
                 secrets().filter(|secret| may_find(it.args(), &name_of(secret.0))).find_map(entry)
@@ -91,6 +95,41 @@ pub(super) fn comes_upon(
             all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
         }
         _ => None,
+    }
+}
+
+/// Whether a command takes in all of a home, or of the disk, what is hidden in it too: there lie keys. `printed`: somebody
+/// prints what it lists.
+fn takes_home(command: &Command, printed: bool) -> bool {
+    const SHOWS: &[&str] = &["-.", "--hidden", "-u", "--unrestricted", "--no-ignore"];
+    let (name, args) = (command.name().map(base_name).unwrap_or_default(), command.args());
+    let all = match name {
+        "find" => printed && !args.iter().any(|it| matches!(it.text.as_str(), "-name" | "-iname" | "-path")),
+        "cp" => args.iter().any(safe::copies_all),
+        "diff" => args.iter().any(safe::recurses),
+        _ if GREPS.contains(&name) => {
+            args.iter().any(safe::recurses) && !args.iter().any(|it| it.text.starts_with("--include"))
+        }
+        _ if RGS.contains(&name) => args.iter().any(|it| SHOWS.iter().any(|show| it.text.starts_with(show))),
+        _ => PACK.contains(&name),
+    };
+    let skipped = if GREPS.contains(&name) || RGS.contains(&name) { safe::pattern_operands(args) } else { 0 };
+    let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
+    // Where it goes to is not taken in.
+    let last = usize::from(matches!(name, "cp" | "rsync" | "scp"));
+    let taken = operands().count().saturating_sub(last);
+    all && operands().take(taken).skip(skipped).any(is_home)
+}
+
+fn is_home(word: &Word) -> bool {
+    let text = word.text.trim_matches('"').trim_end_matches(['/', '.', '*']);
+    match text {
+        "~" | "$HOME" | "${HOME}" | "/root" | "/home" | "/Users" => true,
+        "" => word.text.starts_with('/'),
+        _ => {
+            let below = ["/home/", "/Users/", "~"].iter().find_map(|it| text.strip_prefix(it));
+            below.is_some_and(|it| !it.is_empty() && !it.contains('/'))
+        }
     }
 }
 

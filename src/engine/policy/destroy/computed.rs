@@ -88,6 +88,9 @@ pub(super) fn is_temporary(word: &Word, script: &Script) -> bool {
         script.commands.iter().any(|it| inside == Some(it.text.as_str()) && made(it))
     };
     let mut set = script.values.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
+    // `${T:=x}` sets it where mktemp failed.
+    let defaults = [format!("${{{name}:="), format!("${{{name}=")];
+    let clear = |it: &Command| clear(it) && !defaults.iter().any(|default| it.text.contains(default));
     let known = word.kind == WordKind::Expanded && !shadowed && script.commands.iter().all(clear);
     known && set.peek().is_some() && set.all(|it| !it.appends && is_made(&it.word.text))
 }

@@ -253,11 +253,15 @@ fn shell(args: &[Word]) -> Inner {
     let flags = |it: &Word| it.literal()?.strip_prefix('-')?.strip_suffix('c').map(str::to_owned);
     let reads_script = |it: &Word| flags(it).filter(|it| it.chars().all(|it| it == 'l' || SHELL_FLAGS.contains(it)));
     match behind_flags(args) {
-        // What follows the script are its `$0`, `$1`.
-        [option, script, ..] if reads_script(option).is_some() => match script.literal() {
-            Some(text) => Inner::Script { text: text.to_owned(), transparent: !option.text.contains('l') },
-            None => Inner::Hidden,
-        },
+        // What follows the script are its `$0`, `$1`; before it there may be more options: `bash -c -x 'ls'`.
+        [option, rest @ ..] if reads_script(option).is_some() => {
+            match behind_flags(rest).first().and_then(Word::literal) {
+                Some(text) if !text.starts_with(['-', '+']) => {
+                    Inner::Script { text: text.to_owned(), transparent: !option.text.contains('l') }
+                }
+                _ => Inner::Hidden,
+            }
+        }
         _ if runs_found_file(args) => Inner::Nothing,
         [file, ..] if file.literal().is_some_and(|it| !it.starts_with(['-', '+']) && !is_stream(it)) => Inner::Nothing,
         [option] if matches!(option.literal(), Some("--version" | "--help")) => Inner::Nothing,
@@ -277,6 +281,7 @@ fn runs_found_file(args: &[Word]) -> bool {
 }
 
 fn eval(args: &[Word]) -> Inner {
+    let args = if args.first().is_some_and(|it| it.text == "--") { args.get(1..).unwrap_or_default() } else { args };
     let words: Option<Vec<&str>> = args.iter().map(Word::literal).collect();
     match words {
         Some(words) => Inner::Script { text: words.join(" "), transparent: false },

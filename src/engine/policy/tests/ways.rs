@@ -401,3 +401,47 @@ fn what_is_denied_is_so_behind_options_and_in_odd_spellings() {
         yolo  git commit -m 'x' => allow"#;
     check(&denies, &[], table);
 }
+
+#[test]
+fn options_behind_options_and_folders_behind_carriers() {
+    let table = r##"
+        bash -c -x 'rm -rf src'
+        bash -c -- 'rm -rf src'
+        bash -c -e -u 'rm -rf src' a
+        eval -- 'rm -rf src'
+        eval -- rm -rf src
+        find -L node_modules -delete
+        find node_modules -follow -delete
+        find .. -name package.json -execdir rm -rf node_modules \;
+        find /home/u -maxdepth 2 -execdir rm -rf target +
+        docker run -v /:/h -w /h x rm -rf build
+        docker exec x rm -rf build
+        kubectl exec x -- rm -rf dist
+        T=$(mktemp -d /x/y); : "${T:=src}"; rm -rf "$T"
+        T=$(mktemp); mv src "$T"; rm -rf "$T"
+        grep -r AKIA ~
+        grep -rn AKIA "$HOME"
+        grep -r AKIA /home/u/
+        rg --hidden AKIA ~
+        cp -r ~ x
+        tar cf x /root
+        rsync -a ~/ x/
+        zip -r x $HOME
+        find ~ -type f -exec cat {} +
+        find / -type f | xargs cat"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        bash -c 'echo "$1"' _ -x
+        eval -- ls
+        find . -name package.json -execdir rm -rf node_modules \;
+        docker compose exec web npm test && rm -rf target
+        grep -r foo ~/work
+        grep -r foo ../lib
+        rg foo ~
+        cp -r ~/work/x .
+        cp -r x ~
+        rsync -a x ~
+        find ~ -name '*.rs'
+        find ~/work -name '*.rs' | xargs cat"##;
+    check_in_yolo(Decision::Allow, table);
+}
