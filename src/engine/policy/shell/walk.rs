@@ -99,7 +99,9 @@ impl Walker<'_> {
             }
             "variable_assignment" if !self.value_is_word(node) => Err(ODD_BLANKS),
             "file_descriptor" => self.descriptor(node),
-            "file_redirect" | "herestring_redirect" | "heredoc_redirect" if self.after_digit(node) => Err(ODD_BLANKS),
+            "file_redirect" | "herestring_redirect" | "heredoc_redirect" if self.after_descriptor(node) => {
+                Err(ODD_BLANKS)
+            }
             "variable_assignment"
             | "function_definition"
             | "for_statement"
@@ -212,10 +214,13 @@ impl Walker<'_> {
         }
     }
 
-    /// `0<<<x` names a descriptor, whatever the grammar makes of the `0`.
-    fn after_digit(&self, node: Node) -> bool {
-        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
-        before.is_some_and(u8::is_ascii_digit)
+    /// `0<<<x` names a descriptor, whatever the grammar makes of the `0`, and `{fd}>x` a variable for one.
+    fn after_descriptor(&self, node: Node) -> bool {
+        let before = self.text.get(..node.start_byte()).unwrap_or_default();
+        let name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '[' | ']');
+        let opened = before.strip_suffix('}').and_then(|it| it.trim_end_matches(name).strip_suffix('{'));
+        let word = |it: &str| it.is_empty() || it.ends_with([' ', '\t', '\n', ';', '&', '|', '(', ')']);
+        before.ends_with(|it: char| it.is_ascii_digit()) || opened.is_some_and(word)
     }
 
     /// Nothing may lie between two leaves but blanks: the grammar also skips `\ `, which is part of a word.

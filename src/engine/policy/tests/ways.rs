@@ -166,6 +166,9 @@ fn forms_of_the_shell() {
         echo "${@@P}"
         y=rm; x=y; ${!x} src
         echo "${!x}"
+        git {x}>/dev/null reset --hard
+        {x}>/dev/null git reset --hard
+        git {x}<<<y push --force
         ansible all -a 'rm -rf /'
         tclsh <<< 'file delete -force src'"##;
     check_in_yolo(Decision::Ask, table);
@@ -186,6 +189,7 @@ fn forms_of_the_shell() {
         f() { echo "${@:2}" "${#@}" "${a[@]:1}" "${#a[@]}"; }; f x
         docker compose exec -T db psql -U x -c 'select 1'
         rm -rf .next .turbo .pytest_cache
+        echo ${x}>f; echo "${x}">g; echo {x} >f; exec 3>f
         exec 3>&1; coproc cat"##;
     check_in_yolo(Decision::Allow, table);
     let table = r##"
