@@ -76,8 +76,8 @@ pub struct Hook {
     pub env: Vec<(String, String)>,
     /// A workspace's settings name it: it runs confined.
     pub of_project: bool,
-    /// Files of the workspace that it runs, with the hashes under which they were trusted.
-    pub scripts: Vec<(AbsPath, String)>,
+    /// Files of the workspace that it runs, with the hashes under which they were trusted; `None`: they were not there.
+    pub scripts: Vec<(AbsPath, Option<String>)>,
 }
 
 impl Hook {

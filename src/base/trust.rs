@@ -185,6 +185,16 @@ impl TrustChoice {
     }
 }
 
+/// What settings would start or reach, for the user to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Starts {
+    pub lines: Vec<String>,
+    /// Files whose changes are asked about, but not those of what they start.
+    pub in_turn: BTreeSet<String>,
+    /// Programs that may obey files that nobody knows of.
+    pub unseen: BTreeSet<String>,
+}
+
 /// Why the user is asked, or told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Doubt {
@@ -204,7 +214,7 @@ pub fn is_wide(folder: &AbsPath, homes: &[AbsPath]) -> bool {
 }
 
 /// The question about a folder that nobody said anything about; `None`: it holds nothing to trust.
-pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts: &[String]) -> Option<Doubt> {
+pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts: &Starts) -> Option<Doubt> {
     if pieces.is_empty() {
         return None;
     }
@@ -247,7 +257,7 @@ pub fn all_below(folder: &AbsPath) -> String {
 const MAX_NAMED: usize = 5;
 
 /// The question about files that changed since the user's yes; `None`: none did.
-pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]) -> Option<Doubt> {
+pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &Starts) -> Option<Doubt> {
     if open.is_empty() {
         return None;
     }
@@ -307,11 +317,25 @@ fn list<'a>(names: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> String 
     res
 }
 
-fn would_start(starts: &[String]) -> String {
-    match starts {
+fn would_start(starts: &Starts) -> String {
+    let mut res = match starts.lines.as_slice() {
         [] => String::new(),
         them => format!("They would start or reach:\n{}", list(them.iter().map(|it| (it.as_str(), "")))),
+    };
+    let names = |names: &BTreeSet<String>| {
+        let mut res: Vec<String> = names.iter().take(MAX_NAMED).map(|it| plain(it)).collect();
+        if names.len() > MAX_NAMED {
+            res.push(format!("{} more", names.len() - MAX_NAMED));
+        }
+        res.join(", ")
+    };
+    let in_turn = (!starts.in_turn.is_empty()).then(|| format!("what starts in turn from {}", names(&starts.in_turn)));
+    let unseen = (!starts.unseen.is_empty()).then(|| format!("what {} may find in the folder", names(&starts.unseen)));
+    let unwatched: Vec<String> = in_turn.into_iter().chain(unseen).collect();
+    if !unwatched.is_empty() {
+        res += &format!("Not watched, so nobody asks when it changes: {}.\n", unwatched.join("; "));
     }
+    res
 }
 
 /// What a repository wrote, so that it can look like nothing else than it is: one line, no characters that hide or

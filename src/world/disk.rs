@@ -1,6 +1,7 @@
 //! The hand that touches files: blocking calls, and `DiskFs`, which puts them behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
+mod digest;
 mod private;
 #[cfg(unix)]
 mod real;
@@ -18,6 +19,7 @@ use crate::base::{
     path::AbsPath,
 };
 
+pub use digest::*;
 pub use private::*;
 
 /// How many links a path may have on its way before it counts as a loop.

@@ -3,7 +3,6 @@
 use std::{io, time::Duration};
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     time::timeout,
@@ -23,6 +22,8 @@ use crate::{
 
 /// Most that a hook may print on stdout, in bytes: a changed request has to fit.
 const MAX_OUTPUT: usize = 4 << 20;
+/// Longest script that is looked at before it runs: more of them together is not trusted.
+const MAX_SCRIPT: u64 = 64 << 20;
 /// What is kept of its stderr.
 const MAX_ERRORS: usize = 16 << 10;
 /// Children that a hook leaves behind may hold its pipes open: after its end they are read this long.
@@ -55,9 +56,8 @@ pub async fn run(run: &HookRun, place: &Place, groups: &Groups) -> HookReport {
 async fn changed(hook: &Hook) -> Option<String> {
     let scripts = hook.scripts.clone();
     let look = move || {
-        let is_same = |(path, hash): &&(AbsPath, String)| {
-            let bytes = disk::read(path).unwrap_or_default();
-            Sha256::digest(bytes).iter().map(|it| format!("{it:02x}")).collect::<String>() == *hash
+        let is_same = |(path, hash): &&(AbsPath, Option<String>)| {
+            disk::digest_of(path, MAX_SCRIPT).is_ok_and(|it| it.as_deref() == hash.as_deref())
         };
         scripts.iter().find(|it| !is_same(it)).map(|(path, _)| format!("{path} is not as it was when it was trusted"))
     };
@@ -141,7 +141,7 @@ mod tests {
     };
 
     #[allow(clippy::disallowed_methods)]
-    async fn ran(command: &str, scripts: Vec<(AbsPath, String)>) -> HookReport {
+    async fn ran(command: &str, scripts: Vec<(AbsPath, Option<String>)>) -> HookReport {
         let hook = Hook {
             event: HookEvent::BeforeTool,
             matcher: None,
@@ -189,9 +189,9 @@ mod tests {
         fs::write(&script, "echo one").unwrap();
         let hash: String = Sha256::digest("echo one").iter().map(|it| format!("{it:02x}")).collect();
         let command = format!("sh {script}");
-        assert_eq!(ran(&command, vec![(script.clone(), hash.clone())]).await, exit(0, "one\n", ""));
+        assert_eq!(ran(&command, vec![(script.clone(), Some(hash.clone()))]).await, exit(0, "one\n", ""));
         fs::write(&script, "echo two").unwrap();
         let why = format!("{script} is not as it was when it was trusted");
-        assert_eq!(ran(&command, vec![(script, hash)]).await.end, HookEnd::NotStarted(why));
+        assert_eq!(ran(&command, vec![(script, Some(hash))]).await.end, HookEnd::NotStarted(why));
     }
 }

@@ -1,13 +1,17 @@
 //! What a folder's settings would run: in words for people, and which files these words name.
 
+mod launchers;
 mod places;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::{base::path::AbsPath, world::secrets::Env};
+use crate::{
+    base::path::AbsPath,
+    world::secrets::{self, Env},
+};
 
 use places::Places;
 use words::Line;
@@ -27,7 +31,7 @@ pub fn starts(settings: &Value) -> Vec<String> {
         let place = ["httpUrl", "url"].into_iter().find_map(text).map(str::to_owned);
         let args = it.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let command = || Some(text("command").into_iter().chain(args).collect::<Vec<_>>().join(" "));
-        res.push(format!("MCP server {name}: {}", place.or_else(command).unwrap_or_default()));
+        res.push(format!("MCP server {name}: {}{}", variables(it), place.or_else(command).unwrap_or_default()));
     }
     for key in ["discoveryCommand", "callCommand"] {
         let command = settings.get("tools").and_then(|it| it.get(key)).and_then(Value::as_str);
@@ -37,15 +41,28 @@ pub fn starts(settings: &Value) -> Vec<String> {
     if let Some(hooks) = settings.get("hooks") {
         hook_commands(hooks, MAX_DEPTH, &mut commands);
     }
-    res.extend(commands.iter().map(|it| format!("hook: {it}")));
+    res.extend(commands.iter().map(|(command, set)| format!("hook: {set}{command}")));
     res
 }
 
-fn hook_commands(value: &Value, depth: usize, out: &mut Vec<String>) {
+/// `NAME=value ` of what it brings along: `BASH_ENV=./x` runs, too. Keys are not shown.
+fn variables(it: &Value) -> String {
+    let set = it.get("env").and_then(Value::as_object).into_iter().flatten();
+    set.filter_map(|(name, it)| Some((name, it.as_str()?)))
+        .map(|(name, it)| {
+            format!(
+                "{name}={} ",
+                if secrets::name_looks_secret(name) || secrets::value_looks_secret(it) { "…" } else { it }
+            )
+        })
+        .collect()
+}
+
+fn hook_commands(value: &Value, depth: usize, out: &mut Vec<(String, String)>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     match value {
         Value::Object(members) => {
-            out.extend(members.get("command").and_then(Value::as_str).map(str::to_owned));
+            out.extend(members.get("command").and_then(Value::as_str).map(|it| (it.to_owned(), variables(value))));
             members.values().for_each(|it| hook_commands(it, depth, out));
         }
         Value::Array(items) => items.iter().for_each(|it| hook_commands(it, depth, out)),
@@ -58,8 +75,14 @@ fn hook_commands(value: &Value, depth: usize, out: &mut Vec<String>) {
 pub struct Named {
     /// Paths that they may mean, whether there is a file or not.
     pub files: Vec<AbsPath>,
+    /// Those of them that run if they are there.
+    pub would_run: BTreeSet<AbsPath>,
     /// Why it may be more than these.
     pub more: Option<&'static str>,
+    /// Files that are there, and name what runs next.
+    pub in_turn: BTreeSet<String>,
+    /// Programs of which nobody knows what they find in the folder.
+    pub unseen: BTreeSet<String>,
 }
 
 /// The files that settings of the folder `base` would run. Only a shell knows what a line means: whatever looks like the
@@ -73,7 +96,11 @@ pub fn files(settings: &Value, base: &AbsPath, env: &Env) -> Named {
         let args = it.get("args").and_then(Value::as_array).into_iter().flatten();
         // `NODE_OPTIONS` and its kind name files that run, too.
         let env_words = it.get("env").and_then(Value::as_object).into_iter().flatten().map(|(_, it)| it);
-        let texts = it.get("command").into_iter().chain(args).chain(env_words).filter_map(Value::as_str);
+        let words: Vec<&str> = it.get("command").into_iter().chain(args).filter_map(Value::as_str).collect();
+        let texts = words.iter().copied().chain(env_words.clone().filter_map(Value::as_str));
+        let set = it.get("env").and_then(Value::as_object).into_iter().flatten();
+        let set = set.filter_map(|(name, it)| Some(places::search_folders(name, it.as_str()?)));
+        places.take_words(&words, &cwd, &set.flatten().collect::<Vec<_>>());
         let meanings = |name: &str| meanings(name, &cwd, env, &variables);
         let mut is_script = false;
         for text in texts {
@@ -93,9 +120,18 @@ pub fn files(settings: &Value, base: &AbsPath, env: &Env) -> Named {
     let tools =
         ["discoveryCommand", "callCommand"].into_iter().filter_map(|it| settings.get("tools")?.get(it)?.as_str());
     let meanings = |name: &str| meanings(name, base, env, &variables);
-    for line in commands.iter().map(String::as_str).chain(tools) {
-        places.take_text(line, base);
+    let values = || variables.iter().flat_map(|(name, it)| it.iter().map(move |it| (name.as_str(), it.as_str())));
+    places.imports = values().flat_map(|(name, it)| places::search_folders(name, it)).collect();
+    for line in commands.iter().map(|it| it.0.as_str()).chain(tools) {
+        places.take_text(&words::without_written(line), base);
         places.take_line(&Line::read(line, &meanings), base);
+    }
+    // `BASH_ENV`, `NODE_OPTIONS` and their kind.
+    for (_, value) in values() {
+        places.take_text(value, base);
+        if value.contains([' ', '\t', '\n', '$']) {
+            places.take_line(&Line::read(value, &meanings), base);
+        }
     }
     places.named
 }

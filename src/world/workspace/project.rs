@@ -5,12 +5,13 @@ use std::{
     io,
 };
 
-use sha2::{Digest, Sha256};
+use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
+        hook::Hook,
         path::AbsPath,
-        trust::{Piece, PieceKind},
+        trust::{Piece, PieceKind, Starts},
     },
     world::{
         disk,
@@ -37,11 +38,20 @@ pub struct Project {
     /// Whose files are the project's alone: nothing in them is read in any other way.
     folders: Vec<AbsPath>,
     files: Vec<Held>,
-    /// By settings file: which files of the folder it starts. It counts only while all of them do.
-    programs: BTreeMap<String, BTreeSet<String>>,
+    /// By settings file.
+    programs: BTreeMap<String, Started>,
     admitted: BTreeSet<String>,
     /// What the user's yes does not cover; `true`: it never saw it.
     open: BTreeMap<String, bool>,
+}
+
+/// What a settings file starts.
+#[derive(Clone, Debug, Default)]
+struct Started {
+    /// Files of the folder. The settings count only while all of them do.
+    needed: BTreeSet<String>,
+    in_turn: BTreeSet<String>,
+    unseen: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -108,7 +118,7 @@ impl Project {
             None if disk::metadata(&path).is_err() => return,
             _ => None,
         };
-        let piece = Piece { name: name_in(root, &path), kind, hash: bytes.as_deref().map(hash) };
+        let piece = Piece { name: name_in(root, &path), kind, hash: bytes.as_deref().map(disk::hash) };
         self.files.push(Held { piece, path, bytes: bytes.unwrap_or_default() });
     }
 
@@ -133,7 +143,9 @@ impl Project {
                 needed.insert(piece.name.clone());
                 self.files.push(Held { piece, path: root.clone(), bytes: Vec::new() });
             }
-            self.programs.insert(name, needed);
+            let all = |of: fn(&programs::Named) -> &BTreeSet<String>| named.iter().flat_map(of).cloned().collect();
+            let (in_turn, unseen) = (all(|it| &it.in_turn), all(|it| &it.unseen));
+            self.programs.insert(name, Started { needed, in_turn, unseen });
         }
     }
 
@@ -152,10 +164,10 @@ impl Project {
             true => {
                 let bytes = disk::read_head(&real, *left + 1).ok()?;
                 *left = left.checked_sub(bytes.len() as u64)?;
-                Some(hash(&bytes))
+                Some(disk::digest(&path, &bytes))
             }
             // A virtual environment's interpreter: the folder says where it is, and not what is in it.
-            false => Some(hash(format!("-> {real}").as_bytes())),
+            false => Some(disk::hash(format!("-> {real}").as_bytes())),
         });
         let piece = Piece { name: name.clone(), kind: PieceKind::Program, hash };
         self.files.push(Held { piece, path, bytes: Vec::new() });
@@ -166,13 +178,17 @@ impl Project {
         self.files.iter().map(|it| it.piece.clone()).collect()
     }
 
-    /// The files in `root` that a command line names, with their hashes as they were looked at. What a link leads to
-    /// elsewhere is not among them.
-    pub fn programs(&self, line: &str, root: &AbsPath, env: &Env) -> Vec<(AbsPath, String)> {
-        let named = programs::files(&serde_json::json!({ "hooks": { "command": line } }), root, env).files;
-        let inside = |it: &&Held| disk::real_path(&it.path).is_ok_and(|real| real.is_within(root));
-        let held = self.files.iter().filter(|it| named.contains(&it.path)).filter(inside);
-        held.filter_map(|it| Some((it.path.clone(), it.piece.hash.clone()?))).collect()
+    /// The files in `root` that a hook would run, with their hashes as they were looked at; without one, those that were
+    /// not there. What a link leads to elsewhere is not among them.
+    pub fn programs(&self, hook: &Hook, root: &AbsPath, env: &Env) -> Vec<(AbsPath, Option<String>)> {
+        let set: Map<String, Value> = hook.env.iter().map(|(name, it)| (name.clone(), it.as_str().into())).collect();
+        let settings = json!({ "hooks": { "command": hook.command, "env": set } });
+        let named = programs::files(&settings, root, env);
+        let inside = |it: &AbsPath| disk::real_path(it).is_ok_and(|real| real.is_within(root));
+        let held: BTreeMap<&AbsPath, &Held> = self.files.iter().map(|it| (&it.path, it)).collect();
+        let there = named.files.iter().filter_map(|it| Some((it.clone(), Some(held.get(it)?.piece.hash.clone()?))));
+        let missing = named.would_run.iter().filter(|it| !held.contains_key(it)).map(|it| (it.clone(), None));
+        there.chain(missing).filter(|it| inside(&it.0)).collect()
     }
 
     /// Every file, and whether it counts.
@@ -186,10 +202,10 @@ impl Project {
             let mut same = self.files.iter().filter(|it| it.piece.name == name);
             same.any(|it| it.piece.hash.is_some()) && self.admitted.contains(name)
         };
-        let programs = self.programs.get(&it.piece.name).filter(|_| it.piece.kind == PieceKind::Settings);
+        let started = self.programs.get(&it.piece.name).filter(|_| it.piece.kind == PieceKind::Settings);
         it.piece.hash.is_some()
             && self.admitted.contains(&it.piece.name)
-            && programs.into_iter().flatten().all(|it| readable(it))
+            && started.is_none_or(|it| it.needed.iter().all(|it| readable(it)))
     }
 
     /// Why a file is not used, as the rest of a line; `None`: it is, or nobody was asked about it.
@@ -198,7 +214,7 @@ impl Project {
             return None;
         }
         let itself = self.open.get(name).map(|it| (name, *it));
-        let started = self.programs.get(name).into_iter().flatten();
+        let started = self.programs.get(name).into_iter().flat_map(|it| &it.needed);
         let mut started = started.filter_map(|it| Some((it.as_str(), *self.open.get(it)?)));
         let (file, is_new) = itself.or_else(|| started.next())?;
         let how = if is_new { "new" } else { "changed" };
@@ -232,11 +248,17 @@ impl Project {
     }
 
     /// What the settings would start or reach, in words: those of the named files.
-    pub fn starts(&self, names: impl Fn(&str) -> bool) -> Vec<String> {
-        let programs = |it: &Held| self.programs.get(&it.piece.name).into_iter().flatten().any(|it| names(it));
+    pub fn starts(&self, names: impl Fn(&str) -> bool) -> Starts {
+        let started = |it: &Held| self.programs.get(&it.piece.name);
+        let programs = |it: &Held| started(it).is_some_and(|it| it.needed.iter().any(|it| names(it)));
         let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
-        let named = settings.filter(|it| names(&it.piece.name) || programs(it));
-        named.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| programs::starts(&it)).collect()
+        let mut res = Starts::default();
+        for it in settings.filter(|it| names(&it.piece.name) || programs(it)) {
+            res.lines.extend(jsonc::parse(&it.bytes).ok().into_iter().flat_map(|it| programs::starts(&it)));
+            res.in_turn.extend(started(it).into_iter().flat_map(|it| it.in_turn.clone()));
+            res.unseen.extend(started(it).into_iter().flat_map(|it| it.unseen.clone()));
+        }
+        res
     }
 
     /// The first environment file that counts: the nearest one.
@@ -276,10 +298,6 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
         true => path.shown_from(root),
         false => path.to_string(),
     }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|it| format!("{it:02x}")).collect()
 }
 
 /// Files whose name ends with `end`, in folders at most `depth` deep, by name.
@@ -365,7 +383,7 @@ mod tests {
                 "GEMINI.md"
             ]
         );
-        assert_eq!(project.starts(|_| true), ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]);
+        assert_eq!(project.starts(|_| true).lines, ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]);
         let policies = ws.join(".castor/policies");
         let look = |it: &Project| {
             it.through(|reader, folders| {
@@ -425,7 +443,7 @@ mod tests {
             let mut project = read();
             let (names, open) = covered(&project.pieces(), &first);
             assert_eq!(open, [(changed.to_owned(), false)]);
-            assert_eq!(project.starts(|it| it == changed).len(), 4, "{changed}");
+            assert_eq!(project.starts(|it| it == changed).lines.len(), 4, "{changed}");
             project.admit(names);
             project.leave_open(&open);
             let why = match changed == ours {

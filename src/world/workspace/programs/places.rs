@@ -4,13 +4,17 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Named,
+    Named, launchers,
     words::{ANY, Command, Line},
 };
 use crate::{base::path::AbsPath, world::disk};
 
 /// Words that are looked at, with their meanings and parts.
 const MAX_WORDS: usize = 4000;
+/// Paths that all lines together may name, with those that programs would look for.
+const MAX_NAMED: usize = 40_000;
+/// Of a `package.json` that is asked what it names, in bytes.
+const MAX_MANIFEST: u64 = 1 << 20;
 /// Folders that a line may be in.
 const MAX_FOLDERS: usize = 32;
 /// Entries of folders that are looked at for words that stand for anything, and files that are found for them.
@@ -74,13 +78,30 @@ pub struct Places<'b> {
     pub named: Named,
     /// Words that were looked for.
     patterns: BTreeSet<String>,
+    seen: BTreeSet<AbsPath>,
+    /// Where programs and modules are looked for, whichever line it is.
+    pub imports: Vec<String>,
+    /// Whether what is taken would be run if it were there.
+    would_run: bool,
+    /// Files of the command that is being taken, which are there.
+    found: Vec<AbsPath>,
     n_words: usize,
     n_entries: usize,
 }
 
 impl<'b> Places<'b> {
     pub fn new(base: &'b AbsPath) -> Self {
-        Self { base, named: Named::default(), patterns: BTreeSet::new(), n_words: 0, n_entries: 0 }
+        Self {
+            base,
+            named: Named::default(),
+            patterns: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            imports: Vec::new(),
+            would_run: false,
+            found: Vec::new(),
+            n_words: 0,
+            n_entries: 0,
+        }
     }
 
     /// A word by itself, and its parts.
@@ -93,18 +114,123 @@ impl<'b> Places<'b> {
             self.named.more = Some(MANY);
         }
         let folders = self.folders(line, cwd);
+        let set = line.commands.iter().flatten().flatten().filter_map(|it| it.split_once('='));
+        let imports: Vec<String> =
+            self.imports.iter().cloned().chain(set.flat_map(|it| search_folders(it.0, it.1))).collect();
         for command in &line.commands {
+            self.found.clear();
             let is_read = is_read(command);
-            for word in command.iter().flatten() {
+            for (at, word) in command.iter().enumerate().flat_map(|(at, it)| it.iter().map(move |it| (at, it))) {
                 // What runs nothing is told of what `*` stands for.
                 if word.contains(ANY) && (is_read || is_bare(word)) {
                     continue;
                 }
+                self.would_run = is_run(command, at);
                 folders.iter().for_each(|it| self.word(word, it));
+                self.would_run = false;
             }
             if runs_anything(command) {
                 folders.iter().for_each(|it| self.word(&ANY.to_string(), it));
             }
+            self.obeyed(command, &folders, &imports);
+        }
+    }
+
+    /// The words of a program that no shell reads, and the folders where it looks for modules.
+    pub fn take_words(&mut self, words: &[&str], cwd: &AbsPath, imports: &[String]) {
+        let command: Command = words.iter().map(|it| vec![(*it).to_owned()]).collect();
+        self.found.clear();
+        words.iter().for_each(|it| self.take_text(it, cwd));
+        self.obeyed(&command, &[Folder { path: cwd.to_string(), from_top: false }], imports);
+    }
+
+    /// What programs among the words obey that no word names.
+    fn obeyed(&mut self, command: &Command, folders: &[Folder], imports: &[String]) {
+        let words: Vec<&str> = command.iter().flatten().map(String::as_str).collect();
+        let named = self.found.len();
+        let mut is_known = false;
+        self.would_run = true;
+        for program in words.iter().map(|it| launchers::name(it)) {
+            let endings = launchers::endings(program);
+            for (folder, ending) in folders.iter().flat_map(|it| endings.iter().map(move |ending| (it, *ending))) {
+                words.iter().for_each(|it| self.ending(it, ending, folder));
+            }
+            if launchers::imports(program) {
+                let modules: BTreeSet<String> =
+                    words.iter().flat_map(|it| launchers::modules(it.strip_prefix("-m").unwrap_or(it))).collect();
+                self.modules(&modules, folders, imports);
+            }
+            let Some(files) = launchers::obeys(program, &words) else { continue };
+            is_known = true;
+            let before = self.found.len();
+            for (folder, file) in folders.iter().flat_map(|it| files.iter().map(move |file| (it, *file))) {
+                self.near(folder, file);
+            }
+            if self.found.len() == before {
+                self.named.unseen.insert(program.to_owned());
+            }
+        }
+        let lead = command.get(program(command)).and_then(|it| it.first()).map(String::as_str).unwrap_or_default();
+        // `PATH=./bin`
+        if !lead.contains(['/', ANY]) {
+            for (folder, at) in folders.iter().flat_map(|it| imports.iter().map(move |at| (it, at))) {
+                self.exact(&folder.join(at).join(lead));
+            }
+        }
+        self.would_run = false;
+        let is_open = !is_known && self.found.is_empty() && !lead.contains(['=', ANY, '/']) && !lead.starts_with('-');
+        let is_script =
+            RUNNERS.contains(&launchers::name(lead)) && launchers::endings(launchers::name(lead)).is_empty();
+        if is_open && !lead.is_empty() && !is_script && !launchers::is_plain(lead) {
+            self.named.unseen.insert(lead.to_owned());
+        }
+        // A folder or a module says by itself what comes first; what that loads nobody looks at.
+        let more: Vec<String> = self.found.iter().skip(named).map(|it| it.shown_from(self.base)).collect();
+        self.named.in_turn.extend(more);
+    }
+
+    /// `word` with what it leaves out.
+    fn ending(&mut self, word: &str, ending: &str, folder: &Folder) {
+        for it in std::iter::once(word).chain(word.split(ENDS).filter(|it| it.len() < word.len())) {
+            let it = it.trim_end_matches('/');
+            if it.is_empty() || it.starts_with('-') || it.contains(ANY) || it.contains(ENDS) {
+                continue;
+            }
+            let place = folder.join(&format!("{it}{ending}"));
+            self.exact(&place);
+            let manifest = AbsPath::new(&place.path).filter(|it| ending == "/package.json" && self.found.contains(it));
+            let main = manifest.and_then(|it| launchers::main_of(&disk::read_head(&it, MAX_MANIFEST).ok()?));
+            if let Some(main) = main {
+                let main = folder.join(&format!("{it}/{main}"));
+                self.exact(&main);
+                for ending in launchers::endings("node") {
+                    self.exact(&Folder { path: format!("{}{ending}", main.path), from_top: main.from_top });
+                }
+            }
+        }
+    }
+
+    fn modules(&mut self, modules: &BTreeSet<String>, folders: &[Folder], imports: &[String]) {
+        let beside = folders.iter().flat_map(|it| imports.iter().map(|at| it.join(at)));
+        let places: Vec<Folder> = folders.iter().cloned().chain(beside).collect();
+        for (place, module) in places.iter().flat_map(|it| modules.iter().map(move |module| (it, module))) {
+            for ending in launchers::endings("python") {
+                self.exact(&place.join(&format!("{module}{ending}")));
+            }
+        }
+    }
+
+    /// A file in the folder, or in one above it.
+    fn near(&mut self, folder: &Folder, file: &str) {
+        let place = folder.join(file);
+        if place.path.contains(ANY) {
+            return self.search(&place.path);
+        }
+        self.exact(&place);
+        let mut above = AbsPath::new(&folder.path).and_then(|it| it.parent());
+        while let Some(it) = above.filter(|it| it.is_within(self.base)) {
+            self.exact(&Folder { path: it.join(file).to_string(), from_top: true });
+            above = it.parent();
         }
     }
 
@@ -147,8 +273,20 @@ impl<'b> Places<'b> {
     }
 
     fn exact(&mut self, place: &Folder) {
-        let Some(path) = AbsPath::new(&place.path) else { return };
-        if (!place.from_top || path.is_within(self.base)) && !self.named.files.contains(&path) {
+        let Some(path) = AbsPath::new(&place.path).filter(|it| !place.from_top || it.is_within(self.base)) else {
+            return;
+        };
+        if self.seen.len() >= MAX_NAMED {
+            self.named.more = Some(MANY);
+            return;
+        }
+        if self.would_run {
+            self.named.would_run.insert(path.clone());
+        }
+        if !self.found.contains(&path) && disk::metadata(&path).is_ok_and(|it| !it.is_dir) {
+            self.found.push(path.clone());
+        }
+        if self.seen.insert(path.clone()) {
             self.named.files.push(path);
         }
     }
@@ -181,7 +319,8 @@ impl<'b> Places<'b> {
                     true if disk::real_path(&path).is_ok_and(|it| it == path) => waiting.push((path, name + "/")),
                     false if fits(&rest, &name) => {
                         n_found += 1;
-                        if !self.named.files.contains(&path) {
+                        self.found.push(path.clone());
+                        if self.seen.insert(path.clone()) {
                             self.named.files.push(path);
                         }
                     }
@@ -232,6 +371,20 @@ fn fits(pattern: &str, name: &str) -> bool {
         }
     }
     rest.is_empty()
+}
+
+/// `PYTHONPATH=a:b`
+pub fn search_folders(name: &str, value: &str) -> Vec<String> {
+    let is_list = launchers::SEARCH.contains(&name);
+    value.split(':').filter(|it| is_list && !it.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether what a word names is run: the program itself, and what a runner is told.
+fn is_run(command: &Command, at: usize) -> bool {
+    let program = program(command);
+    let tells = |it: &String| RUNNERS.contains(&launchers::name(it)) || it == "." || it == "source";
+    let has = |at: usize, is: &dyn Fn(&String) -> bool| command.get(at).is_some_and(|it| it.iter().any(is));
+    at == program && has(at, &|it| it.contains('/')) || at > program && has(program, &tells)
 }
 
 /// Whether a word says nothing at all of what it means.

@@ -44,7 +44,7 @@ impl Ground {
     }
 
     fn found(&self, settings: &serde_json::Value) -> String {
-        let Named { files, more } = files(settings, &self.root, &self.env);
+        let Named { files, more, .. } = files(settings, &self.root, &self.env);
         let mut there: Vec<String> = files
             .iter()
             .filter(|it| disk::metadata(it).is_ok_and(|it| !it.is_dir))
@@ -84,6 +84,8 @@ fn a_line_names_what_its_shell_would_run() {
     check("$(git rev-parse --show-toplevel)/x.sh", "x.sh");
     check("$(command -v node) --import=./lib/r.js -r./x.sh", "lib/r.js, x.sh");
     check("sh < x.sh | tee out", "x.sh");
+    check("date >> x.sh 2>&1; true >x.sh &>x.sh", "");
+    check("exec 3<>x.sh", "x.sh");
     check("# don't\n./x.sh", "x.sh");
     check("cat <<EOF\nit's\nEOF\n'./my script.sh' 'and'", "my script.sh");
     check("/usr/bin/true && ls ~/x.sh", "");
@@ -138,4 +140,100 @@ fn the_words_of_servers_are_lines_only_where_a_shell_reads_them() {
     assert_eq!(server(json!(["cd scripts && './m.sh'"])), "scripts/m.sh");
     assert_eq!(server(json!(["$CLAUDE_PROJECT_DIR/x.sh"])), "x.sh");
     assert_eq!(server(json!(["my script.sh", "--only=src/*.ts", "hooks/*"])), "my script.sh");
+}
+
+/// Who obeys a file that no word names.
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn what_a_program_obeys_is_found_by_its_name() {
+    let ground = Ground::new();
+    for (file, text) in [
+        ("Makefile", ""),
+        ("justfile", ""),
+        ("package.json", r#"{"scripts": {}}"#),
+        ("Cargo.toml", ""),
+        (".cargo/config.toml", ""),
+        ("pyproject.toml", ""),
+        ("sub/package.json", "{}"),
+        ("lint/package.json", r#"{"main": "lib/start"}"#),
+        ("lint/lib/start.js", ""),
+        ("bare/index.js", ""),
+        ("tools/__init__.py", ""),
+        ("tools/check.py", ""),
+        ("tools/pkg/__main__.py", ""),
+        ("app/__main__.py", ""),
+        ("far/mod.py", ""),
+        ("bin/acme", ""),
+        ("cmd/x/main.go", ""),
+    ] {
+        let file = ground.root.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let check = |line: &str, want: &str| assert_eq!(ground.hook(line), want, "{line}");
+    check("make check", "Makefile");
+    check("make -C sub check", "Makefile");
+    check("just lint", "justfile");
+    check("npm run check", "package.json");
+    check("npm --prefix sub run check", "package.json, sub/package.json");
+    check("npm run check --prefix=sub", "package.json, sub/package.json");
+    check("cd sub && yarn check", "package.json, sub/package.json");
+    check("timeout 9 npx --yes @acme/lint", "package.json");
+    check("cargo xtask check", ".cargo/config.toml, Cargo.toml");
+    check("cargo fmt", ".cargo/config.toml");
+    check("/usr/bin/python3.12 -m tools.check", "tools/__init__.py, tools/check.py");
+    check("python3 -m tools.pkg", "tools/__init__.py, tools/pkg/__main__.py");
+    check("python3 -c 'from tools import check; check.run()'", "tools/__init__.py");
+    check("python3 app --now", "app/__main__.py");
+    check("PYTHONPATH=far python3 -mmod", "far/mod.py");
+    check("uv run acme", "pyproject.toml");
+    check("node lint", "lint/lib/start.js, lint/package.json");
+    check("node ./bare/", "bare/index.js");
+    check("node lib/r", "lib/r.js");
+    check("node -e \"require('./lib/r')\"", "lib/r.js");
+    check("go run ./cmd/x", "cmd/x/main.go");
+    check("PATH=./bin:$PATH acme", "bin/acme");
+    check("bash < x.sh", "x.sh");
+    check("env X=1 ./x.sh", "x.sh");
+    let server = |it: serde_json::Value| ground.found(&json!({"mcpServers": {"s": it}}));
+    assert_eq!(server(json!({"command": "npm", "args": ["start"], "cwd": "sub"})), "package.json, sub/package.json");
+    assert_eq!(server(json!({"command": "node", "args": ["lint"]})), "lint/lib/start.js, lint/package.json");
+    assert_eq!(server(json!({"command": "python", "args": ["-m", "mod"], "env": {"PYTHONPATH": "far"}})), "far/mod.py");
+    assert_eq!(server(json!({"command": "acme", "env": {"PATH": "./bin"}})), "bin/acme");
+    assert_eq!(
+        server(json!({"command": "uvicorn", "args": ["tools.check:start"]})),
+        "tools/__init__.py, tools/check.py"
+    );
+    let with_env = json!({"hooks": {"BeforeTool": [{"hooks": [{"command": "true", "env": {"BASH_ENV": "./x.sh"}}]}]}});
+    assert_eq!(ground.found(&with_env), "x.sh");
+}
+
+#[test]
+fn what_is_not_watched_is_told() {
+    let ground = Ground::new();
+    let check = |line: &str, in_turn: &str, unseen: &str| {
+        let named = files(&json!({"hooks": {"command": line}}), &ground.root, &ground.env);
+        let all = |it: std::collections::BTreeSet<String>| it.into_iter().collect::<Vec<_>>().join(" ");
+        assert_eq!((all(named.in_turn).as_str(), all(named.unseen).as_str()), (in_turn, unseen), "{line}");
+    };
+    check("sh ./x.sh && echo done | tee out; exit 0", "", "");
+    check("make check", "", "make");
+    check("acme-lint --all", "", "acme-lint");
+    check("python3 -m check", "", "python3");
+    check("node lib/r", "lib/r.js", "");
+    check("if jq -e .x 2>&1; then ./x.sh >/dev/null; fi", "", "");
+}
+
+/// What would run as soon as somebody puts it there.
+#[test]
+fn what_is_not_there_yet_is_known() {
+    let ground = Ground::new();
+    let would_run = |line: &str| {
+        let named = files(&json!({"hooks": {"command": line}}), &ground.root, &ground.env);
+        let all: Vec<String> = named.would_run.iter().map(|it| it.shown_from(&ground.root)).collect();
+        all.join(" ")
+    };
+    assert_eq!(would_run("[ -x ./local.sh ] && ./local.sh; cat notes.txt; echo hi"), "local.sh");
+    assert_eq!(would_run(". ./env.sh"), "env.sh");
+    assert_eq!(would_run("just x"), ".justfile Justfile justfile");
 }

@@ -21,7 +21,8 @@ const MAX_WORD: usize = 4096;
 /// What stands in front of a command and is none.
 const RESERVED: &[&str] = &["if", "then", "elif", "else", "do", "while", "until", "!", "{", "time", "in"];
 /// Folders follow these.
-const FOLDER_OPTIONS: &[&str] = &["-C", "--chdir", "--cwd", "--dir", "--directory", "--prefix"];
+const FOLDER_OPTIONS: &[&str] =
+    &["-C", "--chdir", "--cwd", "--dir", "--directory", "--prefix", "--project", "--working-directory"];
 /// What takes names of variables, and sets them to what nobody knows.
 const READERS: &[&str] = &["read", "mapfile", "readarray", "getopts", "printf"];
 
@@ -58,9 +59,8 @@ impl Line {
             self.cut = true;
             return;
         }
-        let mut reader =
-            Reader { rest: text, word: None, command: Vec::new(), variables, depth, ends: Vec::new(), line: self };
-        reader.run();
+        let (word, command, ends) = (None, Vec::new(), Vec::new());
+        Reader { rest: text, word, command, written: false, variables, depth, ends, line: self }.run();
     }
 
     /// Takes a command in: what it sets, where it goes, and lines in its words.
@@ -91,6 +91,12 @@ impl Line {
             }
             after_option = word.iter().any(|it| FOLDER_OPTIONS.contains(&it.as_str()));
             for meaning in word {
+                if let Some((name, value)) = meaning.split_once('=').or_else(|| meaning.split_at_checked(2)) {
+                    // `--prefix=x`, `-Cx`
+                    if FOLDER_OPTIONS.contains(&name) && !value.is_empty() {
+                        self.folders.push(vec![value.to_owned()]);
+                    }
+                }
                 if let Some((name, value)) = meaning.split_once('=') {
                     self.assign(Some(name.trim_end_matches('+')), [value.to_owned()]);
                 }
@@ -119,6 +125,8 @@ struct Reader<'r, 'v> {
     /// `None`: between words.
     word: Option<Meanings>,
     command: Command,
+    /// The next word is a file that is written: it says nothing of what runs.
+    written: bool,
     variables: Variables<'v>,
     depth: usize,
     /// Where the here-documents end that begin at the next line.
@@ -131,7 +139,17 @@ impl<'r> Reader<'r, '_> {
         while let Some(it) = self.next() {
             match it {
                 '<' if self.rest.starts_with('<') => self.here_document(),
-                ' ' | '\t' | '\r' | '<' | '>' => self.end_word(),
+                ' ' | '\t' | '\r' => self.end_word(),
+                '<' => {
+                    self.end_word();
+                    // `<>` reads, too.
+                    self.rest = self.rest.strip_prefix('>').unwrap_or(self.rest);
+                }
+                '>' => {
+                    self.end_word();
+                    self.rest = self.rest.trim_start_matches(['>', '&', '|']);
+                    self.written = true;
+                }
                 '\n' => {
                     self.end_command();
                     self.documents();
@@ -189,11 +207,15 @@ impl<'r> Reader<'r, '_> {
     }
 
     fn end_word(&mut self) {
-        self.command.extend(self.word.take());
+        let Some(it) = self.word.take() else { return };
+        if !std::mem::take(&mut self.written) {
+            self.command.push(it);
+        }
     }
 
     fn end_command(&mut self) {
         self.end_word();
+        self.written = false;
         let command = std::mem::take(&mut self.command);
         if !command.is_empty() {
             self.line.take(command, self.variables, self.depth);
@@ -365,6 +387,19 @@ impl<'r> Reader<'r, '_> {
             _ => self.push_char(open),
         }
     }
+}
+
+/// A line without the files that its output goes to: what is written every day runs nothing.
+pub fn without_written(line: &str) -> String {
+    let mut parts = line.split('>');
+    let mut res = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let part = part.trim_start_matches(['&', '|', ' ', '\t']);
+        let end = part.find([' ', '\t', '\n', ';', '&', '|', '<', '(', ')']).unwrap_or(part.len());
+        res.push(' ');
+        res += part.get(end..).unwrap_or_default();
+    }
+    res
 }
 
 /// How much of the start of `text` is a variable's name.
