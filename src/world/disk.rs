@@ -22,6 +22,8 @@ use crate::base::{
 pub use digest::*;
 pub use private::*;
 
+/// Most that is read of one file for a tool, in bytes.
+const MAX_WHOLE: u64 = 64 << 20;
 /// How many links a path may have on its way before it counts as a loop.
 const MAX_LINKS: usize = 40;
 
@@ -161,8 +163,19 @@ pub fn read_real_dir(real: &AbsPath) -> io::Result<Vec<DirEntry>> {
 
 /// A regular file's bytes.
 pub fn read(path: &AbsPath) -> io::Result<Vec<u8>> {
+    let mut res = Vec::new();
+    open_read(path)?.read_to_end(&mut res)?;
+    Ok(res)
+}
+
+/// Opens what is a regular file, also where something else takes its place meanwhile: opening a pipe would block.
+fn open_file(path: &AbsPath, options: &mut OpenOptions) -> io::Result<File> {
     must_be_file(fs::metadata(path)?)?;
-    fs::read(path)
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, nix::fcntl::OFlag::O_NONBLOCK.bits());
+    let file = options.open(path)?;
+    must_be_file(file.metadata()?)?;
+    Ok(file)
 }
 
 /// A pipe or a device would block or never end, and must not be replaced by a file.
@@ -239,17 +252,26 @@ fn write_real(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     write_atomic(real, bytes)
 }
 
+/// Some of the kernel's files say that they are empty, and never end; others grow while they are read.
 fn read_real(real: &AbsPath) -> io::Result<Vec<u8>> {
+    let res = read_real_head(real, MAX_WHOLE + 1)?;
+    match res.len() as u64 > MAX_WHOLE {
+        true => Err(io::Error::new(ErrorKind::FileTooLarge, "it has more than is read at once")),
+        false => Ok(res),
+    }
+}
+
+/// As [`read_head`] by a real path: a link is an error.
+pub fn read_real_head(real: &AbsPath, max: u64) -> io::Result<Vec<u8>> {
     let mut res = Vec::new();
-    open_real(real)?.read_to_end(&mut res)?;
+    open_real(real)?.take(max).read_to_end(&mut res)?;
     Ok(res)
 }
 
 /// The first bytes of a regular file, `max` at most.
 pub fn read_head(path: &AbsPath, max: u64) -> io::Result<Vec<u8>> {
-    must_be_file(fs::metadata(path)?)?;
     let mut res = Vec::new();
-    fs::File::open(path)?.take(max).read_to_end(&mut res)?;
+    open_read(path)?.take(max).read_to_end(&mut res)?;
     Ok(res)
 }
 
@@ -277,14 +299,12 @@ pub fn remove(path: &AbsPath) -> io::Result<bool> {
 
 /// Opens an existing regular file for reading and appending.
 pub fn open_append(path: &AbsPath) -> io::Result<File> {
-    must_be_file(fs::metadata(path)?)?;
-    OpenOptions::new().append(true).read(true).open(path)
+    open_file(path, OpenOptions::new().append(true).read(true))
 }
 
 /// Opens an existing regular file to read only: for what may not be ours to write.
 pub fn open_read(path: &AbsPath) -> io::Result<File> {
-    must_be_file(fs::metadata(path)?)?;
-    File::open(path)
+    open_file(path, OpenOptions::new().read(true))
 }
 
 pub fn remove_file(path: &AbsPath) -> io::Result<()> {
@@ -386,6 +406,49 @@ mod tests {
         assert!(open_append(&zero).is_err());
         assert!(write_atomic(&null, b"").is_err());
         assert!(!null.as_path().is_file());
+    }
+
+    /// It says that it is empty, and has a gigabyte for each of many gigabytes of addresses.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_without_an_end_are_not_read_to_it() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let read = |it: &AbsPath| runtime.block_on(DiskFs.read(it)).map(|it| it.len());
+        let endless = real_path(&AbsPath::new("/proc/self/pagemap").unwrap()).unwrap();
+        assert!(matches!(read(&endless), Err(FsError::Other { .. })));
+        let (_keep, dir) = folder();
+        let sparse = dir.join("f");
+        fs::File::create(&sparse).unwrap().set_len(super::MAX_WHOLE + 1).unwrap();
+        let said = read(&sparse);
+        assert!(
+            matches!(&said, Err(FsError::Other { message, .. }) if message.contains("more than is read")),
+            "{said:?}"
+        );
+    }
+
+    /// A thread flips a file and a pipe that nobody writes to.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_holds_nobody_up() {
+        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+        let (_keep, dir) = folder();
+        let (file, pipe) = (dir.join("f"), dir.join("p"));
+        fs::write(&file, "x").unwrap();
+        nix::unistd::mkfifo(pipe.as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    renameat2(AT_FDCWD, file.as_path(), AT_FDCWD, pipe.as_path(), RenameFlags::RENAME_EXCHANGE)
+                        .unwrap();
+                }
+            });
+            for _ in 0..3_000 {
+                let (whole, head) = (read(&file), read_head(&file, 9));
+                assert!([whole, head].iter().flatten().all(|it| it == b"x"));
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 
     #[test]
