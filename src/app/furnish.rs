@@ -129,7 +129,7 @@ pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
     let McpSettings { servers, off, start_budget_ms, .. } = &site.settings.mcp;
     let off = off.iter().map(|(name, why)| (name.clone(), Standing::Off(why.clone())));
     let (of_settings, mut off): (_, Vec<_>) = match site.ground.trust.is_trusted() {
-        true => (servers.clone(), off.collect()),
+        true => (servers.iter().map(|it| site.ground.bound_server(it)).collect(), off.collect()),
         // Also the user's own: what they start may be found in the folder, as `npx` does.
         false => (Vec::new(), servers.iter().map(|it| (it.name.clone(), Standing::Untrusted)).chain(off).collect()),
     };

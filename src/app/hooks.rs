@@ -42,7 +42,7 @@ pub fn gather(ground: &Ground) -> Hooks {
     // Their form was checked with all other settings.
     let (found, _) = settings::hooks(sources);
     let bound = |hook: Hook| match hook.of_project {
-        true => Hook { scripts: ground.project.programs(&hook, &ground.folder, &ground.env), ..hook },
+        true => ground.bound_hook(hook),
         false => hook,
     };
     Hooks::new(found.hooks.into_iter().map(bound).collect(), found.disabled)

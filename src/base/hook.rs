@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::path::AbsPath;
+use crate::base::trust::Bound;
 
 /// A point in a session. The names are Gemini CLI's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -76,8 +76,8 @@ pub struct Hook {
     pub env: Vec<(String, String)>,
     /// A workspace's settings name it: it runs confined.
     pub of_project: bool,
-    /// Files of the workspace that it runs, with the hashes under which they were trusted; `None`: they were not there.
-    pub scripts: Vec<(AbsPath, Option<String>)>,
+    /// What it runs of the workspace.
+    pub scripts: Bound,
 }
 
 impl Hook {

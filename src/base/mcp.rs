@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::base::trust::Bound;
+
 /// One server, and what is wanted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServerConfig {
@@ -13,6 +15,10 @@ pub struct McpServerConfig {
     pub trust: bool,
     /// Its process may do no more than commands may, but for the network.
     pub confined: bool,
+    /// A workspace's settings name it.
+    pub of_project: bool,
+    /// What it runs of the workspace.
+    pub scripts: Bound,
     /// `None`: all tools.
     pub include: Option<Vec<String>>,
     /// Wins over `include`.
@@ -52,8 +58,17 @@ impl McpServerConfig {
     pub const TIMEOUT_MS: u64 = 600_000;
 
     pub fn new(name: impl Into<String>, link: McpLink) -> Self {
-        let (timeout_ms, exclude) = (Self::TIMEOUT_MS, Vec::new());
-        Self { name: name.into(), link, timeout_ms, trust: false, confined: false, include: None, exclude }
+        Self {
+            name: name.into(),
+            link,
+            timeout_ms: Self::TIMEOUT_MS,
+            trust: false,
+            confined: false,
+            of_project: false,
+            scripts: Bound::new(),
+            include: None,
+            exclude: Vec::new(),
+        }
     }
 
     /// Whether the server's tool of this name is wanted. Entries may have arguments behind the name, `tool(…)`.

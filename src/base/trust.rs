@@ -132,6 +132,9 @@ pub struct Piece {
     pub hash: Option<String>,
 }
 
+/// Files that something of a folder runs, with the hashes under which they were trusted; `None`: they were not there.
+pub type Bound = Vec<(AbsPath, Option<String>)>;
+
 /// Hashes by name, as they were when the user said yes.
 pub type Known = BTreeMap<String, String>;
 

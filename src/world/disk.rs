@@ -408,49 +408,6 @@ mod tests {
         assert!(!null.as_path().is_file());
     }
 
-    /// It says that it is empty, and has a gigabyte for each of many gigabytes of addresses.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn files_without_an_end_are_not_read_to_it() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let read = |it: &AbsPath| runtime.block_on(DiskFs.read(it)).map(|it| it.len());
-        let endless = real_path(&AbsPath::new("/proc/self/pagemap").unwrap()).unwrap();
-        assert!(matches!(read(&endless), Err(FsError::Other { .. })));
-        let (_keep, dir) = folder();
-        let sparse = dir.join("f");
-        fs::File::create(&sparse).unwrap().set_len(super::MAX_WHOLE + 1).unwrap();
-        let said = read(&sparse);
-        assert!(
-            matches!(&said, Err(FsError::Other { message, .. }) if message.contains("more than is read")),
-            "{said:?}"
-        );
-    }
-
-    /// A thread flips a file and a pipe that nobody writes to.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_pipe_in_the_place_of_a_file_holds_nobody_up() {
-        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-        let (_keep, dir) = folder();
-        let (file, pipe) = (dir.join("f"), dir.join("p"));
-        fs::write(&file, "x").unwrap();
-        nix::unistd::mkfifo(pipe.as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let done = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                    renameat2(AT_FDCWD, file.as_path(), AT_FDCWD, pipe.as_path(), RenameFlags::RENAME_EXCHANGE)
-                        .unwrap();
-                }
-            });
-            for _ in 0..3_000 {
-                let (whole, head) = (read(&file), read_head(&file, 9));
-                assert!([whole, head].iter().flatten().all(|it| it == b"x"));
-            }
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
-        });
-    }
-
     #[test]
     fn read_only_files_stay_as_they_are() {
         let (_keep, dir) = folder();

@@ -22,8 +22,6 @@ use crate::{
 
 /// Most that a hook may print on stdout, in bytes: a changed request has to fit.
 const MAX_OUTPUT: usize = 4 << 20;
-/// Longest script that is looked at before it runs: more of them together is not trusted.
-const MAX_SCRIPT: u64 = 64 << 20;
 /// What is kept of its stderr.
 const MAX_ERRORS: usize = 16 << 10;
 /// Children that a hook leaves behind may hold its pipes open: after its end they are read this long.
@@ -55,13 +53,7 @@ pub async fn run(run: &HookRun, place: &Place, groups: &Groups) -> HookReport {
 /// Why a script is not what was trusted.
 async fn changed(hook: &Hook) -> Option<String> {
     let scripts = hook.scripts.clone();
-    let look = move || {
-        let is_same = |(path, hash): &&(AbsPath, Option<String>)| {
-            disk::digest_of(path, MAX_SCRIPT).is_ok_and(|it| it.as_deref() == hash.as_deref())
-        };
-        scripts.iter().find(|it| !is_same(it)).map(|(path, _)| format!("{path} is not as it was when it was trusted"))
-    };
-    tokio::task::spawn_blocking(look).await.unwrap_or_else(|it| Some(it.to_string()))
+    tokio::task::spawn_blocking(move || disk::changed(&scripts)).await.unwrap_or_else(|it| Some(it.to_string()))
 }
 
 async fn talk(run: &HookRun, place: &Place, groups: &Groups) -> io::Result<HookReport> {
@@ -136,12 +128,13 @@ mod tests {
         base::{
             hook::{Hook, HookEnd, HookEvent, HookReport, HookRun},
             path::AbsPath,
+            trust::Bound,
         },
         world::process::Groups,
     };
 
     #[allow(clippy::disallowed_methods)]
-    async fn ran(command: &str, scripts: Vec<(AbsPath, Option<String>)>) -> HookReport {
+    async fn ran(command: &str, scripts: Bound) -> HookReport {
         let hook = Hook {
             event: HookEvent::BeforeTool,
             matcher: None,

@@ -252,7 +252,8 @@ fn launch(config: &McpServerConfig, wish: &Wish) -> Launch {
         McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| wish.cwd.clone()), Arc::default()),
     };
     let confined = wish.confined.clone().filter(|_| config.confined);
-    Launch { link: config.link.clone(), cwd, env, confined, timeout: Duration::from_millis(config.timeout_ms) }
+    let (link, scripts) = (config.link.clone(), config.scripts.clone());
+    Launch { link, cwd, env, confined, scripts, timeout: Duration::from_millis(config.timeout_ms) }
 }
 
 fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {

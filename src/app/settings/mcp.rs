@@ -41,7 +41,8 @@ impl McpSettings {
             match server(name, it) {
                 // A repository must not answer its own question.
                 Ok(it) if is_of_workspace(name, sources) => {
-                    res.servers.push(McpServerConfig { trust: false, confined: !is_let_out(name, sources), ..it });
+                    let confined = !is_let_out(name, &it.link, sources);
+                    res.servers.push(McpServerConfig { trust: false, confined, of_project: true, ..it });
                 }
                 Ok(it) => res.servers.push(it),
                 Err(why) => {
@@ -70,10 +71,14 @@ fn is_of_workspace(name: &str, sources: Sources<'_>) -> bool {
     entries(name, sources).any(|(scope, _)| scope == Scope::Workspace)
 }
 
-/// The user knows it, and wants no sandbox for it.
-fn is_let_out(name: &str, sources: Sources<'_>) -> bool {
+/// The user knows it, and wants no sandbox for it. A word about a server of the user's own is none about what a
+/// workspace puts in its place.
+fn is_let_out(name: &str, theirs: &McpLink, sources: Sources<'_>) -> bool {
     let users = entries(name, sources).filter(|(scope, _)| *scope != Scope::Workspace);
-    users.filter_map(|(_, it)| it.get("sandbox")?.as_bool()).last() == Some(false)
+    let same = |it: &Value| it.as_object().is_some_and(|it| link(it).is_ok_and(|it| it == *theirs));
+    let bare = |it: &Value| ["command", "url", "httpUrl"].iter().all(|key| it.get(*key).is_none());
+    let about_it = users.filter(|(_, it)| bare(it) || same(it));
+    about_it.filter_map(|(_, it)| it.get("sandbox")?.as_bool()).last() == Some(false)
 }
 
 fn entries<'s>(name: &'s str, sources: Sources<'s>) -> impl Iterator<Item = (Scope, &'s Value)> {
@@ -133,8 +138,15 @@ pub(super) fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)>
 mod tests {
     use serde_json::{Value, json};
 
-    use super::server;
-    use crate::base::mcp::McpLink;
+    use super::{is_let_out, server};
+    use crate::{
+        app::settings::Sources,
+        base::{mcp::McpLink, path::AbsPath},
+        world::{
+            secrets::Env,
+            workspace::settings::{Layer, Layers, Scope, WorkspaceFiles},
+        },
+    };
 
     fn check(it: Value, expected: &str) {
         let actual = match server("s", &it) {
@@ -166,5 +178,27 @@ mod tests {
         check(json!({"url": "http://s", "type": "http"}), &format!("http://s [] Http {rest}"));
         check(json!({"command": " "}), "names neither command nor url nor httpUrl; ignored");
         check(json!(5), "should be an object {…}; ignored");
+    }
+
+    /// Who lets a server of their own out of the sandbox says nothing of another one under its name.
+    #[test]
+    fn another_server_of_the_same_name_stays_in() {
+        let theirs = json!({"command": "sh", "args": ["-c", "x"]});
+        let link = server("s", &theirs).unwrap().link;
+        let check = |users: Value, want: bool| {
+            let layer = |scope, value: Value| {
+                let value = json!({ "mcpServers": { "s": value } });
+                Layer { scope, file: AbsPath::new("/f").unwrap(), written: value.clone(), value }
+            };
+            let layers = vec![layer(Scope::User, users), layer(Scope::Workspace, theirs.clone())];
+            let layers = Layers { layers, workspace: WorkspaceFiles::Read, warnings: Vec::new() };
+            let sources = Sources { layers: &layers, env: &Env::default(), flags: &[] };
+            assert_eq!(is_let_out("s", &link, sources), want);
+        };
+        check(json!({"sandbox": false}), true);
+        check(json!({"command": "sh", "args": ["-c", "x"], "sandbox": false}), true);
+        check(json!({"command": "sh", "args": ["-c", "y"], "sandbox": false}), false);
+        check(json!({"httpUrl": "http://h", "sandbox": false}), false);
+        check(json!({"command": "sh", "args": ["-c", "x"]}), false);
     }
 }

@@ -6,8 +6,10 @@ use std::io;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::base::path::AbsPath;
+use crate::base::{path::AbsPath, trust::Bound};
 
+/// Longest file that is looked at before it runs: more of them together is not trusted.
+const MAX_BOUND: u64 = 64 << 20;
 /// What changes in a `package.json` with every day's work, and runs nothing by itself.
 const EVERYDAY: &[&str] = &[
     "version",
@@ -51,6 +53,12 @@ pub fn digest_of(path: &AbsPath, max: u64) -> io::Result<Option<String>> {
             _ => Err(it),
         },
     }
+}
+
+/// Why something must not run: the first of its files that is no longer what it was. Blocks.
+pub fn changed(bound: &Bound) -> Option<String> {
+    let is_same = |(path, hash): &&(AbsPath, Option<String>)| digest_of(path, MAX_BOUND).is_ok_and(|it| it == *hash);
+    bound.iter().find(|it| !is_same(it)).map(|(path, _)| format!("{path} is not as it was when it was trusted"))
 }
 
 /// `None`: it cannot be read, so all of it counts.

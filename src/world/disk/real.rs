@@ -203,7 +203,13 @@ mod tests {
     use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
     use super::{DIR, PLACE, open, open_dir, step, write};
-    use crate::{base::path::AbsPath, world::disk::real_path};
+    use crate::{
+        base::{
+            fs::{Fs, FsError},
+            path::AbsPath,
+        },
+        world::disk::{DiskFs, MAX_WHOLE, read, read_head, real_path},
+    };
 
     fn folder() -> (tempfile::TempDir, AbsPath) {
         let dir = tempfile::tempdir().unwrap();
@@ -283,5 +289,47 @@ mod tests {
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
         assert_eq!(fs::read(outside.join("secret")).unwrap(), b"secret");
         assert!(written > 0 && flips.load(Ordering::Relaxed) > 0);
+    }
+
+    /// It says that it is empty, and has a gigabyte for each of many gigabytes of addresses.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_without_an_end_are_not_read_to_it() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let read = |it: &AbsPath| runtime.block_on(DiskFs.read(it)).map(|it| it.len());
+        let endless = real_path(&AbsPath::new("/proc/self/pagemap").unwrap()).unwrap();
+        assert!(matches!(read(&endless), Err(FsError::Other { .. })));
+        let (_keep, dir) = folder();
+        let sparse = dir.join("f");
+        fs::File::create(&sparse).unwrap().set_len(MAX_WHOLE + 1).unwrap();
+        let said = read(&sparse);
+        assert!(
+            matches!(&said, Err(FsError::Other { message, .. }) if message.contains("more than is read")),
+            "{said:?}"
+        );
+    }
+
+    /// A thread flips a file and a pipe that nobody writes to.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_holds_nobody_up() {
+        let (_keep, dir) = folder();
+        let (file, pipe) = (dir.join("f"), dir.join("p"));
+        fs::write(&file, "x").unwrap();
+        nix::unistd::mkfifo(pipe.as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    renameat2(AT_FDCWD, file.as_path(), AT_FDCWD, pipe.as_path(), RenameFlags::RENAME_EXCHANGE)
+                        .unwrap();
+                }
+            });
+            for _ in 0..3_000 {
+                let (whole, head) = (read(&file), read_head(&file, 9));
+                assert!([whole, head].iter().flatten().all(|it| it == b"x"));
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 }

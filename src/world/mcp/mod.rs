@@ -30,6 +30,7 @@ use crate::{
         mcp::McpLink,
         path::AbsPath,
         sandbox::Confinement,
+        trust::Bound,
     },
     world::{http::Http, process::Groups},
 };
@@ -44,6 +45,8 @@ pub struct Launch {
     pub env: Arc<Vec<(String, String)>>,
     /// What a process may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+    /// What a process runs of a workspace: it starts while that is what was trusted.
+    pub scripts: Bound,
     /// For connecting and for listing.
     pub timeout: Duration,
 }

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     base::{mcp::McpLink, sandbox::Confinement, text},
     world::{
+        disk,
         process::{Exit, Findings, Groups, Later, Life, Piped, Spawn, Stdin},
         secrets::{name_looks_secret, value_looks_secret},
     },
@@ -43,6 +44,11 @@ pub(super) struct Process {
 pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -> Result<Open, String> {
     let McpLink::Stdio { command, args, env, cwd } = &launch.link else { return Err("it is no process".to_owned()) };
     sleep(HEAD_START).await;
+    let scripts = launch.scripts.clone();
+    let changed = tokio::task::spawn_blocking(move || disk::changed(&scripts)).await;
+    if let Some(why) = changed.unwrap_or_else(|it| Some(it.to_string())) {
+        return Err(why);
+    }
     let cwd = cwd.as_ref().map_or_else(|| launch.cwd.clone(), |it| launch.cwd.join(it));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let confined = launch.confined.as_deref();

@@ -2,8 +2,12 @@
 
 use std::io;
 
+use serde_json::{Map, Value, json};
+
 use crate::{
     base::{
+        hook::Hook,
+        mcp::{McpLink, McpServerConfig},
         path::AbsPath,
         trust::{Doubt, Level, Trust, TrustChoice, change_doubt, covered, first_doubt, is_wide, known},
     },
@@ -77,6 +81,26 @@ impl Ground {
         Self { trust: Trust::Untrusted(why.to_owned()), project, doubt: None, env, warnings, ..self }
     }
 
+    /// A hook of the workspace's settings, with what it runs.
+    pub fn bound_hook(&self, it: Hook) -> Hook {
+        let settings = json!({ "hooks": { "command": it.command, "env": object(&it.env) } });
+        Hook { scripts: self.project.programs(&settings, &self.folder, &self.env), ..it }
+    }
+
+    /// A server of settings; one of the workspace's with what it runs.
+    pub fn bound_server(&self, it: &McpServerConfig) -> McpServerConfig {
+        let McpLink::Stdio { command, args, env, cwd } = &it.link else { return it.clone() };
+        if !it.of_project {
+            return it.clone();
+        }
+        let mut server = json!({ "command": command, "args": args, "env": object(env) });
+        if let (Some(cwd), Some(members)) = (cwd, server.as_object_mut()) {
+            members.insert("cwd".to_owned(), cwd.as_str().into());
+        }
+        let settings = json!({ "mcpServers": { &it.name: server } });
+        McpServerConfig { scripts: self.project.programs(&settings, &self.folder, &self.env), ..it.clone() }
+    }
+
     /// The settings that count.
     pub fn layers(&self) -> Layers {
         self.project.through(|reader, _| settings::read(&self.env, &self.folder, self.trust.is_trusted(), reader))
@@ -87,6 +111,10 @@ impl Ground {
         let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
         self.project.through(|reader, folders| policies::read(&self.env, workspace, named, reader, folders))
     }
+}
+
+fn object(pairs: &[(String, String)]) -> Map<String, Value> {
+    pairs.iter().map(|(name, it)| (name.clone(), it.as_str().into())).collect()
 }
 
 /// The folder that a yes would be about, where that is about all that the user has.

@@ -5,13 +5,12 @@ use std::{
     io,
 };
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
     base::{
-        hook::Hook,
         path::AbsPath,
-        trust::{Piece, PieceKind, Starts},
+        trust::{Bound, Piece, PieceKind, Starts},
     },
     world::{
         disk,
@@ -110,9 +109,10 @@ impl Project {
         let fits = n_same.nth(MAX_FILES).is_none();
         // A link must not bring in what lies elsewhere: the user sees the name in the folder.
         let folder = if path.is_within(root) { Some(root.clone()) } else { path.parent() };
-        let real = disk::real_path(&path).ok();
-        let stays = real.zip(folder).is_some_and(|(real, folder)| real.is_within(&folder));
-        let bytes = match (fits && stays).then(|| disk::read_head(&path, MAX_BYTES + 1)) {
+        let real = disk::real_path(&path).ok().zip(folder);
+        let real = real.and_then(|(real, folder)| real.is_within(&folder).then_some(real)).filter(|_| fits);
+        // What is read is where it was looked for, whatever takes its place meanwhile.
+        let bytes = match real.map(|it| disk::read_real_head(&it, MAX_BYTES + 1)) {
             Some(Err(it)) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
             Some(Ok(it)) if it.len() as u64 <= MAX_BYTES => Some(it),
             None if disk::metadata(&path).is_err() => return,
@@ -162,7 +162,7 @@ impl Project {
         let real = disk::real_path(&path).ok().zip(folder);
         let hash = real.and_then(|(real, folder)| match real.is_within(&folder) {
             true => {
-                let bytes = disk::read_head(&real, *left + 1).ok()?;
+                let bytes = disk::read_real_head(&real, *left + 1).ok()?;
                 *left = left.checked_sub(bytes.len() as u64)?;
                 Some(disk::digest(&path, &bytes))
             }
@@ -178,17 +178,15 @@ impl Project {
         self.files.iter().map(|it| it.piece.clone()).collect()
     }
 
-    /// The files in `root` that a hook would run, with their hashes as they were looked at; without one, those that were
-    /// not there. What a link leads to elsewhere is not among them.
-    pub fn programs(&self, hook: &Hook, root: &AbsPath, env: &Env) -> Vec<(AbsPath, Option<String>)> {
-        let set: Map<String, Value> = hook.env.iter().map(|(name, it)| (name.clone(), it.as_str().into())).collect();
-        let settings = json!({ "hooks": { "command": hook.command, "env": set } });
-        let named = programs::files(&settings, root, env);
+    /// The files in `root` that these settings would run, as they were looked at. What a link leads to elsewhere is not
+    /// among them.
+    pub fn programs(&self, settings: &Value, root: &AbsPath, env: &Env) -> Bound {
+        let named = programs::files(settings, root, env);
         let inside = |it: &AbsPath| disk::real_path(it).is_ok_and(|real| real.is_within(root));
         let held: BTreeMap<&AbsPath, &Held> = self.files.iter().map(|it| (&it.path, it)).collect();
         let there = named.files.iter().filter_map(|it| Some((it.clone(), Some(held.get(it)?.piece.hash.clone()?))));
-        let missing = named.would_run.iter().filter(|it| !held.contains_key(it)).map(|it| (it.clone(), None));
-        there.chain(missing).filter(|it| inside(&it.0)).collect()
+        let missing = named.would_run.iter().filter(|it| !held.contains_key(it) && it.is_within(root));
+        there.filter(|it| inside(&it.0)).chain(missing.map(|it| (it.clone(), None))).collect()
     }
 
     /// Every file, and whether it counts.

@@ -1,7 +1,7 @@
 //! Which files the words of a line may mean: paths as they are written, and what is there for those that nobody knows
 //! before the line runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Named, launchers,
@@ -11,8 +11,8 @@ use crate::{base::path::AbsPath, world::disk};
 
 /// Words that are looked at, with their meanings and parts.
 const MAX_WORDS: usize = 4000;
-/// Paths that all lines together may name, with those that programs would look for.
-const MAX_NAMED: usize = 40_000;
+/// Paths of all lines together that are looked for, with those that programs would look for.
+pub const MAX_LOOKS: usize = 30_000;
 /// Of a `package.json` that is asked what it names, in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
 /// Folders that a line may be in.
@@ -78,7 +78,9 @@ pub struct Places<'b> {
     pub named: Named,
     /// Words that were looked for.
     patterns: BTreeSet<String>,
-    seen: BTreeSet<AbsPath>,
+    /// What was looked for, and whether it is a file.
+    seen: BTreeMap<AbsPath, bool>,
+    n_looks: usize,
     /// Where programs and modules are looked for, whichever line it is.
     pub imports: Vec<String>,
     /// Whether what is taken would be run if it were there.
@@ -95,7 +97,8 @@ impl<'b> Places<'b> {
             base,
             named: Named::default(),
             patterns: BTreeSet::new(),
-            seen: BTreeSet::new(),
+            seen: BTreeMap::new(),
+            n_looks: 0,
             imports: Vec::new(),
             would_run: false,
             found: Vec::new(),
@@ -118,6 +121,9 @@ impl<'b> Places<'b> {
         let imports: Vec<String> =
             self.imports.iter().cloned().chain(set.flat_map(|it| search_folders(it.0, it.1))).collect();
         for command in &line.commands {
+            if self.is_full() {
+                return;
+            }
             self.found.clear();
             let is_read = is_read(command);
             for (at, word) in command.iter().enumerate().flat_map(|(at, it)| it.iter().map(move |it| (at, it))) {
@@ -150,9 +156,13 @@ impl<'b> Places<'b> {
         let named = self.found.len();
         let mut is_known = false;
         self.would_run = true;
-        for program in words.iter().map(|it| launchers::name(it)) {
+        let programs: BTreeSet<&str> = words.iter().map(|it| launchers::name(it)).collect();
+        for program in programs {
             let endings = launchers::endings(program);
             for (folder, ending) in folders.iter().flat_map(|it| endings.iter().map(move |ending| (it, *ending))) {
+                if self.is_full() {
+                    return;
+                }
                 words.iter().for_each(|it| self.ending(it, ending, folder));
             }
             if launchers::imports(program) {
@@ -193,7 +203,11 @@ impl<'b> Places<'b> {
     fn ending(&mut self, word: &str, ending: &str, folder: &Folder) {
         for it in std::iter::once(word).chain(word.split(ENDS).filter(|it| it.len() < word.len())) {
             let it = it.trim_end_matches('/');
-            if it.is_empty() || it.starts_with('-') || it.contains(ANY) || it.contains(ENDS) {
+            if self.is_full() || it.is_empty() || it.starts_with('-') || it.contains(ANY) || it.contains(ENDS) {
+                continue;
+            }
+            // What is there under its whole name needs no ending.
+            if AbsPath::new(folder.join(it).path).is_some_and(|it| self.seen.get(&it) == Some(&true)) {
                 continue;
             }
             let place = folder.join(&format!("{it}{ending}"));
@@ -214,6 +228,9 @@ impl<'b> Places<'b> {
         let beside = folders.iter().flat_map(|it| imports.iter().map(|at| it.join(at)));
         let places: Vec<Folder> = folders.iter().cloned().chain(beside).collect();
         for (place, module) in places.iter().flat_map(|it| modules.iter().map(move |module| (it, module))) {
+            if self.is_full() {
+                return;
+            }
             for ending in launchers::endings("python") {
                 self.exact(&place.join(&format!("{module}{ending}")));
             }
@@ -276,19 +293,28 @@ impl<'b> Places<'b> {
         let Some(path) = AbsPath::new(&place.path).filter(|it| !place.from_top || it.is_within(self.base)) else {
             return;
         };
-        if self.seen.len() >= MAX_NAMED {
+        self.n_looks += 1;
+        if self.is_full() {
             self.named.more = Some(MANY);
             return;
         }
         if self.would_run {
             self.named.would_run.insert(path.clone());
         }
-        if !self.found.contains(&path) && disk::metadata(&path).is_ok_and(|it| !it.is_dir) {
+        let known = self.seen.get(&path).copied();
+        let is_file = known.unwrap_or_else(|| disk::metadata(&path).is_ok_and(|it| !it.is_dir));
+        if is_file && !self.found.contains(&path) {
             self.found.push(path.clone());
         }
-        if self.seen.insert(path.clone()) {
+        if known.is_none() {
+            self.seen.insert(path.clone(), is_file);
             self.named.files.push(path);
         }
+    }
+
+    /// A repository that names more is not looked at to its end: its settings do not count.
+    fn is_full(&self) -> bool {
+        self.n_looks > MAX_LOOKS
     }
 
     /// Every file that the pattern may mean.
@@ -320,7 +346,7 @@ impl<'b> Places<'b> {
                     false if fits(&rest, &name) => {
                         n_found += 1;
                         self.found.push(path.clone());
-                        if self.seen.insert(path.clone()) {
+                        if self.seen.insert(path.clone(), true).is_none() {
                             self.named.files.push(path);
                         }
                     }

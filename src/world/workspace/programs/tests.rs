@@ -237,3 +237,14 @@ fn what_is_not_there_yet_is_known() {
     assert_eq!(would_run(". ./env.sh"), "env.sh");
     assert_eq!(would_run("just x"), ".justfile Justfile justfile");
 }
+
+/// A repository whose settings would keep castor looking for minutes is given up on, and does not count.
+#[test]
+fn looking_has_an_end() {
+    let ground = Ground::new();
+    let folders: String = (0..30).map(|it| format!("cd d{it}; ")).collect();
+    let words: String = (0..300).map(|it| format!(" m{it}.a.b.c.d")).collect();
+    let named =
+        files(&json!({"hooks": {"command": format!("{folders} python3 node{words}")}}), &ground.root, &ground.env);
+    assert!(named.more.is_some() && named.files.len() <= super::places::MAX_LOOKS);
+}
