@@ -9,12 +9,12 @@ use crate::{
         hook::Hook,
         mcp::{McpLink, McpServerConfig},
         path::AbsPath,
-        trust::{Doubt, Level, Trust, TrustChoice, change_doubt, covered, first_doubt, is_wide, known},
+        trust::{Doubt, Known, Level, Piece, Trust, TrustChoice, change_doubt, covered, first_doubt, is_wide, known},
     },
     world::{
         secrets::Env,
         workspace::{
-            Reader, Warning, castor_home, dotenv, integrity,
+            Reader, Warning, castor_home, dotenv, integrity, memory,
             policies::{self, Named, PolicyFile},
             project::Project,
             settings::{self, Layers, WorkspaceFiles},
@@ -54,7 +54,7 @@ pub fn look(env: &Env, folder: &AbsPath) -> Ground {
         Trust::Trusted { root, .. } => {
             project = Project::read(env, &folder, root.as_ref().unwrap_or(&folder));
             match (root, castor_home(env)) {
-                (Some(_), Some(home)) => doubt = admit(&home, &folder, &mut project, &mut warnings),
+                (Some(root), Some(home)) => doubt = admit(&home, root, &folder, &mut project, &mut warnings),
                 _ => project.admit_all(),
             }
         }
@@ -113,6 +113,15 @@ impl Ground {
     }
 }
 
+/// What the record of a whole folder says of the files of a part.
+fn part_of(whole: &Known, root: &AbsPath, folder: &AbsPath, pieces: &[Piece]) -> Known {
+    let same = |it: &Piece| {
+        let hash = whole.get(&folder.join(&it.name).shown_from(root))?;
+        Some((it.name.clone(), hash.clone()))
+    };
+    pieces.iter().filter_map(same).collect()
+}
+
 fn object(pairs: &[(String, String)]) -> Map<String, Value> {
     pairs.iter().map(|(name, it)| (name.clone(), it.as_str().into())).collect()
 }
@@ -164,10 +173,21 @@ pub fn decide_now(env: &Env, home: &AbsPath, ground: &Ground, choice: TrustChoic
     decide(home, &Ground { trust: Trust::Unknown, project, ..ground.clone() }, choice)
 }
 
-fn admit(home: &AbsPath, folder: &AbsPath, project: &mut Project, warnings: &mut Vec<Warning>) -> Option<Doubt> {
+fn admit(
+    home: &AbsPath,
+    root: &AbsPath,
+    folder: &AbsPath,
+    project: &mut Project,
+    warnings: &mut Vec<Warning>,
+) -> Option<Doubt> {
     let pieces = project.pieces();
     let (found, warning) = integrity::read(home, folder);
     warnings.extend(warning);
+    // What is below a trusted part of a repository came with it, perhaps since the yes. Elsewhere each folder was put there
+    // by the user, who trusts what they put there.
+    let is_part = folder != root && memory::is_in_repository(root);
+    let of_whole = || part_of(&integrity::read(home, root).0.unwrap_or_default(), root, folder, &pieces);
+    let found = found.or_else(|| is_part.then(of_whole).filter(|it| !covered(&pieces, it).1.is_empty()));
     let Some(found) = found else {
         project.admit_all();
         if let Err(it) = integrity::write(home, folder, known(&pieces)) {
@@ -182,3 +202,6 @@ fn admit(home: &AbsPath, folder: &AbsPath, project: &mut Project, warnings: &mut
     let starts = project.starts(|name| open.iter().any(|(it, _)| it == name));
     change_doubt(folder, &open, &starts)
 }
+
+#[cfg(test)]
+mod tests;

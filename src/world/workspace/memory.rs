@@ -113,7 +113,8 @@ fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
     }
 }
 
-fn is_in_repository(folder: &AbsPath) -> bool {
+/// Somebody else's hands may change what is in there, and what its names lead to.
+pub(super) fn is_in_repository(folder: &AbsPath) -> bool {
     let above = std::iter::successors(Some(folder.clone()), AbsPath::parent).take(MAX_ABOVE);
     above.into_iter().any(|it| disk::metadata(&it.join(".git")).is_ok())
 }

@@ -12,7 +12,7 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Reader, Warning, castor_home, gemini_home, jsonc},
+        workspace::{Reader, Warning, castor_home, gemini_home, jsonc, memory},
     },
 };
 
@@ -85,11 +85,16 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
         let Some(named) = AbsPath::new(&path) else {
             return Err(warn(None, Some(path), "is not an absolute path".to_owned()));
         };
-        let named = as_told_apart(&reader.real(&named));
+        let (written, named) = (named.clone(), as_told_apart(&reader.real(&named)));
         let Some(level) = level.as_str().and_then(Level::parse) else {
             let what = format!("is {level}, not TRUST_FOLDER, TRUST_PARENT or DO_NOT_TRUST");
             return Err(warn(None, Some(path), what));
         };
+        // Where a repository put a link in the place of a folder, the user's yes was about another one.
+        let above = written.parent().filter(|_| level != Level::Never && as_told_apart(&written) != named);
+        if above.is_some_and(|it| memory::is_in_repository(&it)) {
+            continue;
+        }
         let why = format!("{file}: {path}: {}", level.as_str());
         res.entry(named.clone()).or_default().push(Rule { named, level, why });
     }
