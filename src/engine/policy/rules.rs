@@ -235,9 +235,7 @@ fn behind_options(prefix: &[String], command: &Command) -> Hit {
     let (Some(name), Some((program, sub))) = (command.name().map(base_name), prefix.split_first()) else {
         return Hit::No;
     };
-    // Without options nothing stands between.
-    let plain = !command.args().iter().any(|it| it.text.starts_with('-'));
-    match plain || sub.is_empty() || !name.eq_ignore_ascii_case(program) {
+    match sub.is_empty() || !name.eq_ignore_ascii_case(program) {
         true => Hit::No,
         false => follow(name, sub, command.args()),
     }
