@@ -5,9 +5,12 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{File, Metadata},
+    fs::{File, Permissions},
     io::{self, ErrorKind, Write},
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::PermissionsExt,
+    },
 };
 
 use nix::{
@@ -32,8 +35,9 @@ pub fn open(real: &AbsPath) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces or creates a file in one step, parents included; it keeps owner and permissions, and other names of the
-/// old file (hard links) keep the old content.
+/// Replaces or creates a file in one step, parents included; it keeps owner, permissions, access list and the user's
+/// attributes, and other names of the old file (hard links) keep the old content. The rights of its owner for whoever
+/// runs it (setuid) end with the content that they were for, as they do when a program writes to it.
 pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     let (parent, name) = split(real)?;
     let dir = match open_dir(&parent) {
@@ -45,8 +49,11 @@ pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     let mut file = &new.file;
     file.write_all(bytes)?;
     if let Some(it) = &old {
-        super::keep_owner(file, it)?;
-        file.set_permissions(it.permissions())?;
+        let meta = it.metadata()?;
+        super::keep_owner(file, &meta)?;
+        file.set_permissions(Permissions::from_mode(meta.permissions().mode() & 0o1777))?;
+        #[cfg(target_os = "linux")]
+        keep_attributes(file, it)?;
     }
     new.name_it(name)
 }
@@ -64,7 +71,7 @@ fn split(real: &AbsPath) -> io::Result<(AbsPath, &OsStr)> {
 
 /// What is to be replaced. To put another file in its place only asks the folder: without opening it, read-only files
 /// would be replaced.
-fn old_file(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<Metadata>> {
+fn old_file(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
     let kind = match stat::fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(it) => SFlag::from_bits_truncate(it.st_mode & SFlag::S_IFMT.bits()),
         Err(Errno::ENOENT) => return Ok(None),
@@ -77,7 +84,37 @@ fn old_file(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<Metadata>> {
         _ => return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
     }
     let file = File::from(step(dir, name, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?);
-    super::must_be_file(file.metadata()?).map(Some)
+    super::must_be_file(file.metadata()?)?;
+    Ok(Some(file))
+}
+
+/// Linux' name for an access list. Without it the mode's bits for the group, which are then the most that anybody in the
+/// list may do, would be the group's own.
+#[cfg(target_os = "linux")]
+const ACCESS_LIST: &str = "system.posix_acl_access";
+/// Linux knows no longer value, and no longer list of names.
+#[cfg(target_os = "linux")]
+const MAX_ATTRIBUTE: usize = 64 << 10;
+
+/// Labels and capabilities are the system's to give.
+#[cfg(target_os = "linux")]
+fn keep_attributes(new: &File, old: &File) -> io::Result<()> {
+    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+    let mut names = vec![0; MAX_ATTRIBUTE];
+    // A disk that has none says so by an error.
+    let Ok(len) = flistxattr(old, names.as_mut_slice()) else { return Ok(()) };
+    let names = names.get(..len).unwrap_or_default().split(|it| *it == 0).filter_map(|it| str::from_utf8(it).ok());
+    for name in names.filter(|it| *it == ACCESS_LIST || it.starts_with("user.")) {
+        let mut value = vec![0; MAX_ATTRIBUTE];
+        let kept = fgetxattr(old, name, value.as_mut_slice())
+            .and_then(|len| fsetxattr(new, name, value.get(..len).unwrap_or_default(), XattrFlags::empty()));
+        match kept {
+            Err(it) if name == ACCESS_LIST => return Err(it.into()),
+            // A note that is lost is no reason to lose the edit.
+            _ => (),
+        }
+    }
+    Ok(())
 }
 
 /// A file that has no lasting name yet; gone when it never gets one.
@@ -250,6 +287,35 @@ mod tests {
         write(&inside, b"new").unwrap();
         assert_eq!((fs::read(&inside).unwrap(), fs::read(&outside).unwrap()), (b"new".to_vec(), b"old".to_vec()));
         assert_eq!(fs::metadata(&inside).unwrap().nlink(), 1);
+    }
+
+    /// An access list that lets one more user read, and its mask: without the list, the group could write.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_hangs_on_a_file_stays_but_for_its_owners_rights() {
+        use rustix::fs::{XattrFlags, getxattr, setxattr};
+        use std::os::unix::fs::PermissionsExt;
+        let (_keep, dir) = folder();
+        let file = dir.join("f");
+        fs::write(&file, "one").unwrap();
+        let entry =
+            |tag: u16, perm: u16, id: u32| [&tag.to_le_bytes()[..], &perm.to_le_bytes(), &id.to_le_bytes()].concat();
+        let none = u32::MAX;
+        let list =
+            [entry(1, 6, none), entry(2, 4, 1), entry(4, 4, none), entry(16, 6, none), entry(32, 0, none)].concat();
+        let list = [&2_u32.to_le_bytes()[..], &list].concat();
+        let set = |name: &str, value: &[u8]| setxattr(file.as_path(), name, value, XattrFlags::empty());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o4751)).unwrap();
+        let has_notes = set("user.note", b"mine").is_ok();
+        let has_lists = set("system.posix_acl_access", &list).is_ok();
+        write(&file, b"two").unwrap();
+        let get = |name: &str| {
+            let mut value = vec![0; 1000];
+            getxattr(file.as_path(), name, value.as_mut_slice()).map(|len| value[..len].to_vec())
+        };
+        assert_eq!(get("user.note").ok(), has_notes.then(|| b"mine".to_vec()));
+        assert_eq!(get("system.posix_acl_access").ok(), has_lists.then_some(list));
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, if has_lists { 0o660 } else { 0o751 });
     }
 
     /// A thread flips a folder and a link to elsewhere under one name: whatever is written lands in the folder.
