@@ -2,11 +2,12 @@
 //!
 //! Data, for all who need it: policy asks about them, searches skip secrets, a sandbox keeps writers out. Memory files
 //! (`GEMINI.md`) are not here: they are read as advice, change in plain sight, and models are told to keep them up;
-//! nor are build files (`Makefile`, `package.json`), which are the user's sources.
+//! nor are build files (`Makefile`, `package.json`), which are the user's sources, nor what only names a version
+//! (`.tool-versions`, `.nvmrc`), nor `.jj` as a whole, in which every command of jj writes.
 
 use std::{
     borrow::Cow,
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 /// Names of one kind. Case does not count: some disks do not tell it. All in lower case.
@@ -187,9 +188,19 @@ pub const CONFIG: Guarded = Guarded {
         ".kshrc",
         ".lazy.lua",
         ".lefthook",
+        ".lefthook-local.json",
+        ".lefthook-local.toml",
+        ".lefthook-local.yaml",
+        ".lefthook-local.yml",
+        ".lefthook.json",
+        ".lefthook.toml",
+        ".lefthook.yaml",
+        ".lefthook.yml",
         ".lldbinit",
         ".login",
         ".mcp.json",
+        ".mise",
+        ".mise.local.toml",
         ".mise.toml",
         ".npmrc",
         ".nvim.lua",
@@ -198,6 +209,7 @@ pub const CONFIG: Guarded = Guarded {
         ".pdbrc",
         ".pnpmfile.cjs",
         ".pre-commit-config.yaml",
+        ".pre-commit-config.yml",
         ".profile",
         ".pryrc",
         ".qwen",
@@ -228,9 +240,19 @@ pub const CONFIG: Guarded = Guarded {
         // What FAT and NTFS call `.git`.
         "git~1",
         "jenkinsfile",
+        "lefthook-local.json",
+        "lefthook-local.toml",
+        "lefthook-local.yaml",
+        "lefthook-local.yml",
+        "lefthook.json",
+        "lefthook.toml",
+        "lefthook.yaml",
         "lefthook.yml",
         "mcp.json",
+        "mise.local.toml",
+        "mise.toml",
         "opencode.json",
+        "prek.toml",
     ],
     starts: &[],
     ends: &[".code-workspace"],
@@ -241,6 +263,16 @@ pub const CONFIG: Guarded = Guarded {
         ".config/code/user",
         ".config/fish",
         ".config/git",
+        ".config/lefthook-local.json",
+        ".config/lefthook-local.toml",
+        ".config/lefthook-local.yaml",
+        ".config/lefthook-local.yml",
+        ".config/lefthook.json",
+        ".config/lefthook.toml",
+        ".config/lefthook.yaml",
+        ".config/lefthook.yml",
+        ".config/mise",
+        ".config/mise.toml",
         ".config/nvim",
         ".config/systemd",
         ".config/zed",
@@ -248,9 +280,31 @@ pub const CONFIG: Guarded = Guarded {
         ".gitea/workflows",
         ".github/actions",
         ".github/workflows",
+        ".jj/repo/config.toml",
+        ".jj/workspace-config.toml",
         "library/application support/code/user",
         "library/launchagents",
         "library/launchdaemons",
+        "mise/config.toml",
+    ],
+};
+
+/// Programs and settings of a home folder that its user's tools run or obey. Commands name them all day to use them
+/// (`. ~/.cargo/env`), so nobody is asked about the names: a sandbox holds them.
+pub const TOOLS: Guarded = Guarded {
+    names: &[],
+    starts: &[],
+    ends: &[],
+    paths: &[
+        ".cargo/bin",
+        ".cargo/env",
+        ".gradle/gradle.properties",
+        ".gradle/init.d",
+        ".gradle/init.gradle",
+        ".gradle/init.gradle.kts",
+        ".m2/extensions.xml",
+        ".m2/settings.xml",
+        ".pip/pip.conf",
     ],
 };
 
@@ -283,6 +337,31 @@ impl Guarded {
         })
     }
 
+    /// The entry that covers `path`, and not all of `root`, in which it lies: what was given away by its name is obeyed in
+    /// parts only, as `config.toml` in `~/.cargo` is.
+    pub fn find_below(&self, root: &Path, path: &Path) -> Option<&'static str> {
+        let below = path.strip_prefix(root).ok()?;
+        let starts = |end: &Path| below.iter().count() >= end.iter().count() && is_same(&first(below, end), end);
+        let tail = || self.paths_below(root).into_iter().find(|(_, end)| starts(end)).map(|it| it.0);
+        self.find(below).or_else(tail)
+    }
+
+    /// Where names that follow each other would be below `root`, also those that begin with its own name.
+    pub fn paths_below(&self, root: &Path) -> Vec<(&'static str, PathBuf)> {
+        let mut res = Vec::new();
+        for entry in self.paths.iter().filter(|it| !it.starts_with('/')) {
+            let names: Vec<&str> = entry.split('/').collect();
+            for at in 0..names.len() {
+                let (begun, end) = names.split_at_checked(at).unwrap_or_default();
+                let begun: PathBuf = begun.iter().collect();
+                if is_same(&last(root, &begun), &begun) {
+                    res.push((*entry, end.iter().collect()));
+                }
+            }
+        }
+        res
+    }
+
     fn find_name(&self, name: &str) -> Option<&'static str> {
         if let Some(it) = self.names.binary_search(&name).ok().and_then(|it| self.names.get(it)) {
             return Some(it);
@@ -292,6 +371,21 @@ impl Guarded {
         let found = start.or_else(end)?;
         (!TEMPLATES.iter().any(|it| name.ends_with(it))).then_some(found)
     }
+}
+
+/// As many names of `path` as `like` has, from its beginning.
+fn first(path: &Path, like: &Path) -> PathBuf {
+    path.iter().take(like.iter().count()).collect()
+}
+
+/// The same from its end.
+fn last(path: &Path, like: &Path) -> PathBuf {
+    let more = path.iter().count().saturating_sub(like.iter().count());
+    path.iter().skip(more).collect()
+}
+
+fn is_same(path: &Path, lower: &Path) -> bool {
+    path.as_os_str().eq_ignore_ascii_case(lower)
 }
 
 fn begins_with(names: &[Cow<str>], entry: &str, at_top: bool) -> bool {
@@ -323,17 +417,36 @@ fn is_passed_over(it: char) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::{CONFIG, SECRETS};
+    use super::{CONFIG, Guarded, SECRETS, TOOLS};
 
     #[test]
     fn lists_are_sound() {
-        for list in [SECRETS, CONFIG] {
+        for list in [SECRETS, CONFIG, TOOLS] {
             assert!(list.names.is_sorted());
             let all = [list.names, list.starts, list.ends, list.paths].concat();
             assert!(all.iter().all(|it| it.to_lowercase() == *it), "{all:?}");
             assert!(list.paths.iter().all(|it| it.trim_start_matches('/').contains('/') && !it.starts_with(['*'])));
             assert!(list.names.iter().all(|it| !it.contains('/')));
         }
+    }
+
+    #[test]
+    fn what_a_folder_is_given_by_its_name_for_is_guarded_in_parts() {
+        let check = |list: &Guarded, root: &str, path: &str, want: Option<&str>| {
+            assert_eq!(list.find_below(Path::new(root), Path::new(path)), want, "{root} {path}");
+        };
+        check(&CONFIG, "/h/.cargo", "/h/.cargo/config.toml", Some(".cargo/config.toml"));
+        check(&CONFIG, "/h/.Cargo", "/h/.Cargo/Config.toml", Some(".cargo/config.toml"));
+        check(&CONFIG, "/h/.cargo", "/h/.cargo/registry/config.toml", None);
+        check(&CONFIG, "/h/.config", "/h/.config/git/config", Some(".config/git"));
+        check(&CONFIG, "/h", "/h/.cargo/config.toml", Some(".cargo/config.toml"));
+        check(&CONFIG, "/h/code", "/h/code/user/x", None);
+        check(&CONFIG, "/h/.config/Code", "/h/.config/Code/User/x", Some(".config/code/user"));
+        // Who works there, works there.
+        check(&CONFIG, "/h/.config/nvim", "/h/.config/nvim/init.lua", None);
+        check(&CONFIG, "/h/.cargo", "/h/config.toml", None);
+        check(&TOOLS, "/h/.cargo", "/h/.cargo/bin/cargo", Some(".cargo/bin"));
+        check(&TOOLS, "/h/go", "/h/go/bin/x", None);
     }
 
     #[test]
@@ -377,6 +490,11 @@ mod tests {
         check("/w/.git::$INDEX_ALLOCATION/config", (None, Some(".git")));
         check("/w/GIT~1/config", (None, Some("git~1")));
         check("/w/.gitignore", (None, None));
+        check("/w/.lefthook-local.yml", (None, Some(".lefthook-local.yml")));
+        check("/w/.jj/repo/config.toml", (None, Some(".jj/repo/config.toml")));
+        check("/w/.jj/repo/store/x", (None, None));
+        check("/w/mise.toml", (None, Some("mise.toml")));
+        check("/w/.tool-versions", (None, None));
         check("/w/a.code-workspace", (None, Some(".code-workspace")));
         check(".vscode", (None, Some(".vscode")));
     }

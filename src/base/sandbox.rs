@@ -1,6 +1,9 @@
 //! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
 
-use std::{ffi::OsStr, path::Path};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +11,20 @@ use crate::base::{guarded, log::Grant, path::AbsPath, text};
 
 /// Of [`guarded::CONFIG`], what must not even be made in a folder that commands write: it is obeyed as soon as it is there.
 pub const NEVER_MADE: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
+
+/// What a sandbox holds in a folder that commands write.
+const LISTS: [guarded::Guarded; 2] = [guarded::CONFIG, guarded::TOOLS];
+
+/// Where names that follow each other may be held in a folder. One name alone begins with the folder's own.
+pub fn held_below(root: &Path) -> Vec<PathBuf> {
+    LISTS.iter().flat_map(|it| it.paths_below(root)).map(|it| it.1).collect()
+}
+
+/// Whether an entry at the top of a folder is held there. `below`: what [`held_below`] says of the folder.
+pub fn is_held(name: &OsStr, below: &[PathBuf]) -> bool {
+    let is_same = |it: &PathBuf| it.as_os_str().eq_ignore_ascii_case(name);
+    guarded::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)
+}
 
 /// What stands in the place of something that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +190,7 @@ impl Confinement {
             let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { return false };
             match below.strip_prefix(".git") {
                 Ok(rest) => rest.as_os_str().is_empty() || is_git_config(rest),
-                Err(_) => guarded::CONFIG.find(below).is_some(),
+                Err(_) => LISTS.iter().any(|it| it.find_below(root.as_path(), path.as_path()).is_some()),
             }
         };
         let in_git = |git: &AbsPath| path.as_path().strip_prefix(git.as_path()).is_ok_and(is_git_config);

@@ -36,6 +36,7 @@ fn bed(root: &str, writable: &[&str], commands: &[&str]) -> Bed {
     fs::write(top.join(root).join("work.sh"), WORK).unwrap();
     fs::write(top.join(root).join("obey.sh"), OBEY).unwrap();
     let writable: Vec<_> = writable.iter().map(|it| top.join(it)).collect();
+    writable.iter().for_each(|it| fs::create_dir_all(it).unwrap());
     let settings = json!({"security": {"sandbox": {"writable": writable}}});
     bed.sandbox.write("home/.castor/settings.json", &settings.to_string());
     let new = json!({"cwd": top.join(root), "mcpServers": []});
@@ -171,4 +172,25 @@ fn what_the_settings_of_a_repository_name_is_held_as_its_hooks_are() {
     assert!(told.contains("<<dev/other>>") && told.contains("<<tools/other>>"), "{told}");
     assert_eq!(fs::read_to_string(bed.path("tools/mon.sh")).unwrap(), "mine");
     assert!(!bed.path("dev/none").exists(), "the stand-in is left");
+}
+
+/// As `~/.cargo` is given for its registry.
+#[test]
+fn what_tools_obey_in_a_folder_that_was_given_by_its_name_is_held() {
+    let write =
+        "cd ../x/.cargo; for it in bin/cargo env registry/y; do echo evil > $it && echo \"<<$it>>\"; done 2>/dev/null
+        echo evil > config.toml; mv bin b 2>/dev/null && echo '<<moved>>'; true";
+    let mut bed = bed("repo", &["x/.cargo"], &["bash write.sh"]);
+    fs::write(bed.path("../repo/write.sh"), write).unwrap();
+    for it in ["bin/cargo", "env", "registry/x"] {
+        bed.sandbox.write(format!("x/.cargo/{it}"), "mine");
+    }
+    let told = bed.run();
+    assert!(told.contains("<<registry/y>>") && !told.contains("<<bin") && !told.contains("<<env"), "{told}");
+    assert!(
+        !told.contains("<<moved>>") && told.contains("put aside") && told.contains("x/.cargo/config.toml"),
+        "{told}"
+    );
+    let given = bed.path("../x/.cargo");
+    assert!(!given.join("config.toml").exists() && given.join("config.toml.castor-aside").exists());
 }

@@ -22,8 +22,8 @@ use nix::{
 
 use super::held::{is_placeholder, open_folder};
 use crate::base::{
-    guarded,
     path::AbsPath,
+    sandbox::{held_below, is_held},
     terminal::{Findings, Later},
 };
 
@@ -244,21 +244,22 @@ pub(super) fn is_repository(folder: &Path) -> bool {
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
 fn obeyed(root: &Path) -> BTreeSet<PathBuf> {
     let names = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok).map(|it| PathBuf::from(it.file_name()));
-    let at_top = names.filter(|it| it.as_os_str() != ".git" && guarded::CONFIG.find(it).is_some());
+    let below = held_below(root);
+    let at_top = names.filter(|it| it.as_os_str() != ".git" && is_held(it.as_os_str(), &below));
     // Without this one it is no repository.
     let head = is_repository(root).then(|| PathBuf::from(HEAD));
     at_top.chain(deep(root).filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
 }
 
 /// Names that follow each other, where the first of them is there.
-pub(super) fn deep(root: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
-    let first = |it: &'static str| it.split('/').next().unwrap_or_default();
-    let same_first = guarded::CONFIG.paths.chunk_by(move |a, b| first(a) == first(b));
-    let is_there = move |it: &&[&'static str]| {
-        let first = it.first().map(|it| first(it)).unwrap_or_default();
-        !first.is_empty() && fs::symlink_metadata(root.join(first)).is_ok()
+pub(super) fn deep(root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let all = held_below(root);
+    let same_first = all.chunk_by(|a, b| a.iter().next() == b.iter().next());
+    let is_there = |it: &&[PathBuf]| {
+        let first = it.first().and_then(|it| it.iter().next());
+        first.is_some_and(|it| fs::symlink_metadata(root.join(it)).is_ok())
     };
-    same_first.filter(is_there).flatten().map(PathBuf::from)
+    same_first.filter(is_there).flatten().cloned().collect::<Vec<_>>().into_iter()
 }
 
 /// The first link between a root and what lies below it.

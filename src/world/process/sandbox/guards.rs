@@ -21,9 +21,8 @@ use super::{
 };
 use crate::{
     base::{
-        guarded,
         path::AbsPath,
-        sandbox::{Confinement, GIT_CONFIG, Granted, NEVER_MADE, StandIn, WORKTREE_CONFIG},
+        sandbox::{Confinement, GIT_CONFIG, Granted, NEVER_MADE, StandIn, WORKTREE_CONFIG, held_below, is_held},
     },
     world::disk,
 };
@@ -146,8 +145,8 @@ fn fix_ways(plan: &mut Plan) {
 /// Protects configuration in a folder that may be written.
 fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     let entries = fs::read_dir(root)?.filter_map(Result::ok).map(|it| it.file_name());
-    let mut names: Vec<OsString> =
-        entries.filter(|it| it != ".git" && guarded::CONFIG.find(Path::new(it)).is_some()).collect();
+    let below = held_below(root);
+    let mut names: Vec<OsString> = entries.filter(|it| it != ".git" && is_held(it, &below)).collect();
     names.extend(NEVER_MADE.iter().filter(|it| **it != ".git").map(OsString::from));
     names.sort();
     names.dedup();
