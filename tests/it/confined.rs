@@ -191,6 +191,20 @@ fn castor_and_what_all_share_are_out_of_reach() {
 }
 
 #[test]
+fn the_users_terminals_are_out_of_reach_and_commands_have_their_own() {
+    let mut bed = Bed::new(true, &["bash type.sh"]);
+    let nix::pty::OpenptyResult { master, slave } = nix::pty::openpty(None, None).unwrap();
+    let name = nix::unistd::ttyname(&slave).unwrap();
+    nix::unistd::write(&master, b"canary\n").unwrap();
+    let own = "python3 -c 'import os, pty; m, s = pty.openpty(); os.write(s, b\"own\"); open(os.ttyname(s), \"w\").write(\"!\")
+print(\"<<\" + os.read(m, 9).decode() + \">>\")'";
+    let look = format!("T={}; timeout 5 head -n 1 $T; stty -F $T -echo && echo '<<set>>'; {own}", name.display());
+    fs::write(bed.path("type.sh"), look).unwrap();
+    let told = bed.run();
+    assert!(!told.contains("canary") && !told.contains("<<set>>") && told.contains("<<own"), "{told}");
+}
+
+#[test]
 fn temporary_files_go_with_castor() {
     let mut bed = Bed::new(true, &["echo x > $TMPDIR/kept; mkdir $TMPDIR/deep"]);
     bed.run();

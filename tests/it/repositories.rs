@@ -138,6 +138,31 @@ fn configuration_behind_links_is_put_aside_or_held() {
     assert!(told.contains("<<made>>") && !bed.path("hidden/vs/tasks.json").exists(), "{told}");
 }
 
+/// Some work on a disk in memory.
+#[test]
+fn a_root_in_shared_memory_is_a_root_as_others() {
+    let Ok(root) = tempfile::tempdir_in("/dev/shm") else { return };
+    let script = "touch made; touch ../castor-escaped || echo '<<kept>>'; echo x > .vscode/x || echo '<<held>>'";
+    let mut bed = Bed::new(true, &["bash try.sh"]);
+    fs::write(root.path().join("try.sh"), script).unwrap();
+    let new = json!({"cwd": root.path(), "mcpServers": []});
+    bed.session = bed.client.result("session/new", new).unwrap()["sessionId"].as_str().unwrap().to_owned();
+    let told = bed.run();
+    assert!(told.contains("<<kept>>") && told.contains("<<held>>") && root.path().join("made").exists(), "{told}");
+}
+
+#[test]
+fn names_that_are_no_text_are_guarded_and_in_nobodys_way() {
+    let make = "mkdir -p $'odd\\xff/.vscode'; git init -q $'odd\\xff'; echo '<<made>>'";
+    let write = "echo evil > $'odd\\xff/.vscode/x' || echo evil > $'odd\\xff/.git/hooks/x' || echo '<<kept>>'";
+    let mut bed = Bed::new(true, &["bash make.sh", "bash write.sh"]);
+    bed.sandbox.write("ws/make.sh", make);
+    bed.sandbox.write("ws/write.sh", write);
+    bed.run();
+    let told = bed.run();
+    assert!(told.contains("<<kept>>"), "{told}");
+}
+
 #[test]
 fn what_was_guarded_once_is_guarded_among_many_folders_too() {
     let many = "mkdir $(seq -f a%g 400); echo '<<many>>'";

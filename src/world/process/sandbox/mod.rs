@@ -1,6 +1,7 @@
 //! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
 
 mod aside;
+mod coded;
 pub mod denied;
 mod guards;
 mod held;
@@ -69,17 +70,24 @@ struct Start {
 /// What the helper does, in paths that were there when it was made.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Plan {
+    #[serde(with = "coded::one")]
     cwd: PathBuf,
     /// May be written, with all that is below.
+    #[serde(with = "coded::many")]
     writable: Vec<PathBuf>,
+    #[serde(with = "coded::one")]
     tmp: PathBuf,
     /// Below what is writable, and not.
+    #[serde(with = "coded::many")]
     protected: Vec<PathBuf>,
     /// Links to some of these: what they lead to is protected, and they must not be replaced.
+    #[serde(with = "coded::many")]
     links: Vec<PathBuf>,
     /// The same, deeper than the top of a root; only mounts hold it.
+    #[serde(with = "coded::many")]
     deep: Vec<PathBuf>,
     /// Written, but neither renamed nor removed.
+    #[serde(with = "coded::many")]
     fixed: Vec<PathBuf>,
     /// Configuration that may be written. Nobody needs it when the rest is known.
     #[serde(skip)]
@@ -173,8 +181,18 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], cwd: &'c AbsPa
     Ok(Door { program: "/proc/self/exe".into(), args, life: Some(life.into()), rest: Box::new(rest) })
 }
 
+/// Where Linux has it.
+#[cfg(target_os = "linux")]
+const SHARED_MEMORY: &str = "/dev/shm";
+
 #[cfg(target_os = "linux")]
 impl Plan {
+    /// Whether shared memory is a private one. Who works in it works in the machine's, and shares no more of it.
+    fn has_own_memory(&self) -> bool {
+        let mut places = self.writable.iter().chain([&self.cwd, &self.tmp]);
+        self.namespaces && !places.any(|it| it.starts_with(SHARED_MEMORY))
+    }
+
     /// Behind its length: what comes after it is the end.
     fn send(&self, to: &mut impl io::Write) -> io::Result<()> {
         let text = serde_json::to_vec(self).map_err(io::Error::other)?;

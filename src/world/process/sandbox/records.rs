@@ -21,7 +21,10 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::held::{alone, open_folder, same};
+use super::{
+    coded,
+    held::{alone, open_folder, same},
+};
 use crate::base::sandbox::StandIn;
 
 /// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
@@ -34,6 +37,7 @@ const TRIES: usize = 20;
 /// A place where something stands, or stood.
 #[derive(Serialize, Deserialize)]
 struct Line {
+    #[serde(with = "coded::one")]
     path: PathBuf,
     /// What is in it; `None`: a folder.
     text: Option<String>,

@@ -15,7 +15,7 @@ use nix::{
     unistd::{getegid, geteuid},
 };
 
-use crate::world::process::sandbox::Plan;
+use crate::world::process::sandbox::{Plan, SHARED_MEMORY};
 
 const READ_ONLY: u64 = 1;
 
@@ -79,12 +79,34 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     if plan.tmp.is_absolute() {
         bind(&plan.tmp, false, 0, READ_ONLY)?;
     }
-    if Path::new("/dev/shm").is_dir() {
+    if plan.has_own_memory() && Path::new(SHARED_MEMORY).is_dir() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-        mount(Some("tmpfs"), "/dev/shm", Some("tmpfs"), flags, Some("mode=1777"))
-            .map_err(|it| format!("/dev/shm: {it}"))?;
+        mount(Some("tmpfs"), SHARED_MEMORY, Some("tmpfs"), flags, Some("mode=1777"))
+            .map_err(|it| format!("{SHARED_MEMORY}: {it}"))?;
     }
+    terminals()?;
     proc()
+}
+
+/// Terminals of its own: on the user's, whoever opens them reads what is typed, and sets how they behave.
+fn terminals() -> Result<(), String> {
+    if !Path::new("/dev/pts").is_dir() {
+        return Ok(());
+    }
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    let options = Some("newinstance,ptmxmode=0666,mode=620");
+    match mount(Some("devpts"), "/dev/pts", Some("devpts"), flags, options) {
+        Ok(()) => (),
+        // Somebody keeps even this from the namespace: the old ones stay, which Landlock keeps from being written.
+        Err(Errno::EPERM) => return Ok(()),
+        Err(it) => return Err(format!("/dev/pts: {it}")),
+    }
+    // In a container it is often a link, and then leads there by itself.
+    match Path::new("/dev/ptmx").is_symlink() {
+        true => Ok(()),
+        false => mount(Some("/dev/pts/ptmx"), "/dev/ptmx", None::<&str>, MsFlags::MS_BIND, None::<&str>)
+            .map_err(|it| format!("/dev/ptmx: {it}")),
+    }
 }
 
 /// Its own processes alone. In a container parts of `/proc` may be covered, and then the kernel gives nobody a fresh

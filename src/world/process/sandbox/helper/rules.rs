@@ -2,21 +2,24 @@
 
 use std::{
     fs,
+    io::{self, IsTerminal},
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
 use landlock::{
-    ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    path_beneath_rules,
 };
 use nix::libc;
 
-use crate::world::process::sandbox::Plan;
+use crate::world::process::sandbox::{Plan, SHARED_MEMORY};
 
 /// Devices without a state that others see.
 const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
-/// With mounts it is a private one.
-const SHARED_MEMORY: &str = "/dev/shm";
+/// With mounts they are private ones.
+const TERMINALS: &str = "/dev/pts";
 
 /// The version of Landlock; 0: none.
 pub(super) fn abi() -> i64 {
@@ -36,18 +39,23 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
             plan.writable.iter().for_each(|it| grants(it, &protected, &mut writable));
         }
     }
-    if plan.namespaces {
+    if plan.has_own_memory() {
         writable.push(SHARED_MEMORY.into());
     }
     let mut devices: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
-    // Its own terminal, which programs open again by `/dev/stderr`.
-    devices.extend(fs::read_link("/proc/self/fd/1").ok().filter(|it| it.starts_with("/dev/pts")));
+    if plan.namespaces {
+        devices.push(TERMINALS.into());
+    }
+    let own = io::stdout();
+    // Its own terminal, which programs open again by `/dev/stderr`: it has no name here.
+    let own = own.is_terminal().then(|| PathBeneath::new(own.as_fd(), AccessFs::WriteFile));
     let restricted = Ruleset::default()
         .handle_access(all)
         .and_then(|it| it.scope(Scope::from_all(ABI::V6)))
         .and_then(Ruleset::create)
         .and_then(|it| it.add_rules(path_beneath_rules(&writable, all)))
         .and_then(|it| it.add_rules(path_beneath_rules(&devices, AccessFs::WriteFile | AccessFs::Truncate)))
+        .and_then(|it| it.add_rules(own.into_iter().map(Ok::<_, RulesetError>)))
         .and_then(landlock::RulesetCreated::restrict_self);
     match restricted.map_err(|it| format!("Landlock: {it}"))?.ruleset {
         RulesetStatus::NotEnforced => Err("Landlock is not there".to_owned()),
