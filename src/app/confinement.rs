@@ -47,13 +47,8 @@ pub fn of(
     };
     let home = state.env.get("HOME").and_then(AbsPath::new);
     let real = |it: AbsPath| disk::real_path(&it).unwrap_or(it);
-    let (writable, gone): (Vec<_>, Vec<_>) = folders(&settings.children.sandbox.writable, home.as_ref())
-        .into_iter()
-        .map(real)
-        .partition(|it| it.as_path().symlink_metadata().is_ok());
-    for it in gone {
-        tracing::warn!("security.sandbox.writable names {it}, which is not there: commands cannot write it");
-    }
+    let written = &settings.children.sandbox.writable;
+    let writable = written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).filter(is_there).collect();
     let mut kept = vec![real(state.world.store.home().clone())];
     if let Some(home) = home.clone().map(real) {
         kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
@@ -77,6 +72,25 @@ pub fn of(
         records: records(state.world.store.home()),
         network: settings.children.sandbox.network,
     })
+}
+
+/// What the settings name for commands to write, and they cannot: for the user.
+pub fn left_out(settings: &Settings, home: Option<&AbsPath>) -> Vec<String> {
+    let why = |written: &String| match folder_of(written, home) {
+        None => Some(format!("{written} is no absolute path and not below ~/")),
+        Some(it) => (!is_there(&disk::real_path(&it).unwrap_or(it))).then(|| format!("{written} is not there")),
+    };
+    let named = settings.children.sandbox.writable.iter().filter_map(why);
+    named.map(|it| format!("security.sandbox.writable: {it}, so commands cannot write it.")).collect()
+}
+
+/// The same for a new session; nothing where no sandbox holds commands.
+pub fn notice(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
+    let level = level(&settings.children.sandbox, harmless, sandbox::is_available());
+    let home = state.env.get("HOME").and_then(AbsPath::new);
+    let said = left_out(settings, home.as_ref());
+    let next = "Where it is made meanwhile, the next session writes it.";
+    (level != Level::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
 }
 
 /// Where castor writes down what stands in for configuration while commands run.
@@ -113,18 +127,21 @@ fn level(settings: &SandboxSettings, harmless: bool, available: bool) -> Level {
     }
 }
 
-fn folders(written: &[String], home: Option<&AbsPath>) -> Vec<AbsPath> {
-    let read = |it: &String| match (it.strip_prefix('~'), home) {
+fn is_there(it: &AbsPath) -> bool {
+    it.as_path().symlink_metadata().is_ok()
+}
+
+fn folder_of(written: &str, home: Option<&AbsPath>) -> Option<AbsPath> {
+    match (written.strip_prefix('~'), home) {
         (Some(""), Some(home)) => Some(home.clone()),
         (Some(rest), Some(home)) => rest.strip_prefix('/').map(|it| home.join(it)),
-        _ => AbsPath::new(it),
-    };
-    written.iter().filter_map(read).collect()
+        _ => AbsPath::new(written),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{folders, level};
+    use super::{folder_of, level};
     use crate::{
         app::settings::SandboxSettings,
         base::{path::AbsPath, sandbox::Level},
@@ -149,8 +166,9 @@ mod tests {
     #[test]
     fn folders_are_absolute_or_at_home() {
         let home = AbsPath::new("/h").unwrap();
-        let written = ["~/.cache", "~", "/x", "rel", "~other/x"].map(str::to_owned);
-        let read: Vec<String> = folders(&written, Some(&home)).iter().map(ToString::to_string).collect();
+        let written = ["~/.cache", "~", "/x", "rel", "~other/x"];
+        let read = written.iter().filter_map(|it| folder_of(it, Some(&home)));
+        let read: Vec<String> = read.map(|it| it.to_string()).collect();
         assert_eq!(read, ["/h/.cache", "/h", "/x"]);
     }
 }

@@ -82,6 +82,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let site = survey(state, place)?;
     let model = model_of(&state.options, &site.settings);
     let (mode, notice) = first_mode(&state.options, &site.ground.trust, &site.settings)?;
+    let held = confinement::notice(state, confinement::is_harmless(&site.ground), &site.settings);
     let now = state.now();
     let id = new_id(now);
     let Furnished { spec, desk, trouble } = furnish(state, &id, &site, &model);
@@ -96,7 +97,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
-    if let Some(it) = notice {
+    for it in [notice, held].into_iter().flatten() {
         state.step(&id, Input::Noticed(it));
     }
     reach::tell(state, &id);

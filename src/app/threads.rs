@@ -114,7 +114,9 @@ impl Threads {
         let span = traces::hook_span(&it.hook);
         self.chore(async move {
             let (run, place) = hooks::complete(it, &desk, unix_ms());
-            let task = world::hooks::run(&run, &place, &desk.children.hooks.groups).instrument(span.clone());
+            // The session is over: the log tells.
+            let nobody: world::hooks::Notice = Arc::new(|_| Box::pin(std::future::ready(())));
+            let task = world::hooks::run(&run, &place, &desk.children.hooks.groups, &nobody).instrument(span.clone());
             if let Ok(report) = AssertUnwindSafe(task).catch_unwind().await {
                 traces::note_hook(&span, &report);
             }
@@ -429,7 +431,8 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
 
 async fn hook(hand: Hand, it: HookRun, span: Span) {
     let (run, place) = hooks::complete(it, &hand.desk, unix_ms());
-    let task = world::hooks::run(&run, &place, &hand.desk.children.hooks.groups);
+    let notice = hand.teller(Input::Noticed);
+    let task = world::hooks::run(&run, &place, &hand.desk.children.hooks.groups, &notice);
     // Cancelling drops the future, and with it the processes.
     let work = hand.guard(task).instrument(span.clone());
     let Some(report) = hand.cancel.run_until_cancelled(work).await else {

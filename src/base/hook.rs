@@ -104,6 +104,8 @@ pub struct HookReport {
     pub end: HookEnd,
     pub stdout: String,
     pub stderr: String,
+    /// What became meanwhile of configuration that other programs obey: for the user, whatever the hook says.
+    pub found: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +121,7 @@ pub enum HookEnd {
 
 impl HookReport {
     pub fn of(end: HookEnd) -> Self {
-        Self { end, stdout: String::new(), stderr: String::new() }
+        Self { end, stdout: String::new(), stderr: String::new(), found: None }
     }
 }
 

@@ -50,6 +50,11 @@ pub trait Running: Send {
         Box::new(Findings::default)
     }
 
+    /// It is ended before its time: what is found when the last of it is gone.
+    fn cut_short(&self) -> BoxFuture<'static, Findings> {
+        Box::pin(std::future::ready(Findings::default()))
+    }
+
     /// How the client sees its output, if not as text.
     fn screen(&self) -> Option<Screen>;
 }

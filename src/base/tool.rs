@@ -120,6 +120,9 @@ pub struct TargetPath {
     pub line: Option<u32>,
     /// Whether `real` lies within one of the session's roots.
     pub in_roots: bool,
+    /// A repository's settings name it: git obeys what is there, as it does hooks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,15 +1,17 @@
 //! Runs a hook: a command line that is told of an event as JSON on stdin, and answers on stdout and by its exit code.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    sync::oneshot,
     time::timeout,
 };
 
 use crate::{
     base::{
+        fs::BoxFuture,
         hook::{Hook, HookEnd, HookReport, HookRun},
         path::AbsPath,
         sandbox::Confinement,
@@ -36,13 +38,17 @@ pub struct Place {
     pub confined: Option<Confinement>,
 }
 
-/// Runs it to its end, or its timeout; all its processes end with this future.
-pub async fn run(run: &HookRun, place: &Place, groups: &Groups) -> HookReport {
+/// Takes what the user is to know, also long after the run.
+pub type Notice = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Runs it to its end, or its timeout; all its processes end with this future. What became of configuration that other
+/// programs obey its report says; `notice` is told what is found later, or under one that was cut short.
+pub async fn run(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) -> HookReport {
     if let Some(why) = changed(&run.hook).await {
         return HookReport::of(HookEnd::NotStarted(why));
     }
     let limit = Duration::from_millis(run.hook.timeout_ms);
-    let ended = timeout(limit, talk(run, place, groups)).await;
+    let ended = timeout(limit, talk(run, place, groups, notice)).await;
     match ended {
         Err(_) => HookReport::of(HookEnd::TimedOut),
         Ok(Err(why)) => HookReport::of(HookEnd::NotStarted(why.to_string())),
@@ -56,12 +62,23 @@ async fn changed(hook: &Hook) -> Option<String> {
     tokio::task::spawn_blocking(move || disk::changed(&scripts)).await.unwrap_or_else(|it| Some(it.to_string()))
 }
 
-async fn talk(run: &HookRun, place: &Place, groups: &Groups) -> io::Result<HookReport> {
+async fn talk(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) -> io::Result<HookReport> {
     let args = ["-c", run.hook.command.as_str()];
     let confined = place.confined.as_ref();
     let env: Vec<(String, String)> = place.env.iter().chain(&run.hook.env).cloned().collect();
     let spawn = Spawn { program: "bash", args: &args, cwd: &place.cwd, env: &env, stdin: Stdin::Piped, confined };
     let Piped { mut life, mut stdin, stdout, stderr } = spawn.start_piped(groups)?;
+    // Gone with this future, also where that is cut short.
+    let (_talking, over) = oneshot::channel::<()>();
+    if confined.is_some() {
+        let (gone, whose, notice) = (life.gone(), format!("the hook {:?}", run.hook.key()), notice.clone());
+        tokio::spawn(async move {
+            _ = over.await;
+            if let Some(it) = gone.await.in_words(&whose) {
+                notice(it).await;
+            }
+        });
+    }
     let input = Value::Object(run.input.clone()).to_string();
     let (mut out, mut errors) = (Vec::new(), Vec::new());
     let mut over = None;
@@ -88,6 +105,7 @@ async fn talk(run: &HookRun, place: &Place, groups: &Groups) -> io::Result<HookR
             },
         }
     };
+    let found = exit.as_ref().and_then(|it| it.findings.in_words("this hook"));
     let end = match (over, exit) {
         (Some(TooMuch), _) | (None, None) => HookEnd::TooMuch,
         (None, Some(Exit { code: Some(sandbox::FAILED), .. })) if confined.is_some() => {
@@ -97,7 +115,7 @@ async fn talk(run: &HookRun, place: &Place, groups: &Groups) -> io::Result<HookR
         (None, Some(Exit { signal, .. })) => HookEnd::Signal(signal.unwrap_or_else(|| "a signal".to_owned())),
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors) })
+    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors), found })
 }
 
 /// More was printed than may be.
@@ -123,7 +141,7 @@ mod tests {
     use serde_json::json;
     use sha2::{Digest, Sha256};
 
-    use super::{MAX_OUTPUT, Place, run};
+    use super::{MAX_OUTPUT, Notice, Place, run};
     use crate::{
         base::{
             hook::{Hook, HookEnd, HookEvent, HookReport, HookRun},
@@ -153,11 +171,13 @@ mod tests {
         let env = [("PATH", path.as_str()), ("A", "given"), ("B", "given")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let place = Place { cwd: AbsPath::new("/").unwrap(), env, confined: None };
-        run(&HookRun { hook: Arc::new(hook), input }, &place, &Groups::default()).await
+        let nobody: Notice = Arc::new(|_| Box::pin(std::future::ready(())));
+        run(&HookRun { hook: Arc::new(hook), input }, &place, &Groups::default(), &nobody).await
     }
 
     fn exit(code: i32, stdout: &str, stderr: &str) -> HookReport {
-        HookReport { end: HookEnd::Exit(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() }
+        let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+        HookReport { stdout, stderr, ..HookReport::of(HookEnd::Exit(code)) }
     }
 
     #[tokio::test]

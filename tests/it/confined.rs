@@ -279,6 +279,25 @@ fn what_takes_the_place_of_a_removed_stand_in_is_put_aside() {
 
 /// As `git config` does it. The mount goes with the file that it was on.
 #[test]
+fn what_a_command_made_that_was_cut_short_is_put_aside_and_told() {
+    // It does not heed the first signal either.
+    let make = "trap '' TERM; echo evil > .npmrc; touch out/ready; while sleep 0.01; do echo evil > .npmrc; done";
+    let commands = [&["bash make.sh"][..], &[""; 20]].concat();
+    let mut bed = Bed::new(true, &commands);
+    bed.sandbox.write("ws/make.sh", make);
+    let prompt = json!({"sessionId": bed.session, "prompt": [{"type": "text", "text": "go"}]});
+    bed.client.request_as(json!("cut"), "session/prompt", prompt);
+    bed.until("out/ready");
+    bed.client.notify("session/cancel", json!({"sessionId": bed.session}));
+    bed.until(".npmrc.castor-aside");
+    bed.is_over();
+    assert!(!bed.path(".npmrc").exists());
+    // It is known a moment later.
+    let told = (1..commands.len()).any(|_| bed.run().contains("while a command that was cut short ran"));
+    assert!(told, "nobody was told");
+}
+
+#[test]
 fn what_the_user_replaces_is_no_longer_held_and_that_is_told() {
     let replace = |root: PathBuf| {
         fs::write(root.join(".git/config.lock"), "[user]").unwrap();

@@ -186,3 +186,22 @@ fn what_is_broken_is_said() {
     assert_eq!(text.matches("\nTo do: ").count(), 3, "{text}");
     assert!(!text.contains("canary") && !it.to_string().contains("canary"), "{text}");
 }
+
+#[test]
+fn what_commands_cannot_write_is_told() {
+    let mut sandbox = used();
+    let settings = json!({"security": {"sandbox": {"writable": ["~/gone", "~/there"]}}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    sandbox.write("home/there/x", "");
+    let (_, it) = as_json(&mut sandbox);
+    let warnings = it["settings"]["warnings"].to_string();
+    assert!(warnings.contains("~/gone is not there") && !warnings.contains("~/there"), "{it:#}");
+    assert!(it["sandbox"]["unseen"].is_null(), "{it:#}");
+    for idx in 0..300 {
+        sandbox.write(format!("ws/a{idx}/x"), "");
+    }
+    let (_, it) = as_json(&mut sandbox);
+    // Where nothing can confine, nobody looks.
+    let unseen = it["sandbox"]["unseen"].as_str().is_some_and(|it| it.contains("more than 200 folders"));
+    assert!(unseen || it["sandbox"]["has"] == "nothing", "{it:#}");
+}

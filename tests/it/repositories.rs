@@ -184,14 +184,17 @@ fn what_the_settings_of_a_repository_name_is_held_as_its_hooks_are() {
     let mut bed = Bed::new(true, &["bash write.sh"]);
     let config = "[core]\nhooksPath = dev/hooks\nfsmonitor = sh tools/mon.sh\n[include]\npath = ../dev/none/more\n";
     bed.sandbox.write("ws/.git/config", config);
+    // As the user's own settings have it for all repositories, or below the home folder.
+    bed.sandbox.write("home/.gitconfig", "[core]\nhooksPath = everywhere\n[alias]\nx = other\n");
+    bed.sandbox.write("ws/everywhere/there", "");
     bed.sandbox.write("ws/dev/hooks/there", "");
     bed.sandbox.write("ws/tools/mon.sh", "mine");
-    let write = "for it in dev/hooks/evil tools/mon.sh dev/none/more dev/other tools/other
+    let write = "for it in everywhere/evil dev/hooks/evil tools/mon.sh dev/none/more dev/other tools/other
         do mkdir -p $(dirname $it); echo evil > $it && echo \"<<$it>>\"; done 2>/dev/null; mv dev/hooks dev/h && echo '<<moved>>'
         true";
     bed.sandbox.write("ws/write.sh", write);
     let told = bed.run();
-    for it in ["dev/hooks/evil", "tools/mon.sh", "dev/none/more", "moved"] {
+    for it in ["everywhere/evil", "dev/hooks/evil", "tools/mon.sh", "dev/none/more", "moved"] {
         assert!(!told.contains(&format!("<<{it}>>")), "{it}: {told}");
     }
     assert!(told.contains("<<dev/other>>") && told.contains("<<tools/other>>"), "{told}");

@@ -55,6 +55,7 @@ impl Outcome {
     pub(super) fn add(&mut self, key: &str, said: Said, ignored: Vec<String>) {
         let name = text::first_line(key, 100);
         self.ran.push(name.clone());
+        self.notices.extend(said.found.map(|it| format!("Hook {name:?}: {it}")));
         let shown = said.message.clone().filter(|_| !said.silent);
         self.notices.extend(shown.map(|it| format!("Hook {name:?}: {it}")));
         self.notices.extend(ignored.into_iter().map(|it| format!("Hook {name:?}: {it}.")));

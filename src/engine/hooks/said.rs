@@ -24,6 +24,8 @@ pub(super) struct Said {
     pub failed: Option<String>,
     /// It was waited for in vain.
     pub hung: bool,
+    /// What became of configuration while it ran.
+    pub found: Option<String>,
     /// It exited with 0: what it changed goes on to the next one.
     pub passed: bool,
 }
@@ -37,6 +39,10 @@ pub(super) enum Word {
 }
 
 pub(super) fn read(hook: &Hook, report: &HookReport) -> Said {
+    Said { found: report.found.clone(), ..answer(hook, report) }
+}
+
+fn answer(hook: &Hook, report: &HookReport) -> Said {
     let failed = |why: String| Said { failed: Some(why), ..Said::default() };
     let code = match &report.end {
         HookEnd::Exit(code) => *code,

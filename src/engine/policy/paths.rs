@@ -29,6 +29,7 @@ pub(super) struct Guard {
 }
 
 const OBEYED: &str = "configuration that castor, an editor, a shell or git obeys";
+const NAMED: &str = "what .git/config names";
 const KEPT: &str = "secrets may be kept there";
 const PRINTED: &str = "it prints what is secret";
 
@@ -55,7 +56,8 @@ pub(super) fn guard(target: &TargetPath) -> Option<Guard> {
     let find = |list: Guarded| places.into_iter().find_map(|it| list.find(it.as_path()));
     let secret = find(SECRETS).map(|name| Guard::new(KEPT, name));
     secret.or_else(|| {
-        let obeyed = || find(CONFIG).or_else(|| places.into_iter().find_map(makes_repository));
+        let obeyed = || find(CONFIG).or_else(|| target.named.then_some(NAMED));
+        let obeyed = || obeyed().or_else(|| places.into_iter().find_map(makes_repository));
         let name = (target.access == Access::Write).then(obeyed).flatten()?;
         Some(Guard::new(OBEYED, name))
     })
@@ -64,7 +66,7 @@ pub(super) fn guard(target: &TargetPath) -> Option<Guard> {
 /// The same of a place.
 pub(super) fn guard_of_place(real: &AbsPath, writes: bool) -> Option<Guard> {
     let access = if writes { Access::Write } else { Access::Read };
-    guard(&TargetPath { path: real.clone(), real: real.clone(), access, line: None, in_roots: true })
+    guard(&TargetPath { path: real.clone(), real: real.clone(), access, line: None, in_roots: true, named: false })
 }
 
 /// A folder with a file of that name in it may count as a repository, whose configuration git obeys.

@@ -356,6 +356,7 @@ impl World {
             access: Access::Write,
             line: None,
             in_roots: self.dice(3) > 0,
+            named: false,
         };
         Ok(Targets { title: "title".to_owned(), paths: vec![target], ..Targets::default() })
     }

@@ -130,6 +130,7 @@ impl Spawn<'_> {
             return Err(io::Error::other("the process ended before it had an id"));
         };
         let before = held.before();
+        before.begins();
         groups.add(pid, mark, held);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
@@ -209,6 +210,11 @@ impl Child {
     /// What is new at its end may be anybody's; what was held, and no longer is, is still told.
     pub fn goes_on_alone(&mut self) -> Later {
         std::mem::take(&mut self.before).later()
+    }
+
+    /// It is ended before its time: what is found when the last of it is gone.
+    pub fn cut_short(&self) -> impl Future<Output = Findings> + Send + use<> {
+        self.before.clone().gone()
     }
 
     /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.

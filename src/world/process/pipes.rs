@@ -42,6 +42,7 @@ impl Spawn<'_> {
             return Err(io::Error::other("the process ended before it could be spoken to"));
         };
         let before = held.before();
+        before.begins();
         groups.add(pid, mark, held);
         let life = Life { child, pid, groups: groups.clone(), over: false, before };
         Ok(Piped { life, stdin, stdout, stderr })
@@ -60,8 +61,13 @@ impl Life {
         Exit { code: status.and_then(|it| it.code()), signal, left, findings }
     }
 
+    /// What is found when the last of it is gone, beside what was told by then.
+    pub fn gone(&self) -> impl Future<Output = Findings> + Send + use<> {
+        self.before.clone().gone()
+    }
+
     /// Puts aside what is new and somebody would obey, once: what comes later may be anybody's.
-    pub fn look_back(&mut self) -> Findings {
+    fn look_back(&mut self) -> Findings {
         let res = std::mem::take(&mut self.before).findings();
         if let Some(it) = res.in_words(WHO) {
             tracing::warn!("{it}");

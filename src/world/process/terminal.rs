@@ -7,7 +7,7 @@ use crate::base::{
     fs::BoxFuture,
     path::AbsPath,
     sandbox::Confinement,
-    terminal::{CommandLine, Later, Running, Screen, Terminal},
+    terminal::{CommandLine, Findings, Later, Running, Screen, Terminal},
 };
 
 /// Runs command lines with bash, or with sh where there is none.
@@ -73,6 +73,10 @@ impl Running for Own {
 
     fn goes_on_alone(&mut self) -> Later {
         self.child.goes_on_alone()
+    }
+
+    fn cut_short(&self) -> BoxFuture<'static, Findings> {
+        Box::pin(self.child.cut_short())
     }
 
     fn screen(&self) -> Option<Screen> {

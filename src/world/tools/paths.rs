@@ -1,6 +1,9 @@
 //! Paths of calls: where they really lead, whether that is the session's ground, and what to say when they do not.
 
-use std::io::{self, ErrorKind};
+use std::{
+    io::{self, ErrorKind},
+    path::Path,
+};
 
 use crate::{
     base::{
@@ -10,6 +13,7 @@ use crate::{
     },
     world::{
         disk,
+        process::sandbox::named,
         tools::{ToolContext, kept::Aliases},
     },
 };
@@ -34,7 +38,11 @@ fn target_now(ctx: &ToolContext, path: AbsPath, access: Access, line: Option<u32
     let real = disk::real_path(&path).map_err(|it| io_error(&path, &it))?;
     let scratch = disk::real_path(&ctx.scratch).unwrap_or_else(|_| ctx.scratch.clone());
     let in_roots = ctx.roots.iter().any(|it| real.is_within(it)) || real.is_within(&scratch);
-    Ok(TargetPath { path, real, access, line, in_roots })
+    let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| Path::new(&it.1));
+    // Where nobody knows what git's settings name, it may be this.
+    let named = || named::names(real.as_path(), &ctx.roots, home).map_or(true, |it| it.is_some());
+    let named = access == Access::Write && named();
+    Ok(TargetPath { path, real, access, line, in_roots, named })
 }
 
 /// As [`target`], of a file's content: where a file of secrets is the same under another name, that is touched, too.

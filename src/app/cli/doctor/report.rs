@@ -78,6 +78,8 @@ pub(super) struct Sandbox {
     pub has: &'static str,
     pub lacks: Option<&'static str>,
     works: bool,
+    /// What is not held in so large a folder.
+    pub unseen: Option<String>,
 }
 
 /// What the logs of sessions say.
@@ -112,7 +114,9 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
     let left = sweep(env);
     let tried = Tried { steps: shake(!merged.mcp.servers.is_empty()), left };
     let rules = policies::rules(&ground).warnings;
+    let left_out = confinement::left_out(&merged, env.get("HOME").and_then(AbsPath::new).as_ref());
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
+    let warnings = warnings.chain(left_out);
     let home = workspace::castor_home(env);
     let past = home.as_ref().map(|it| past(&Store::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
@@ -120,6 +124,8 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
     let missing = reach::missing(&ground.env, &merged);
     let reach = if missing.is_none() { reach::ask(env, &ground.env, &merged) } else { Reach::Unasked };
     let ((has, lacks), works) = (sandbox::state(), sandbox::is_available());
+    // Where nothing is confined nobody looks.
+    let unseen = works.then(|| sandbox::not_all_seen(cwd.as_path())).flatten();
     let mut report = Report {
         program: program.display().to_string(),
         tried,
@@ -132,7 +138,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
         model: Model { name: merged.model_name.clone(), missing, reach },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
-        sandbox: Sandbox { wished: merged.children.sandbox.level, has, lacks, works },
+        sandbox: Sandbox { wished: merged.children.sandbox.level, has, lacks, works, unseen },
         folder: (cwd.clone(), trust_words(&ground)),
         past,
         todo: Vec::new(),
@@ -264,7 +270,8 @@ impl Report {
             },
             "keys": self.keys,
             "model": { "name": self.model.name, "reach": self.model.reach.to_json() },
-            "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks },
+            "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks,
+                "unseen": self.sandbox.unseen },
             "home": home,
             "removed": self.tried.left,
             "mcpServers": servers.collect::<Vec<_>>(),

@@ -26,7 +26,11 @@ impl Report {
         section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
         section(&mut out, "Keys", key_lines(&self.keys));
         section(&mut out, "Model", [self.model_in_words()].into_iter());
-        section(&mut out, "Sandbox of commands", [self.sandbox.in_words()].into_iter());
+        section(
+            &mut out,
+            "Sandbox of commands",
+            std::iter::once(self.sandbox.in_words()).chain(self.sandbox.unseen.clone()),
+        );
         section(&mut out, "Left by castors that were killed, and removed", self.tried.left.iter().cloned());
         let home = self.home.iter().map(|(path, mode)| match mode {
             Some(mode) => format!("{path} (mode {mode:o})"),

@@ -422,8 +422,14 @@ fn only_a_rule_that_names_it_allows_it() {
 fn a_folder_outside_the_workspace_has_no_build_folders() {
     let args = json!({ "command": "rm -rf target" });
     let elsewhere = AbsPath::new("/x").unwrap();
-    let dir =
-        TargetPath { path: elsewhere.clone(), real: elsewhere, access: Access::Read, line: None, in_roots: false };
+    let dir = TargetPath {
+        path: elsewhere.clone(),
+        real: elsewhere,
+        access: Access::Read,
+        line: None,
+        in_roots: false,
+        named: false,
+    };
     for (paths, want) in [(vec![], Decision::Allow), (vec![dir], Decision::Ask)] {
         let targets = Targets { command: Some("rm -rf target".to_owned()), paths, ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);

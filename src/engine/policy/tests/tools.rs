@@ -4,7 +4,14 @@ use super::*;
 
 fn path(path: &str, access: Access) -> TargetPath {
     let path = AbsPath::new(path).unwrap();
-    TargetPath { in_roots: path.as_path().starts_with("/w"), real: path.clone(), path, access, line: None }
+    TargetPath {
+        in_roots: path.as_path().starts_with("/w"),
+        real: path.clone(),
+        path,
+        access,
+        line: None,
+        named: false,
+    }
 }
 
 /// Lines of `mode tool kind paths => decision grant`; a path with `!` is written to.
@@ -159,7 +166,7 @@ fn a_link_hides_nothing() {
     let rules = rules("");
     let check = |path: &str, real: &str, access: Access, want: Decision| {
         let (path, real) = (AbsPath::new(path).unwrap(), AbsPath::new(real).unwrap());
-        let target = TargetPath { path, real, access, line: None, in_roots: true };
+        let target = TargetPath { path, real, access, line: None, in_roots: true, named: false };
         let targets = Targets { paths: vec![target], ..Targets::default() };
         let kind = if access == Access::Write { ToolKind::Edit } else { ToolKind::Read };
         let query = Query { mode: Mode::Yolo, ..Query::new("any", kind, &Value::Null, &targets) };

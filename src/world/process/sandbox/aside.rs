@@ -11,7 +11,10 @@ use std::{
     io::{self, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -19,6 +22,7 @@ use nix::{
     fcntl::{OFlag, openat, renameat},
     sys::stat::Mode,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::held::{is_placeholder, open_folder};
 use crate::base::{
@@ -49,6 +53,10 @@ pub struct Before {
     told: Mutex<BTreeSet<PathBuf>>,
     /// What was put aside and restored when the last one was gone, and nobody was told of.
     mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
+    /// Somebody runs, and nobody looked back yet: where nobody ever does, because the call was cut short, it is done when
+    /// the last one is gone.
+    unseen: AtomicBool,
+    gone: CancellationToken,
 }
 
 /// Device, number, and when it was made: numbers are given again.
@@ -81,8 +89,20 @@ impl Before {
         !self.open.is_empty()
     }
 
+    /// From now on somebody may change it.
+    pub fn begins(&self) {
+        self.unseen.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until nobody is left who was confined; what was mended then.
+    pub async fn gone(self: Arc<Self>) -> Findings {
+        self.gone.cancelled().await;
+        self.held_findings(Vec::new())
+    }
+
     /// What is other than it was; mends what can be mended.
     pub fn findings(&self) -> Findings {
+        self.unseen.store(false, Ordering::Relaxed);
         let aside = paths(self.put_aside());
         let held = self.held_findings(Vec::new());
         Findings { aside: [aside, held.aside].concat(), ..held }
@@ -91,6 +111,7 @@ impl Before {
     /// The same where somebody goes on after their call. Nothing is put aside: what is new may be anybody's, also what took
     /// the place of a stand-in.
     pub fn later(self: Arc<Self>) -> Later {
+        self.unseen.store(false, Ordering::Relaxed);
         Box::new(move || {
             let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number));
             self.held_findings(taken.map(|it| it.0.clone()).collect())
@@ -152,10 +173,14 @@ impl Before {
             is_repository(root) && !before.contains(Path::new(HEAD)) && !self.open.iter().any(|it| root.starts_with(it))
         };
         let aside = self.roots.iter().filter(is_new).filter(|(root, _)| put(root, Path::new(HEAD)));
-        let aside = aside.map(|(root, _)| root.join(HEAD));
+        let aside: Vec<PathBuf> = aside.map(|(root, _)| root.join(HEAD)).collect();
+        let cut_short = self.unseen.swap(false, Ordering::Relaxed);
+        let more = if cut_short { self.put_aside() } else { Vec::new() };
         let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
-        mended.0.extend(aside);
+        mended.0.extend(aside.into_iter().chain(more));
         mended.1.extend(restored);
+        drop(mended);
+        self.gone.cancel();
     }
 
     /// The heads that were gone or spoilt.

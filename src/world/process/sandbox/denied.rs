@@ -1,12 +1,11 @@
 //! Whether a command failed at the sandbox, read from what it printed. A guess: it only leads to a question.
 
-use std::{
-    fs,
-    net::{IpAddr, SocketAddr},
-    path::Path,
-};
+use std::path::Path;
 
-use super::held;
+use super::{
+    held, named,
+    refused::{NOBODY, listens, loopback_ports, names_far_address},
+};
 use crate::{
     base::{
         guarded,
@@ -47,12 +46,6 @@ const NO_NETWORK: &[&str] = &[
     "no route to host",
     "ehostunreach",
 ];
-/// What a connection to nobody is called. In a network of its own a command finds nobody at its loopback.
-const NOBODY: &[&str] =
-    &["connection refused", "econnrefused", "couldn't connect", "could not connect", "failed to connect"];
-const LOOPBACK: &[&str] = &["localhost", "127.0.0.", "::1"];
-/// Where the system tells who listens in the network that castor is in.
-const LISTENERS: &[&str] = &["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 const READ_ONLY: &[&str] =
     &[": read-only file system", "erofs", "] read-only file system", ": device or resource busy"];
 const NOT_PERMITTED: &[&str] = &[": operation not permitted", "- operation not permitted", "eperm"];
@@ -71,17 +64,21 @@ const IN_THE_WAY: &[&str] = &[
 ];
 
 /// What a failed command was most likely denied; `None`: it failed by itself.
-pub fn recognise(it: &Confinement, cwd: &AbsPath, output: &str) -> Option<Denial> {
+pub fn recognise(it: &Confinement, cwd: &AbsPath, home: Option<&Path>, output: &str) -> Option<Denial> {
     let is_there = |path: &AbsPath| path.as_path().symlink_metadata().is_ok();
     let is_free = |path: &AbsPath| !is_there(path) || held::is_placeholder(path.as_path());
     let is_dir = |path: &AbsPath| path.as_path().is_dir();
     let real = |path: &AbsPath| disk::real_path(path).ok();
-    guess(
-        it,
-        cwd,
-        output,
-        &World { listens: &listens, is_free: &is_free, is_there: &is_there, is_dir: &is_dir, real: &real },
-    )
+    let named = |path: &AbsPath| named::names(path.as_path(), &it.roots, home).ok().flatten().and_then(AbsPath::new);
+    let world = World {
+        listens: &listens,
+        is_free: &is_free,
+        is_there: &is_there,
+        is_dir: &is_dir,
+        real: &real,
+        named: &named,
+    };
+    guess(it, cwd, output, &world)
 }
 
 /// What is to be known beside the output.
@@ -94,6 +91,8 @@ struct World<'w> {
     is_dir: &'w dyn Fn(&AbsPath) -> bool,
     /// Where a path leads; `None`: nobody knows.
     real: &'w dyn Fn(&AbsPath) -> Option<AbsPath>,
+    /// What the settings of a repository name and it belongs to.
+    named: &'w dyn Fn(&AbsPath) -> Option<AbsPath>,
 }
 
 fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Option<Denial> {
@@ -107,9 +106,8 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
             // Nothing there is for anybody, and its names may be other ones to the command.
             Some(path) if is_of_the_system(&path) => (),
             Some(path) if !it.writes(&path) => return Some(write_denial(it, &path, says_kind(low), world)),
-            // In a repository that is not there yet.
-            Some(path) if new_repository(it, &path, world).is_some() => {
-                return new_repository(it, &path, world).map(|path| Denial::Config { path });
+            Some(path) if held_for_git(it, &path, world).is_some() => {
+                return held_for_git(it, &path, world).map(|path| Denial::Config { path });
             }
             // Where it may write, it was not the sandbox that said no.
             Some(_) => (),
@@ -128,43 +126,6 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
     let kept_apart = || lines.iter().any(|it| loopback_ports(it).into_iter().any(world.listens));
     let far = || lines.iter().any(|it| NOBODY.iter().any(|words| it.contains(words)) && names_far_address(it));
     (says(NO_NETWORK).is_some() || kept_apart() || far()).then_some(Denial::Network)
-}
-
-/// Whether a line has an address that is not the loopback's. Nobody there can be reached without the network, whatever
-/// programs call it: curl says of all of them that it could not connect.
-fn names_far_address(line: &str) -> bool {
-    let words = line.split(|it: char| !it.is_ascii_hexdigit() && !".:[]".contains(it));
-    let read = |it: &str| -> Option<IpAddr> {
-        let socket = it.parse::<SocketAddr>().map(|it| it.ip());
-        socket.or_else(|_| it.trim_matches(['[', ']']).parse()).ok()
-    };
-    words.map(|it| it.trim_end_matches([':', '.'])).any(|it| {
-        // `::1:80` is an address, and meant as the loopback's with a port.
-        let host = it.rsplit_once(':').and_then(|(host, _)| read(host));
-        let is_near = |it: &IpAddr| it.is_loopback() || it.is_unspecified();
-        read(it).is_some_and(|it| !is_near(&it)) && !host.is_some_and(|it| is_near(&it))
-    })
-}
-
-/// The ports of a connection to the loopback that was refused, as a line in lower case tells it.
-fn loopback_ports(line: &str) -> Vec<u16> {
-    if ![NOBODY, LOOPBACK].iter().all(|words| words.iter().any(|it| line.contains(it))) {
-        return Vec::new();
-    }
-    let after = ["port ", "port=", ":"].iter().flat_map(|mark| line.match_indices(mark).map(|(at, it)| at + it.len()));
-    let numbers = after.filter_map(|at| line.get(at..)?.split(|it: char| !it.is_ascii_digit()).next()?.parse().ok());
-    numbers.filter(|it| *it > 1).collect()
-}
-
-/// In the network that castor is in.
-fn listens(port: u16) -> bool {
-    let waits = |row: &str| {
-        // `sl local_address rem_address st …`: the port in hexadecimal, and 0A for who listens.
-        let mut fields = row.split_ascii_whitespace().skip(1);
-        let local = fields.next().and_then(|it| it.rsplit_once(':')).and_then(|it| u16::from_str_radix(it.1, 16).ok());
-        local == Some(port) && fields.nth(1) == Some("0A")
-    };
-    LISTENERS.iter().any(|it| fs::read_to_string(it).is_ok_and(|it| it.lines().any(waits)))
 }
 
 /// Where a path leads, by whatever links. Where one of the system's is on the way it stays what it is.
@@ -245,6 +206,12 @@ fn config_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<
     (!it.open.contains(&whole) && !it.keeps(&whole)).then_some(Denial::Config { path: whole })
 }
 
+/// What is held though its own name does not tell: a repository that is not there yet, or what settings of one name.
+fn held_for_git(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<AbsPath> {
+    let named = || (world.named)(path).filter(|place| !it.open.contains(place) && !it.keeps(place));
+    new_repository(it, path, world).or_else(named)
+}
+
 /// The repository that a path would be in, where only a stand-in is: most of what is in one may be written.
 fn new_repository(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<AbsPath> {
     let repositories = it.folders().map(|it| it.join(".git"));
@@ -289,7 +256,8 @@ mod tests {
 
     fn world() -> World<'static> {
         let real = &|it: &AbsPath| Some(it.clone());
-        World { listens: &|_| false, is_free: &|_| false, is_there: &|_| true, is_dir: &|_| false, real }
+        let (named, is_there) = (&|_: &AbsPath| None, &|_: &AbsPath| true);
+        World { listens: &|_| false, is_free: &|_| false, is_there, is_dir: &|_| false, real, named }
     }
 
     #[test]
@@ -321,6 +289,7 @@ mod tests {
                 is_there: &is_there,
                 is_dir: &is_there,
                 real: &real,
+                named: &|it| Some(path("/w/dev/hooks")).filter(|place| it.is_within(place)),
             };
             let said = guess(&it, &path("/w"), output, &world).map(|it| it.in_words()).unwrap_or_default();
             let said = said.trim_start_matches("The sandbox kept this command from ");
@@ -330,6 +299,8 @@ mod tests {
         check("bash: line 1: /opt/a/b: Permission denied", "writing below /opt/a.");
         check("bash: line 1: /tmp/out: Read-only file system", "writing below /tmp.");
         check("touch: cannot touch '/x': Read-only file system", "writing /x, which is outside");
+        check("touch: cannot touch 'dev/hooks/x': Read-only file system", "writing /w/dev/hooks, which editors");
+        check("touch: cannot touch 'dev/x': Read-only file system", "");
         check("sh: 1: cannot create /opt/x: Read-only file system", "writing /opt/x, which is outside");
         check("touch: cannot touch '/h/u/x': Read-only file system", "writing /h/u/x, which is outside");
         check("touch: cannot touch '/h/u/.castor/x': Read-only file system", "something");
@@ -357,7 +328,7 @@ mod tests {
         check("wget: unable to resolve host address 'a.example'", "the network");
         check("thread 'main' panicked: failed to resolve the symbol host_of", "");
         let online = Confinement { network: true, ..it.clone() };
-        assert_eq!(recognise(&online, &path("/w"), "Could not resolve host: x"), None);
+        assert_eq!(recognise(&online, &path("/w"), None, "Could not resolve host: x"), None);
     }
 
     /// A repository is there, and the user's own `.zed`; all else is free, or has a stand-in.

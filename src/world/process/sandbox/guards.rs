@@ -17,7 +17,7 @@ use super::{
     Plan,
     aside::{deep, is_repository},
     held::{self, Held},
-    named::{self, Named},
+    named::{self, Named, OfUser},
 };
 use crate::{
     base::{
@@ -35,13 +35,21 @@ const TRIES: usize = 20;
 /// Not looked into: made by tools, removed by tools, large, and full of others' configuration.
 const PASSED_OVER: &[&str] = &["node_modules", "target", "vendor", "venv", "__pycache__"];
 
-pub(super) fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Result<(Plan, Held)> {
+/// Where a command runs.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub cwd: &'a AbsPath,
+    /// As its environment says.
+    pub home: Option<&'a Path>,
+}
+
+pub(super) fn plan(it: &Confinement, around: Around<'_>, namespaces: bool) -> io::Result<(Plan, Held)> {
     for _ in 0..TRIES {
         let mut held = Held::new(it.records.as_path());
         let looked = {
             // Letting go waits for it, too.
             let _alone = held::alone();
-            look(it, cwd, namespaces, &mut held)
+            look(it, around, namespaces, &mut held)
         };
         let plan = looked?;
         if plan.protected.iter().chain(&plan.deep).chain(&plan.fixed).all(|it| it.symlink_metadata().is_ok()) {
@@ -51,8 +59,9 @@ pub(super) fn plan(it: &Confinement, cwd: &AbsPath, namespaces: bool) -> io::Res
     Err(io::Error::other("its folders do not come to rest"))
 }
 
-fn look(it: &Confinement, cwd: &AbsPath, namespaces: bool, held: &mut Held) -> io::Result<Plan> {
-    let mut plan = Plan { cwd: cwd.as_path().into(), network: it.network, namespaces, ..Plan::default() };
+fn look(it: &Confinement, around: Around<'_>, namespaces: bool, held: &mut Held) -> io::Result<Plan> {
+    let (cwd, of_user) = (around.cwd.as_path().into(), OfUser::look(around.home));
+    let mut plan = Plan { cwd, of_user, network: it.network, namespaces, ..Plan::default() };
     plan.tmp = it.tmp.as_path().canonicalize()?;
     it.granted.iter().for_each(make);
     plan.writable = writable(it)?;
@@ -182,8 +191,8 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     for (name, stand_in) in GIT_CONFIG {
         protect(&git.join(name), *stand_in, plan, held)?;
     }
-    for it in named::by(git)? {
-        hold_named(git, &it, plan, held)?;
+    for it in named::by(git)?.iter().chain(&plan.of_user.names.clone()) {
+        hold_named(git, it, plan, held)?;
     }
     let trees = git.join("worktrees");
     match fs::symlink_metadata(&trees) {
@@ -206,8 +215,26 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
 
 /// Protects what is there deeper: other repositories, and folders that an editor may have open by themselves.
 fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    let (open, writable) = (plan.open.clone(), plan.writable.clone());
-    let mut deep = Plan { namespaces: true, open, writable, ..Plan::default() };
+    let (open, writable, of_user) = (plan.open.clone(), plan.writable.clone(), plan.of_user.clone());
+    let mut deep = Plan { namespaces: true, open, writable, of_user, ..Plan::default() };
+    let (found, all) = below(root);
+    if !all {
+        said_once(root);
+    }
+    for path in met(root, found) {
+        match path.ends_with(".git") {
+            true => guard_git(&path, &mut deep, held)?,
+            false => protect(&path, StandIn::Folder, &mut deep, held)?,
+        }
+    }
+    // A link down there is no reason to refuse all that is new at the top, nor one to nowhere to run nothing.
+    plan.deep.extend(deep.protected.into_iter().filter(|it| it.exists()));
+    plan.fixed.extend(deep.fixed);
+    Ok(())
+}
+
+/// Configuration in the folders below a root, and whether those were all.
+fn below(root: &Path) -> (BTreeSet<PathBuf>, bool) {
     let mut found = BTreeSet::new();
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
     for _ in 0..FOLDERS {
@@ -227,16 +254,29 @@ fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> 
             }
         }
     }
-    for path in met(root, found) {
-        match path.ends_with(".git") {
-            true => guard_git(&path, &mut deep, held)?,
-            false => protect(&path, StandIn::Folder, &mut deep, held)?,
-        }
+    (found, waiting.is_empty())
+}
+
+/// Only the log: of most large folders it is true, and few of them hold other repositories.
+fn said_once(root: &Path) {
+    static SAID: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(root.to_owned()) {
+        tracing::info!("{}", unseen(root));
     }
-    // A link down there is no reason to refuse all that is new at the top, nor one to nowhere to run nothing.
-    plan.deep.extend(deep.protected.into_iter().filter(|it| it.exists()));
-    plan.fixed.extend(deep.fixed);
-    Ok(())
+}
+
+fn unseen(root: &Path) -> String {
+    format!(
+        "{} has more than {FOLDERS} folders: repositories and editors' folders in those that come later are not held \
+         while commands run.",
+        root.display()
+    )
+}
+
+/// Whether not all folders below a root are looked at before a command, in words.
+pub fn not_all_seen(root: &Path) -> Option<String> {
+    let (_, all) = below(root);
+    (!all).then(|| unseen(root))
 }
 
 /// What was found below a root, now or before any command of this castor, and is still there: a command that makes hundreds of
@@ -307,10 +347,8 @@ fn hold_place(target: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held
 /// may be called in at the top.
 fn hold_named(git: &Path, it: &Named, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     let tops: BTreeSet<PathBuf> = git.parent().map(Path::to_owned).into_iter().chain(plan.writable.clone()).collect();
-    let places: BTreeSet<AbsPath> =
-        tops.iter().filter_map(|top| disk::real_path(&AbsPath::new(top.join(&it.path))?).ok()).collect();
-    for place in places {
-        let place = place.as_path();
+    let places: BTreeSet<PathBuf> = tops.iter().filter_map(|top| it.place(top, plan.of_user.home.as_deref())).collect();
+    for place in &places {
         let is_written = plan.writable.iter().any(|root| place.starts_with(root));
         let holds_root = plan.writable.iter().any(|root| root.starts_with(place));
         match (it.stand_in, fs::metadata(place).ok()) {

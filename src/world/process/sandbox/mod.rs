@@ -7,8 +7,9 @@ mod guards;
 mod held;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
-mod named;
+pub mod named;
 pub(super) mod records;
+mod refused;
 pub mod repository;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub use aside::Before;
+pub use guards::not_all_seen;
 pub use held::Held;
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
@@ -92,6 +94,8 @@ struct Plan {
     /// Configuration that may be written. Nobody needs it when the rest is known.
     #[serde(skip)]
     open: Vec<PathBuf>,
+    #[serde(skip)]
+    of_user: named::OfUser,
     network: bool,
     /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,
@@ -146,7 +150,7 @@ pub(super) fn door<'c>(
     program: &str,
     args: &[&str],
     cwd: &'c AbsPath,
-    env: &[(String, String)],
+    env: &'c [(String, String)],
 ) -> io::Result<Door<'c>> {
     if !is_available() {
         let why = "this system has nothing to confine it with; security.sandbox.level = \"off\" runs it unconfined";
@@ -156,11 +160,12 @@ pub(super) fn door<'c>(
         return Err(io::ErrorKind::NotFound.into());
     }
     make_private(it.tmp.as_path())?;
-    through(it, program, args, cwd)
+    let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|it| Path::new(&it.1));
+    through(it, program, args, guards::Around { cwd, home })
 }
 
 #[cfg(target_os = "linux")]
-fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], cwd: &'c AbsPath) -> io::Result<Door<'c>> {
+fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
     use std::os::fd::AsRawFd;
     let namespaces = helper::has_namespaces();
     let (life, mut writer) = io::pipe()?;
@@ -168,7 +173,7 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], cwd: &'c AbsPa
     let start = serde_json::to_string(&start).map_err(io::Error::other)?;
     let args = [ARG, &start, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
-        let (plan, mut held) = guards::plan(it, cwd, namespaces)?;
+        let (plan, mut held) = guards::plan(it, around, namespaces)?;
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
@@ -210,17 +215,17 @@ impl Plan {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], cwd: &'c AbsPath) -> io::Result<Door<'c>> {
+fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
     #[cfg(target_os = "macos")]
     {
-        let (plan, held) = guards::plan(it, cwd, false)?;
+        let (plan, held) = guards::plan(it, around, false)?;
         let profile = seatbelt::profile(&plan);
         let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
         Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(held)) })
     }
     #[cfg(not(target_os = "macos"))]
     {
-        _ = (it, program, args, cwd);
+        _ = (it, program, args, around);
         Err(io::ErrorKind::Unsupported.into())
     }
 }

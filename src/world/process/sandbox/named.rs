@@ -2,11 +2,16 @@
 //! what lies in `.git`. Read by hand, before each command: git itself might run what it reads.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::base::sandbox::StandIn;
+use super::repository;
+use crate::{
+    base::{path::AbsPath, sandbox::StandIn},
+    world::disk,
+};
 
 /// Longer settings are nobody's.
 const MAX: u64 = 1 << 20;
@@ -14,11 +19,63 @@ const MAX: u64 = 1 << 20;
 const DEPTH: usize = 5;
 
 /// Something that git obeys, as it is written: relative to one of several folders.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub path: PathBuf,
     /// What may hold its place where it is not there; `None`: it counts only where it is a file.
     pub stand_in: Option<StandIn>,
+}
+
+/// The user's part in what git obeys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct OfUser {
+    /// What git calls `~`.
+    pub home: Option<PathBuf>,
+    /// The folder of hooks that the user's own settings name, if it is another one in each repository. What else they name
+    /// is theirs. Settings that cannot be read are none to git either.
+    pub names: Vec<Named>,
+}
+
+impl OfUser {
+    pub fn look(home: Option<&Path>) -> Self {
+        let mut names = Vec::new();
+        for name in [".gitconfig", ".config/git/config"] {
+            _ = home.map(|home| read(&home.join(name), 0, &mut names));
+        }
+        names.retain(|it| it.stand_in == Some(StandIn::Folder) && it.path.is_relative() && !it.path.starts_with("~"));
+        Self { home: home.map(Path::to_owned), names }
+    }
+}
+
+impl Named {
+    /// Where that is for git in a folder.
+    pub fn place(&self, top: &Path, home: Option<&Path>) -> Option<PathBuf> {
+        let path = match (self.path.strip_prefix("~"), home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => top.join(&self.path),
+        };
+        disk::real_path(&AbsPath::new(path)?).ok().map(|it| it.as_path().to_owned())
+    }
+}
+
+/// What the settings of a repository around `path`, or around one of `roots`, name and `path` belongs to: git obeys it.
+///
+/// # Errors
+/// When settings cannot be read: they may name anything.
+pub fn names(path: &Path, roots: &[AbsPath], home: Option<&Path>) -> io::Result<Option<PathBuf>> {
+    let around = roots.iter().map(AbsPath::as_path).chain([path]).flat_map(Path::ancestors);
+    let of_user = OfUser::look(home);
+    for top in around.collect::<BTreeSet<_>>() {
+        let Some(git) = repository::of(top) else { continue };
+        for it in by(&git)?.iter().chain(&of_user.names) {
+            let Some(place) = it.place(top, home) else { continue };
+            let is_it = it.stand_in.is_some() || place == path && place.is_file();
+            if is_it && path.starts_with(&place) {
+                return Ok(Some(place));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// What the settings in a git folder name.

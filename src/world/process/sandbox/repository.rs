@@ -25,6 +25,13 @@ pub fn outside_of(root: &AbsPath) -> Option<AbsPath> {
     (is_ours && is_repository(&res) && !res.starts_with(&real)).then(|| AbsPath::new(res)).flatten()
 }
 
+/// The repository that a folder says is its own.
+pub(super) fn of(folder: &Path) -> Option<PathBuf> {
+    let git = folder.join(".git");
+    let there = fs::symlink_metadata(&git).ok()?;
+    if there.is_file() { linked(&git) } else { Some(git) }
+}
+
 /// What a folder says: nothing, so that the one above is asked, or where the repository is, or that nobody may know.
 fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
     let git = folder.join(".git");

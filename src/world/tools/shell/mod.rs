@@ -24,14 +24,15 @@ use self::{
     watch::{Ending, Until, watch},
 };
 use super::{
-    Builtin, Task, Terminals, ToolContext, paths,
+    Builtin, Progress, Task, Terminals, ToolContext, paths,
     schema::{self, count, flag, text},
 };
 use crate::{
     base::{
+        fs::BoxFuture,
         path::AbsPath,
         sandbox::Confinement,
-        terminal::{CommandLine, Running, Terminal},
+        terminal::{CommandLine, Findings, Running, Terminal},
         tool::{BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::process::{Groups, OwnTerminal},
@@ -60,6 +61,12 @@ and `Exit Code`, `Signal`, `Background PIDs` and `Process Group PGID` where they
 nothing for long is ended; use quiet, non-interactive flags where there are any. For servers and watchers set \
 `is_background` instead of appending `&`: the call returns at once and the output goes to a file. Commands may be \
 sandboxed; temporary files go to $TMPDIR.";
+
+const STAYED: &str = "It was not left in the background: the configuration that it was let write is for this one call, \
+                      which waited for its end.";
+
+/// Whose, in a notice.
+const CUT_SHORT: &str = "a command that was cut short";
 
 const OUTSIDE: &str = "It would run in the editor's terminal, where castor's sandbox does not hold it.";
 
@@ -93,13 +100,18 @@ impl Shell {
         let until = Until { cancel: ctx.cancel.clone(), silence, delay };
         let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
+        if matches!(ending, Ending::Cancelled | Ending::Silent(_)) {
+            tell_of(running.cut_short(), ctx.background.notice.clone());
+        }
+        let stayed = (params.background && is_open).then(|| STAYED.to_owned());
         let (pid, text) = (running.pid(), output.text());
         let later = self.untold.look(&ctx.scratch);
         // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
         let told = (ending == Ending::Running).then_some(params.command.as_str());
         let log = if goes_on(&ending) { self.let_go(running, &text, told, ctx).await } else { None };
-        let note = [note, later].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
-        Facts { ending, pid, text, log, note, confined, cwd: params.real_dir.clone() }.report()
+        let note = [note, stayed, later].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
+        let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.clone().into());
+        Facts { ending, pid, text, log, note, confined, cwd: params.real_dir.clone(), home }.report()
     }
 
     async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {
@@ -241,6 +253,15 @@ impl Builtin for Shell {
             Ok(self.execute(&params, silence, ctx).await)
         })
     }
+}
+
+/// A call that was cut short has returned when that is known.
+fn tell_of(found: BoxFuture<'static, Findings>, notice: Progress) {
+    tokio::spawn(async move {
+        if let Some(it) = found.await.in_words(CUT_SHORT) {
+            notice(it).await;
+        }
+    });
 }
 
 /// Whether somebody is there when the call has returned.

@@ -64,7 +64,7 @@ impl Params {
         let roots = &ctx.roots;
         let in_roots = roots.iter().any(|it| self.real_dir.is_within(it));
         // What a command does where it runs is not known: the worst is assumed.
-        let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots };
+        let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots, named: false };
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
         let Found { leads, secrets, tracked, unseen } =
             leads::look(&ctx.known.words, &self.real_dir, roots, Some(&ctx.scratch));

@@ -1,6 +1,6 @@
 //! The words that a finished command becomes, for the model, for people and for programs.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -42,6 +42,7 @@ pub struct Facts {
     /// What held it, and where it ran.
     pub confined: Option<Arc<Confinement>>,
     pub cwd: AbsPath,
+    pub home: Option<PathBuf>,
 }
 
 impl Facts {
@@ -65,7 +66,7 @@ impl Facts {
     fn denied(&self) -> Option<Denial> {
         let exited = matches!(&self.ending, Ending::Exited(_));
         let confined = self.confined.as_deref().filter(|_| exited)?;
-        recognise(confined, &self.cwd, &self.text)
+        recognise(confined, &self.cwd, self.home.as_deref(), &self.text)
     }
 
     fn plain_report(self) -> ToolOutput {
@@ -201,6 +202,7 @@ mod tests {
             note: None,
             confined: None,
             cwd: AbsPath::new("/").unwrap(),
+            home: None,
         }
         .report();
         assert_eq!(joined_text(&output.content), expected);
