@@ -2,7 +2,7 @@
 
 use super::{
     ansi,
-    shell::{Command, Script, Word, WordKind},
+    shell::{Command, Script, Word, WordKind, base_name, is_shell},
 };
 
 /// Stands for what only the shell knows. In no word.
@@ -118,11 +118,17 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// `$1`, `$@`: what the script's own functions are called with, and what `set` sets.
+    /// `$1`, `$@`: what the script's own functions are called with, what `set` sets, what stands behind `sh -c 'script'`.
     fn positional(&mut self) {
-        let sets =
-            |it: &&Command| it.name().is_some_and(|it| it == "set" || self.script.functions.iter().any(|f| f == it));
-        let args = self.script.commands.iter().filter(sets).flat_map(Command::args);
+        let own = |name: &str| name == "set" || self.script.functions.iter().any(|it| it == name);
+        let args = self.script.commands.iter().flat_map(|it| match it.name() {
+            Some(name) if own(name) => it.args(),
+            Some(name) if is_shell(base_name(name)) => {
+                let script = it.args().iter().position(|it| !it.text.starts_with(['-', '+']));
+                script.and_then(|at| it.args().get(at + 1..)).unwrap_or_default()
+            }
+            _ => &[],
+        });
         let depth = self.depth + 1;
         let mut values: Vec<String> = match depth > MAX_DEPTH {
             true => Vec::new(),
@@ -163,6 +169,7 @@ impl<'r> Reader<'r> {
                 match (name.is_empty(), rest.is_empty() || rest.starts_with('[')) {
                     (false, true) => self.variable(name),
                     (true, _) if is_positional(inside) => self.positional(),
+                    (false, _) => self.or_else(name, rest),
                     _ => self.push_any(),
                 }
             }
@@ -179,6 +186,20 @@ impl<'r> Reader<'r> {
                     }
                 }
             }
+        }
+    }
+
+    /// `${x:-y}`, `${x:+y}`: the one or the other.
+    fn or_else(&mut self, name: &str, rest: &str) {
+        let rest = rest.strip_prefix(':').unwrap_or(rest);
+        let other = rest.strip_prefix(['-', '=', '+']).filter(|it| !it.contains(['$', '`', '{', '"', '\'', '\\']));
+        match other {
+            Some(it) => {
+                let mut either = values(name, self.script, self.depth + 1);
+                either.push(it.to_owned());
+                self.push(&either);
+            }
+            None => self.push_any(),
         }
     }
 

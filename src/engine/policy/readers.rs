@@ -29,7 +29,8 @@ pub(super) fn comes_upon(
     let searches = command.name().map(base_name).is_some_and(|it| GREPS.contains(&it) || RGS.contains(&it));
     // A search passes by links unless it is told to follow them.
     let own_only = searches && !safe::follows_links(command);
-    let secrets = || met(targets).filter(move |it| !own_only || it.0 == it.1);
+    let met: Vec<_> = met(targets).filter(move |it| !own_only || it.0 == it.1).collect();
+    let secrets = || met.iter().copied();
     let (name, args) = (base_name(command.name()?), command.args());
     let reads = |word: &Word| word.literal().is_some_and(|it| PRINT.contains(&base_name(it)));
     let hands_on = name == "xargs" || name == "find" && args.iter().any(|it| it.text.starts_with("-exec"));
@@ -60,6 +61,13 @@ pub(super) fn comes_upon(
             None => Some(first),
         };
     }
+    takes_in(command, here, &met)
+}
+
+/// The same for a command that takes in folders, of what is met in them.
+fn takes_in(command: &Command, here: Option<&AbsPath>, met: &[(&AbsPath, &AbsPath)]) -> Option<&'static str> {
+    let (name, args) = (base_name(command.name()?), command.args());
+    let secrets = || met.iter().copied();
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
         let places: Vec<Option<AbsPath>> = operands.map(|it| Some(here?.join(it.literal()?))).collect();
         let inside = |secret: &(&AbsPath, &AbsPath)| match places.is_empty() {
@@ -123,13 +131,12 @@ fn takes_home(command: &Command, printed: bool) -> bool {
 
 fn is_home(word: &Word) -> bool {
     let text = word.text.trim_matches('"').trim_end_matches(['/', '.', '*']);
-    match text {
-        "~" | "$HOME" | "${HOME}" | "/root" | "/home" | "/Users" => true,
-        "" => word.text.starts_with('/'),
-        _ => {
-            let below = ["/home/", "/Users/", "~"].iter().find_map(|it| text.strip_prefix(it));
-            below.is_some_and(|it| !it.is_empty() && !it.contains('/'))
-        }
+    let names: Vec<&str> = text.split('/').collect();
+    match names.as_slice() {
+        [""] => word.text.starts_with('/'),
+        ["$HOME" | "${HOME}"] | ["", "root" | "home" | "Users"] | ["", "home" | "Users", _] => true,
+        [name] => name.starts_with('~'),
+        _ => false,
     }
 }
 

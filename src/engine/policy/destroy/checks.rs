@@ -44,15 +44,21 @@ fn is_path(word: &Word) -> bool {
         || (2..=5).contains(&ending.len()) && ending.bytes().all(|it| it.is_ascii_alphabetic())
 }
 
+/// Whether it is such an option for sure: one that only may be spares nothing.
+fn spares(word: &Word, short: &str, long: &[&str]) -> bool {
+    word.kind != WordKind::Expanded && option_matches(word, short, long)
+}
+
 /// Only taking files out of the index loses nothing.
 pub(super) fn restore(args: &[Word]) -> Option<&str> {
-    let has = |short, long: &'static [&'static str]| args.iter().any(|it| option_matches(it, short, long));
-    let harmless = has("S", &["--staged"]) && !has("W", &["--worktree"]);
+    let has = |short, long: &'static [&'static str]| args.iter().any(|it| spares(it, short, long));
+    let tree = || args.iter().any(|it| option_matches(it, "W", &["--worktree"]));
+    let harmless = has("S", &["--staged"]) && !tree();
     (!harmless && !args.is_empty()).then_some("")
 }
 
 pub(super) fn clean(args: &[Word]) -> Option<&str> {
-    let dry = args.iter().any(|it| option_matches(it, "n", &["--dry-run"]));
+    let dry = args.iter().any(|it| spares(it, "n", &["--dry-run"]));
     let force = args.iter().find(|it| option_matches(it, "f", &["--force"]));
     let force = force.or_else(|| args.iter().find(|it| it.is_unknown()));
     force.filter(|_| !dry).map(|it| it.text.as_str())

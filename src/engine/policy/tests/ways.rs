@@ -47,6 +47,14 @@ fn a_word_that_decides_may_be_computed() {
         f() { git reset $1; }; f --hard
         f() { git reset "${1}"; }; f --hard
         set -- --hard; git reset $1
+        bash -c 'git reset $1' _ --hard
+        bash -c "git reset \$0" --hard
+        git reset ${X:---hard}
+        git reset ${X:=--hard}
+        git reset ${X+--hard}
+        git push ${FORCE:+--force} origin main
+        git clean -${X}
+        git restore -$X src
         for X in $(cat x); do git push origin $X; done
         F=src/main.rs; git checkout $F
         M=DELETE; curl -X $M https://h/x
@@ -62,6 +70,9 @@ fn a_word_that_decides_may_be_computed() {
     check_in_yolo(Decision::Ask, table);
     let table = r##"
         git checkout "$BRANCH"
+        git checkout ${BRANCH:-main}
+        git push origin "${BRANCH:-main}"
+        bash -c 'git checkout "$1"' _ main
         git checkout $(git branch --show-current)
         git checkout -b fix-$(date +%s)
         git checkout -b "feature/$(cat name)"
