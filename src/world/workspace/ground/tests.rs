@@ -78,6 +78,7 @@ fn a_project_in_a_trusted_folder_is_trusted_as_it_is_found() {
 
 /// What a repository puts in the place of a folder is not what the user spoke of.
 #[test]
+#[allow(clippy::disallowed_methods)]
 fn a_link_in_the_place_of_a_trusted_folder_is_not_trusted() {
     let disk = Disk::new();
     disk.write("r/.git/HEAD", "");
