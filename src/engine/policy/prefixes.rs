@@ -1,6 +1,6 @@
 //! What a standing yes to a command would cover: its program, with the sub-command where it has one.
 
-use super::shell::{Command, Script, Word, base_name};
+use super::shell::{Command, Script, Word, base_name, runs_by_assignment};
 
 /// Programs whose first word is a command of its own.
 const WITH_SUBCOMMAND: &[&str] = &[
@@ -63,7 +63,7 @@ pub fn command_prefixes(text: &str) -> Option<Vec<String>> {
 
 /// What a standing yes to these commands would cover; `None` when it would cover too much.
 pub(super) fn grantable<'a>(commands: impl Iterator<Item = &'a Command>) -> Option<Vec<String>> {
-    let prefixes = commands.map(|it| match it.opaque || it.wrapper {
+    let prefixes = commands.map(|it| match it.opaque || it.wrapper || names_a_program(it) {
         true => None,
         false => prefix(it, true),
     });
@@ -77,7 +77,14 @@ pub(super) fn covered(command: &Command, prefixes: &[String]) -> bool {
         let mut words = command.words.iter();
         !prefix.is_empty() && want.all(|it| words.next().and_then(Word::literal) == Some(it))
     };
-    !command.opaque && !command.wrapper && prefixes.iter().any(covers)
+    !command.opaque && !command.wrapper && prefixes.iter().any(covers) && !names_a_program(command)
+}
+
+/// `make test SHELL=./x`
+fn names_a_program(command: &Command) -> bool {
+    let sets = |it: &Word| it.literal().is_none_or(|it| !matches!(runs_by_assignment(it), Some(None)));
+    let makes = matches!(command.name().map(base_name), Some("make" | "gmake"));
+    makes && command.args().iter().filter(|it| it.text.contains('=')).any(sets)
 }
 
 fn unique(prefixes: Vec<String>) -> Option<Vec<String>> {

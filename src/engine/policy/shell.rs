@@ -18,7 +18,7 @@ mod xargs;
 
 pub(super) use interpreters::SPAWNS;
 pub use words::{Word, WordKind};
-pub(super) use wrap::{base_name, is_shell};
+pub(super) use wrap::{base_name, is_shell, runs_by_assignment};
 
 /// Longer scripts are not read.
 pub const MAX_BYTES: usize = 64 * 1024;

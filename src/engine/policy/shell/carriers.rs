@@ -15,6 +15,8 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
     ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
     ("go", &["-exec", "-toolexec"]),
+    ("gradle", &["-I", "--init-script"]),
+    ("gradlew", &["-I", "--init-script"]),
     ("hash", &["-p"]),
     ("less", &["+"]),
     ("gmake", &["--eval", "-E"]),
@@ -22,7 +24,10 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("man", &["-P", "--pager", "-H", "--html"]),
     ("mapfile", &["-C"]),
     ("nix-shell", &["--run", "--command"]),
+    ("npm", &["--script-shell", "--node-options"]),
+    ("npx", &["--script-shell", "--node-options"]),
     ("nvim", &["-c", "--cmd", "-S", "-l", "+"]),
+    ("pnpm", &["--script-shell", "--node-options"]),
     ("readarray", &["-C"]),
     ("rg", &["--pre", "--hostname-bin"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
@@ -48,6 +53,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("view", &["-c", "--cmd", "-S", "+"]),
     ("vim", &["-c", "--cmd", "-S", "+"]),
     ("vimdiff", &["-c", "--cmd", "-S", "+"]),
+    ("yarn", &["--script-shell", "--node-options"]),
     ("zip", &["-TT", "--unzip-command"]),
 ];
 
@@ -202,7 +208,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
 ];
 
 /// Of these, what xargs appends is taken for names: everybody does that.
-const TAKES_NAMES: &[&str] = &["cargo", "go", "rg", "sort", "tar"];
+const TAKES_NAMES: &[&str] = &["cargo", "go", "gradle", "gradlew", "npm", "npx", "pnpm", "rg", "sort", "tar", "yarn"];
 
 /// Those that take a place before the command.
 const PLACED: &[&str] = &["direnv", "docker", "docker-compose", "ip", "kubectl", "nerdctl", "podman", "rustup"];

@@ -337,7 +337,7 @@ fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
 }
 
 /// The command that somebody runs because a variable is set to it, if any. `None`: it cannot be told.
-pub(super) fn runs_by_assignment(text: &str) -> Option<Option<Vec<Word>>> {
+pub(in crate::engine::policy) fn runs_by_assignment(text: &str) -> Option<Option<Vec<Word>>> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let plain = |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric() || b" _-./=+:,@%".contains(&it));
     match obeyed(name, Some(value)) {

@@ -126,6 +126,33 @@ fn grants_widen_asks_only() {
     );
 }
 
+/// `go test` is one thing to allow, `go test -exec x` another.
+#[test]
+fn a_yes_for_the_session_is_none_to_what_options_run() {
+    let prefixes = ["cargo test", "go test", "gradle test", "make test", "npm test"].map(str::to_owned).to_vec();
+    let grants = [Grant::Commands { prefixes }];
+    let decision = |command: &str| {
+        let args = json!({ "command": command });
+        let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        decide(&rules(""), &Query { grants: &grants, ..query }).decision
+    };
+    for command in ["cargo test -p a", "go test -run X ./...", "gradle test --info", "make test V=1", "npm test -- -u"]
+    {
+        assert_eq!(decision(command), Decision::Allow, "{command}");
+    }
+    for command in [
+        "cargo test --config x.toml",
+        "go test -exec ./x ./...",
+        "gradle test -I x.gradle",
+        "make test SHELL=./x",
+        "npm test --script-shell=./x",
+        "npm test --node-options '--require ./x'",
+    ] {
+        assert_eq!(decision(command), Decision::Ask, "{command}");
+    }
+}
+
 /// What tools and shell must not change without a word of their own.
 const OBEYED: &str = "
     .castor/settings.json .castor/policies/x.toml .gemini/settings.json .claude/settings.json .cursor/mcp.json
