@@ -4,14 +4,16 @@
 //! removes it, also among several castors. What a kill -9 leaves, `records` lead to.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
-    io::{self, PipeWriter, Read, Write},
+    io::{self, PipeWriter, Write},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::{MetadataExt, PermissionsExt},
+        unix::fs::MetadataExt,
     },
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
 };
 
 use nix::{
@@ -20,12 +22,12 @@ use nix::{
     sys::stat::{Mode, mkdirat},
 };
 
-use super::{Before, aside::Head, records};
-use crate::base::sandbox::StandIn;
+use super::{Before, aside::Head, going, records};
+use crate::base::sandbox::{ITSELF, StandIn};
 
-const MARK: nix::libc::mode_t = records::MARK as nix::libc::mode_t;
+const MARK: nix::libc::mode_t = going::MARK as nix::libc::mode_t;
 /// Somebody else may remove it between making and holding it, but not for ever.
-const TRIES: usize = 100;
+const TRIES: usize = 1000;
 
 /// Placeholders in use. Dropping it removes those that nobody else uses, and ends whoever is left in the sandbox.
 #[derive(Debug, Default)]
@@ -51,6 +53,8 @@ struct Standing {
     what: StandIn,
     /// Device and number.
     number: (u64, u64),
+    /// By us: where disks keep no marks, nothing else says that it is castor's.
+    made: bool,
 }
 
 impl Held {
@@ -62,45 +66,50 @@ impl Held {
 
     /// Puts a placeholder where nothing is; false where nobody can put anything.
     pub(super) fn make(&mut self, path: &Path, what: StandIn) -> io::Result<bool> {
-        use io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied, ReadOnlyFilesystem};
-        records::note(&self.records, path, what, self.standing.is_empty());
+        use io::ErrorKind::{AlreadyExists, InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem};
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(InvalidInput.into()) };
+        self.note(path, what);
         for _ in 0..TRIES {
-            match self.put(path, what) {
-                Ok(()) => (),
-                Err(it) if it.kind() == AlreadyExists => (),
+            let opened = match self.folder.take() {
+                Some((path, it)) if path == above => Ok(it),
+                _ => open_folder(above),
+            };
+            let made = opened.and_then(|it| match put(&it, name, what) {
+                Ok(()) => Ok((it, true)),
+                Err(why) if why.kind() == AlreadyExists => Ok((it, false)),
+                Err(why) => Err(why),
+            });
+            let (folder, made) = match made {
+                Ok(it) => it,
                 Err(it) if matches!(it.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem) => return Ok(false),
                 Err(it) => return Err(it),
+            };
+            // It may be another one by now, or another folder.
+            let Ok(there) = going::open_quietly(Some(&folder), Path::new(name)) else { continue };
+            let Some(number) = number_of(&there, path) else {
+                _ = made && going::remove(&folder, name, &there, what.text());
+                continue;
+            };
+            if made || is_stand_in(&there, path) {
+                if there.try_lock_shared().is_err() {
+                    // Another castor removes it.
+                    thread::yield_now();
+                    continue;
+                }
+                if !same(&there, path) {
+                    continue;
+                }
+                self.standing.push(Standing { path: path.to_owned(), there, what, number, made });
             }
-            let Ok(there) = File::open(path) else { continue };
-            there.lock_shared()?;
-            if let Some(number) = number_of(&there, path) {
-                self.standing.push(Standing { path: path.to_owned(), there, what, number });
-                return Ok(true);
-            }
-            // It may be another one by now.
-            self.folder = None;
+            // Else the user was faster.
+            self.folder = Some((above.to_owned(), folder));
+            return Ok(true);
         }
         Err(io::Error::other(format!("{} cannot be held", path.display())))
     }
 
-    /// Follows no links: a command may have put one on the way.
-    fn put(&mut self, path: &Path, what: StandIn) -> io::Result<()> {
-        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let folder = match self.folder.take() {
-            Some((path, it)) if path == above => it,
-            _ => open_folder(above)?,
-        };
-        let (_, folder) = self.folder.insert((above.to_owned(), folder));
-        match what {
-            StandIn::Folder => Ok(mkdirat(&*folder, name, Mode::from_bits_truncate(0o777 | MARK))?),
-            StandIn::File(text) => {
-                let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-                let mode = Mode::from_bits_truncate(0o666 | MARK);
-                File::from(openat(&*folder, name, flags, mode)?).write_all(text.as_bytes())
-            }
-        }
+    fn note(&self, path: &Path, what: StandIn) {
+        records::note(&self.records, path, what, self.standing.is_empty());
     }
 
     /// The head of a repository.
@@ -146,15 +155,18 @@ impl Held {
 
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.
     pub(super) fn share(&mut self, path: &Path, what: StandIn) {
-        // A killed castor's, without a record that would lead to it.
-        let is_left = |there: &File| records::is_ours(there, what.text()) && is_empty(path);
-        let is_standing = is_placeholder(path);
-        if let Ok(there) = open_quietly(path)
-            && (is_standing || is_left(&there))
-            && there.lock_shared().is_ok()
+        let Ok(there) = going::open_quietly(None, path) else { return };
+        // Another's, or a killed castor's, without a record that would lead to it.
+        if !is_stand_in(&there, path) {
+            return;
+        }
+        // Its maker's record may end before us.
+        self.note(path, what);
+        // Who holds it against us is no castor, or removes it: nobody waits for those.
+        if there.try_lock_shared().is_ok()
             && let Some(number) = number_of(&there, path)
         {
-            self.standing.push(Standing { path: path.to_owned(), there, what, number });
+            self.standing.push(Standing { path: path.to_owned(), there, what, number, made: false });
         }
     }
 }
@@ -164,18 +176,26 @@ impl Drop for Held {
         self.life.take().iter().for_each(end);
         self.before.over();
         let _alone = alone();
-        for Standing { path, there, what, .. } in self.standing.drain(..) {
-            // Not the last one, or somebody else's work by now: it stays.
-            if there.try_lock().is_ok() && same(&there, &path) {
-                let removed = match what {
-                    StandIn::Folder => fs::remove_dir(&path).is_ok(),
-                    StandIn::File(_) => holds(&path, what) && fs::remove_file(&path).is_ok(),
-                };
-                if !removed {
-                    // The user's by now.
-                    unmark(&there);
-                }
-            }
+        self.standing.drain(..).for_each(Standing::let_go);
+    }
+}
+
+impl Standing {
+    /// Removes it, if that is the last use of it.
+    fn let_go(self) {
+        let Self { path, there, what, made, .. } = self;
+        let may_go = made || going::is_ours(&there, what.text());
+        if there.try_lock().is_err() || !may_go {
+            return;
+        }
+        let place = going::place(&there, &path);
+        let removed = place.is_some_and(|it| match (it.parent().map(open_folder), it.file_name()) {
+            (Some(Ok(folder)), Some(name)) => going::remove(&folder, name, &there, what.text()),
+            _ => false,
+        });
+        if !removed {
+            // The user's by now.
+            going::unmark(&there);
         }
     }
 }
@@ -220,40 +240,33 @@ pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(res)
 }
 
-/// A pipe of that name would never open, and a link leads elsewhere.
-fn open_quietly(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    File::options().read(true).custom_flags(flags.bits()).open(path)
-}
-
 /// Nothing is in it, if it is a folder.
 fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).map_or(true, |mut it| it.next().is_none())
 }
 
-/// Takes the mark from what is there still.
-fn unmark(there: &File) {
-    let Ok(it) = there.metadata() else { return };
-    if it.nlink() > 0 && it.mode() & MARK != 0 {
-        _ = there.set_permissions(fs::Permissions::from_mode(it.mode() & 0o777));
-    }
-}
-
-/// Whether it is a file with just that in it.
-fn holds(path: &Path, what: StandIn) -> bool {
-    let StandIn::File(text) = what else { return false };
-    let is_file = fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.len() == text.len() as u64);
-    let mut found = Vec::new();
-    let read = |found: &mut Vec<u8>| File::open(path)?.take(text.len() as u64).read_to_end(found);
-    is_file && read(&mut found).is_ok() && found == text.as_bytes()
-}
-
-/// Whether somebody holds it. A user's own empty folder is locked by nobody.
+/// Whether somebody holds it. A user's own empty folder is locked by nobody, and what has something in it is no
+/// stand-in, whoever locks it: a command can do that, too.
 pub(super) fn is_placeholder(path: &Path) -> bool {
-    // A pipe of that name would never open.
-    let opens = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir() || it.is_file());
-    opens && File::open(path).is_ok_and(|it| it.try_lock().is_err())
+    going::open_quietly(None, path).is_ok_and(|it| is_stand_in(&it, path) && it.try_lock().is_err())
+}
+
+/// Whether it looks like one. There are disks without marks, and there its lock alone says it of a folder.
+fn is_stand_in(there: &File, path: &Path) -> bool {
+    let is_file = || [Some(""), ITSELF.text()].into_iter().any(|it| going::is_ours(there, it));
+    let is_folder = || there.metadata().is_ok_and(|it| it.is_dir()) && is_empty(path);
+    is_folder() && (going::is_ours(there, None) || there.try_lock().is_err()) || is_file()
+}
+
+fn put(folder: &OwnedFd, name: &OsStr, what: StandIn) -> io::Result<()> {
+    match what {
+        StandIn::Folder => Ok(mkdirat(folder, name, Mode::from_bits_truncate(0o777 | MARK))?),
+        StandIn::File(text) => {
+            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+            let mode = Mode::from_bits_truncate(0o666 | MARK);
+            File::from(openat(folder, name, flags, mode)?).write_all(text.as_bytes())
+        }
+    }
 }
 
 pub(super) fn same(there: &File, path: &Path) -> bool {
@@ -268,7 +281,10 @@ fn number_of(there: &File, path: &Path) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+    use std::{
+        fs::{File, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
 
     use super::{Held, StandIn, is_placeholder};
     use crate::base::sandbox::ITSELF;
@@ -312,6 +328,51 @@ mod tests {
         drop(held);
         assert!(own.is_dir() && filled.join("x").is_file());
         assert_eq!(mode(), 0, "nothing says that it was castor's");
+    }
+
+    /// A lock says nothing of what has something in it, and is not waited for: a command can lock what it reads.
+    #[test]
+    fn what_somebody_else_locks_is_none_and_nobody_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().join(it);
+        std::fs::create_dir(at(".idea")).unwrap();
+        for it in [".npmrc", "config"] {
+            std::fs::write(at(it), "").unwrap();
+        }
+        let locked = [".npmrc", "config", ".idea"].map(|it| File::open(at(it)).unwrap());
+        locked.iter().for_each(|it| it.lock().unwrap());
+        assert!(!is_placeholder(&at(".npmrc")) && !is_placeholder(&at("config")));
+        let mut held = Held::new(&at("records"));
+        held.share(&at("config"), StandIn::File(""));
+        held.share(&at(".idea"), StandIn::Folder);
+        assert!(held.make(&at(".npmrc"), StandIn::File("")).unwrap());
+        drop(locked);
+        // Another castor's look locks it for a moment.
+        held.share(&at(".idea"), StandIn::Folder);
+        drop(held);
+        for it in [".npmrc", "config", ".idea"] {
+            assert!(at(it).exists(), "{it}");
+        }
+    }
+
+    /// Somebody outside was faster than the stand-in, or moved what it stands in.
+    #[test]
+    fn what_comes_at_the_same_moment_is_the_users_and_a_moved_one_goes_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
+        std::fs::create_dir_all(at("w/.git/info")).unwrap();
+        std::fs::write(at("w/.git/config.worktree"), "").unwrap();
+        let mut held = Held::new(&at("records"));
+        for (name, what) in [("config.worktree", StandIn::File("")), ("info", StandIn::Folder), ("commondir", ITSELF)] {
+            assert!(held.make(&at("w/.git").join(name), what).unwrap());
+        }
+        std::fs::rename(at("w"), at("moved")).unwrap();
+        std::fs::create_dir_all(at("w/.git")).unwrap();
+        // Its folder was opened before.
+        assert!(held.make(&at("w/.git/hooks"), StandIn::Folder).unwrap() && at("w/.git/hooks").exists());
+        drop(held);
+        assert!(at("moved/.git/info").exists() && at("moved/.git/config.worktree").exists());
+        assert!(["w/.git/hooks", "moved/.git/hooks", "moved/.git/commondir"].iter().all(|it| !at(it).exists()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod aside;
 mod coded;
 pub mod denied;
+mod going;
 mod guards;
 mod held;
 #[cfg(target_os = "linux")]

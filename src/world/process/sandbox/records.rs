@@ -7,28 +7,22 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Read, Write},
-    os::unix::fs::MetadataExt,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use nix::{
-    fcntl::{OFlag, openat},
-    sys::stat::Mode,
-    unistd::{UnlinkatFlags, geteuid, unlinkat},
-};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    coded,
+    coded, going,
     held::{alone, open_folder, same},
 };
 use crate::base::sandbox::StandIn;
 
-/// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
-pub(super) const MARK: u32 = 0o1000;
 /// A longer record is not one of ours.
 const MAX_RECORD: u64 = 1024 * 1024;
 /// A sweep may take a record between its making and its lock, but not for ever.
@@ -92,11 +86,11 @@ fn begin(folder: &Path) -> io::Result<Own> {
     Err(io::Error::other("somebody removes it again and again"))
 }
 
-/// Castor ends in order: nothing of its own stands any more.
+/// Castor ends in order: nothing of its own stands any more, unless another one uses it.
 pub(in crate::world::process) fn end(folders: &BTreeSet<PathBuf>) {
     let mut all = own();
     for it in folders.iter().filter_map(|it| all.remove(it)) {
-        _ = fs::remove_file(it.path);
+        clear(&it.path);
     }
 }
 
@@ -111,45 +105,52 @@ pub fn sweep(folder: &Path) -> Vec<PathBuf> {
         if record.try_lock().is_err() || !same(&record, &path) {
             continue;
         }
-        let mut text = String::new();
-        // What was cut off by the end was not made yet.
-        _ = record.take(MAX_RECORD).read_to_string(&mut text);
-        let lines = text.lines().filter_map(|it| serde_json::from_str::<Line>(it).ok());
-        res.extend(lines.filter(|it| remove(&it.path, it.text.as_deref())).map(|it| it.path));
-        _ = fs::remove_file(&path);
+        res.extend(clear(&path));
     }
     res.sort();
     res
 }
 
-/// Removes it if it is a stand-in that nobody uses.
-fn remove(path: &Path, text: Option<&str>) -> bool {
+/// Removes what a record leads to, and then the record, unless somebody uses something of it; what was removed.
+fn clear(path: &Path) -> Vec<PathBuf> {
+    let mut text = String::new();
+    // What was cut off by the end was not made yet.
+    _ = File::open(path).and_then(|it| it.take(MAX_RECORD).read_to_string(&mut text));
+    let (mut res, mut is_used) = (Vec::new(), false);
+    for it in text.lines().filter_map(|it| serde_json::from_str::<Line>(it).ok()) {
+        match remove(&it.path, it.text.as_deref()) {
+            Some(true) => res.push(it.path),
+            Some(false) => (),
+            None => is_used = true,
+        }
+    }
+    if !is_used {
+        _ = fs::remove_file(path);
+    }
+    res
+}
+
+/// Removes it if it is a stand-in; `None`: somebody uses it.
+fn remove(path: &Path, text: Option<&str>) -> Option<bool> {
     let _alone = alone();
-    let (Some(Ok(folder)), Some(name)) = (path.parent().map(open_folder), path.file_name()) else { return false };
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let Ok(there) = openat(&folder, name, flags, Mode::empty()).map(File::from) else { return false };
-    if !is_ours(&there, text) || there.try_lock().is_err() || !same(&there, path) {
-        return false;
-    }
-    let how = if text.is_some() { UnlinkatFlags::NoRemoveDir } else { UnlinkatFlags::RemoveDir };
-    // A folder goes only if it is empty.
-    unlinkat(&folder, name, how).is_ok()
+    let (Some(Ok(folder)), Some(name)) = (path.parent().map(open_folder), path.file_name()) else { return Some(false) };
+    // A kill may have come between the two names of a file.
+    let half = text.is_some_and(|_| remove_named(&folder, &going::going(name), text) == Some(true));
+    remove_named(&folder, name, text).map(|it| it || half)
 }
 
-/// Whether it looks like a stand-in: of that kind, ours, marked, and with nothing else in it. Whether a folder is empty its
-/// removal finds out.
-pub(super) fn is_ours(there: &File, text: Option<&str>) -> bool {
-    let Ok(it) = there.metadata() else { return false };
-    let is_marked = it.mode() & MARK != 0 && it.uid() == geteuid().as_raw();
-    match text {
-        None => is_marked && it.is_dir(),
-        Some(text) => is_marked && it.is_file() && it.len() == text.len() as u64 && reads(there, text),
+fn remove_named(folder: &OwnedFd, name: &OsStr, text: Option<&str>) -> Option<bool> {
+    let Ok(there) = going::open_quietly(Some(folder), Path::new(name)) else { return Some(false) };
+    if !going::is_ours(&there, text) {
+        return Some(false);
     }
-}
-
-fn reads(there: &File, text: &str) -> bool {
-    let mut found = Vec::new();
-    there.take(text.len() as u64 + 1).read_to_end(&mut found).is_ok() && found == text.as_bytes()
+    there.try_lock().ok()?;
+    let removed = going::remove(folder, name, &there, text);
+    if !removed {
+        // With something in it by now.
+        going::unmark(&there);
+    }
+    Some(removed)
 }
 
 #[cfg(test)]
@@ -160,7 +161,7 @@ mod tests {
         path::Path,
     };
 
-    use super::{Line, MARK, sweep};
+    use super::{super::going::MARK, Line, end, sweep};
     use crate::base::sandbox::{ITSELF, StandIn};
     use crate::world::process::sandbox::held::Held;
 
@@ -212,8 +213,10 @@ mod tests {
         for it in ["filled/x", "own", "used", "link", "elsewhere/left", "written", "unmarked"] {
             assert!(at(it).symlink_metadata().is_ok(), "{it}");
         }
-        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
         assert!(sweep(&records).is_empty() && sweep(&at("nowhere")).is_empty());
+        drop(used);
+        assert_eq!(sweep(&records), [at("used")], "its user is gone");
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
     }
 
     /// What is written before it is made: a kill may come at any moment.
@@ -238,5 +241,47 @@ mod tests {
         fs::copy(file, records.join("dead.jsonl")).unwrap();
         assert!(sweep(&records).is_empty() && root.join(".vscode").exists(), "somebody uses it");
         std::mem::forget(held);
+    }
+
+    /// The one ends in order, the other, which uses the same, is killed.
+    #[test]
+    fn what_another_one_uses_is_still_written_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (records, place) = (root.join("records"), root.join(".vscode"));
+        let mut held = Held::new(&records);
+        held.make(&place, StandIn::Folder).unwrap();
+        let user = File::open(&place).unwrap();
+        user.lock_shared().unwrap();
+        drop(held);
+        end(&[records.clone()].into());
+        assert!(place.exists() && sweep(&records).is_empty() && place.exists(), "it is in use");
+        drop(user);
+        assert_eq!(sweep(&records), [place]);
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
+        // Who uses what another one made writes it down, too.
+        let (other, place) = (root.join("other"), root.join(".zed"));
+        let (mut maker, mut user) = (Held::new(&records), Held::new(&other));
+        maker.make(&place, StandIn::Folder).unwrap();
+        user.share(&place, StandIn::Folder);
+        let file = fs::read_dir(&other).unwrap().next().unwrap().unwrap();
+        assert!(fs::read_to_string(file.path()).unwrap().contains(".zed"));
+    }
+
+    /// A file that goes has another name for a moment, and a folder that the user filled is the user's.
+    #[test]
+    fn what_a_kill_left_half_gone_goes_and_what_was_filled_has_no_mark() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (half, filled) = (root.join("config.worktree.castor-going"), root.join(".idea"));
+        fs::write(&half, "").unwrap();
+        fs::create_dir_all(filled.join("mine")).unwrap();
+        marked(&half);
+        fs::set_permissions(&filled, fs::Permissions::from_mode(0o3775)).unwrap();
+        let records = root.join("records");
+        record(&records, &[(&root.join("config.worktree"), Some("")), (&filled, None)]);
+        assert_eq!(sweep(&records), [root.join("config.worktree")]);
+        assert!(!half.exists() && filled.join("mine").exists());
+        assert_eq!(fs::metadata(&filled).unwrap().permissions().mode() & 0o7777, 0o2775);
     }
 }

@@ -1,0 +1,24 @@
+//! What a command locks in the workspace is neither waited for nor taken for a stand-in; a workspace that nobody writes.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+
+use crate::confined::Bed;
+
+/// A lock can be had on all that can be read.
+#[test]
+fn what_a_command_locks_is_put_aside_and_holds_nobody_up() {
+    let mut bed = Bed::new(true, &["bash lock.sh", "echo '<<ran>>'"]);
+    let lock = "echo evil > .npmrc
+for it in '-s .npmrc' '-x .git/config' '-x .git'; do flock $it -c 'touch out/$$; exec sleep 3333' >/dev/null 2>&1 & done
+until [ $(ls out | wc -l) = 4 ]; do sleep 0.01; done";
+    bed.sandbox.write("ws/lock.sh", lock);
+    let told = bed.run();
+    assert!(told.contains("put aside"), "{told}");
+    assert!(!bed.path(".npmrc").exists() && bed.path(".npmrc.castor-aside").exists());
+    let told = bed.run();
+    assert!(told.contains("<<ran>>"), "{told}");
+    let session = bed.session.clone();
+    bed.client.result("session/close", serde_json::json!({"sessionId": session})).unwrap();
+    assert_eq!(fs::read_to_string(bed.path(".git/config")).unwrap(), "[core]");
+}
