@@ -45,6 +45,10 @@ impl Bed {
     /// A session whose model calls for each of the commands, one in each prompt: in the background behind a `&`, and for
     /// an empty one it only says something.
     pub fn new(namespaces: bool, commands: &[&str]) -> Self {
+        Self::prepared(namespaces, commands, |_| ())
+    }
+
+    pub fn prepared(namespaces: bool, commands: &[&str], prepare: impl FnOnce(&mut Sandbox)) -> Self {
         let mut sandbox = Sandbox::new();
         sandbox.forbids_namespaces = !namespaces;
         let part = |part: Value| {
@@ -67,6 +71,7 @@ impl Bed {
         sandbox.write("ws/.git/config", "[core]");
         sandbox.write("ws/stray.py", STRAY);
         sandbox.write("ws/out/there", "");
+        prepare(&mut sandbox);
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
         let session = client.new_session(&sandbox.workspace()).unwrap();

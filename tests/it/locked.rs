@@ -22,3 +22,19 @@ until [ $(ls out | wc -l) = 4 ]; do sleep 0.01; done";
     bed.client.result("session/close", serde_json::json!({"sessionId": session})).unwrap();
     assert_eq!(fs::read_to_string(bed.path(".git/config")).unwrap(), "[core]");
 }
+
+/// As a mount of a container's: nobody in the sandbox can make it one that is written.
+#[test]
+fn commands_run_in_a_workspace_that_is_mounted_read_only() {
+    let mounted = |sandbox: &mut crate::client::Sandbox| {
+        let first = std::mem::replace(&mut sandbox.program, "unshare".into());
+        let script = "mount --bind . . && mount -o remount,bind,ro . && cd . && exec \"$@\"";
+        let before = ["-rm", "sh", "-c", script, "sh"].map(Into::into);
+        sandbox.args = [&before[..], &[first], &sandbox.args].concat();
+    };
+    let mut bed =
+        Bed::prepared(true, &["touch a || echo '<<kept>>'; echo x > $TMPDIR/t && cat $TMPDIR/t out/there"], mounted);
+    let told = bed.run();
+    assert!(told.contains("<<kept>>") && told.contains("Read-only") && !told.contains("was not run"), "{told}");
+    assert!(!bed.path("a").exists());
+}

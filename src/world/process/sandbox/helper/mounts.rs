@@ -66,8 +66,8 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
             Err(why) => return Err(said(it, "open")(why)),
         }
     }
-    for (it, _) in &beneath {
-        bind(it, false, 0, READ_ONLY)?;
+    for (it, place) in &beneath {
+        open_up(it, place)?;
     }
     for it in &plan.fixed {
         hold(it, &beneath)?;
@@ -116,6 +116,16 @@ fn proc() -> Result<(), String> {
     match mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
         Ok(()) | Err(Errno::EPERM) => Ok(()),
         Err(it) => Err(format!("/proc: {it}")),
+    }
+}
+
+/// Makes a folder one that is written. Where the disk itself is mounted read-only, nobody here can: then it is not.
+fn open_up(path: &Path, place: &OwnedFd) -> Result<(), String> {
+    let tree = clone(place).map_err(said(path, "clone"))?;
+    match change(&tree, false, 0, READ_ONLY) {
+        Ok(()) => attach(&tree, place).map_err(said(path, "mount")),
+        Err(it) if it.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(it) => Err(said(path, "attributes")(it)),
     }
 }
 
