@@ -179,6 +179,10 @@ fn check(
     let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
+    let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty());
+    if let Some(it) = why.filter(|it| **it != said.verdict.rule && !it.ends_with(&said.verdict.rule)) {
+        writeln!(out, "       {it}")?;
+    }
     if let Some(it) = &said.verdict.deny_message {
         writeln!(out, "       the model is told: {it}")?;
     }
@@ -197,6 +201,9 @@ fn check(
     for part in &said.parts {
         let text = part.text.replace('\n', "\n         ");
         writeln!(out, "  {:5}  {text}\n         {}", word(part.decision), part.rule)?;
+        if let Some(why) = part.why.as_ref().filter(|it| !part.rule.contains(*it) && !it.ends_with(&part.rule)) {
+            writeln!(out, "         {why}")?;
+        }
     }
     if let Some(it) = held {
         writeln!(out, "  sandbox: {it}")?;

@@ -64,7 +64,8 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
         None => &args.path,
     };
     let folder = path.as_ref().map_or_else(|| cwd.clone(), |it| cwd.join(it));
-    if !disk::metadata(&folder).is_ok_and(|it| it.is_dir) {
+    // A folder that is gone may come back, as anybody's.
+    if !args.revoke && !disk::metadata(&folder).is_ok_and(|it| it.is_dir) {
         return writeln!(out, "{folder} is not a folder.").map(|()| EXIT_INPUT);
     }
     let Some(home) = castor_home(env) else {

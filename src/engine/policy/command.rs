@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     PartVerdict, Query, Verdict, danger,
-    decide::{Opinion, verdict, with_paths},
+    decide::{Opinion, unasked, verdict, with_paths},
     destroy::{self, Place, Signs},
     paths, places, plans, prefixes,
     rules::{Hit, Rule, Rules, Spelt, Tier},
@@ -47,11 +47,7 @@ pub(super) fn command_of<'a>(query: &Query<'a>) -> Option<Result<&'a str, Unpars
 
 /// Decides on `text`, or on a call whose command is not known.
 pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>) -> Verdict {
-    let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !matches!(*it, "" | "." | "./"));
-    let parsed = text.and_then(|text| Script::parse(text).map(|it| (text, it))).map(|(text, script)| {
-        let wide = script.commands.iter().any(safe::is_wide_cd);
-        (text, Script { moved: dir.is_some(), wide, ..script })
-    });
+    let parsed = text.and_then(|text| read(query, text).map(|it| (text, it)));
     let shell = match &parsed {
         Ok((text, script)) => Shell::new(rules, query, text, script),
         Err(why) => {
@@ -68,13 +64,22 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
     verdict(query, with_paths(query, opinion), grant)
 }
 
+/// The script, with where it runs.
+fn read(query: &Query, text: &str) -> Result<Script, Unparsed> {
+    let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !matches!(*it, "" | "." | "./"));
+    let start = query.roots.first().filter(|_| dir.is_none()).map(ToString::to_string);
+    let script = Script { moved: dir.is_some(), start, ..Script::parse(text)? };
+    let wide = script.commands.iter().any(|it| safe::is_wide_cd(it) && !places::goes_nowhere(it, &script));
+    Ok(Script { wide, ..script })
+}
+
 /// What is thought of each command in `text` by itself.
 pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict> {
-    let Ok(script) = Script::parse(text) else { return Vec::new() };
+    let Ok(script) = read(query, text) else { return Vec::new() };
     let shell = Shell::new(rules, query, text, &script);
     let part = |it: &Command| {
         let opinion = shell.part(it);
-        PartVerdict { text: it.text.clone(), decision: opinion.decision, rule: opinion.rule }
+        PartVerdict { text: it.text.clone(), decision: opinion.decision, rule: opinion.rule, why: opinion.why }
     };
     let parts = script.commands.iter().map(|it| (it.carried, part(it)));
     // Of words that may be carried only those that count.
@@ -89,6 +94,7 @@ pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict
         text: format!("> {}", it.target.text),
         decision: whole.decision,
         rule: whole.rule.clone(),
+        why: None,
     }));
     res
 }
@@ -201,7 +207,8 @@ impl<'a> Shell<'a> {
 
     /// Whether, in a mode where edits are allowed, all redirections are edits that would be.
     fn writes_below(&self) -> bool {
-        let moves = self.script.commands.iter().any(|it| matches!(it.name(), Some("cd" | "pushd" | "popd")));
+        let leads = |it: &Command| matches!(it.name(), Some("cd" | "pushd" | "popd"));
+        let moves = self.script.commands.iter().any(|it| leads(it) && !places::goes_nowhere(it, self.script));
         self.query.mode == Mode::AutoEdit
             && !moves
             && self
@@ -281,6 +288,11 @@ impl<'a> Shell<'a> {
         };
         match (opinion.decision, maybe) {
             (Decision::Allow, Some(rule)) => self.unsure(rule),
+            (Decision::Ask, Some(rule)) if rule.is_broken() => opinion.because(Some(self.unsure(rule))),
+            (Decision::Deny, Some(rule)) if rule.is_broken() && opinion.tier == Some(Tier::Default) => {
+                let name = rule.name(self.query.tool);
+                Opinion { deny_message: Some(unasked(&name)), rule: name, ..opinion }
+            }
             (Decision::Ask, None) => self.upgrade(command, opinion),
             // Looking is what plan mode is for, and where nobody can be asked it hurts nobody.
             (Decision::Deny, None) if opinion.tier == Some(Tier::Default) => self.upgrade(command, opinion),
@@ -314,7 +326,8 @@ impl<'a> Shell<'a> {
         let shown = shown::secret(command, self.here(), &self.query.targets.tracked);
         if shown.is_none() && by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
             // A program that is allowed in one place may do harm in another.
-            if self.all_safe || command.name() != Some("cd") || safe::is_cd_below(command) {
+            let stays = || safe::is_cd_below(command) || places::goes_nowhere(command, self.script);
+            if self.all_safe || command.name() != Some("cd") || stays() {
                 return Opinion::new(Decision::Allow, "known-safe command");
             }
         }

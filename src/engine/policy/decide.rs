@@ -150,7 +150,7 @@ pub fn explain(rules: &Rules, query: &Query) -> Explanation {
     Explanation { verdict, parts, checkers }
 }
 
-fn unasked(why: &str) -> String {
+pub(super) fn unasked(why: &str) -> String {
     format!("This needs somebody's approval ({why}), and nobody can be asked in this session.")
 }
 

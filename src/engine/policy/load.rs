@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use toml::Spanned;
 
 use super::{
-    checkers,
+    checkers, keys,
     names::{Named, Who, current_name, nearest_name},
     rules::{Examples, Hit, Matcher, Rule, Source, Spelt, Tier, Written},
     shell::Script,
@@ -90,6 +90,8 @@ pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Ve
         let line = it.span().map_or(0, |it| line_of(it.start));
         format!("{}: {}", Source { file: source.to_owned(), line }, it.message())
     })?;
+    let table: toml::Table = toml::from_str(text).map_err(|it| it.message().to_owned())?;
+    keys::check_file(&table).map_err(|it| format!("{source}: {it}"))?;
     let place = |it: &Spanned<toml::Table>| Source { file: source.to_owned(), line: line_of(it.span().start) };
     let (mut rules, mut checkers, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for table in file.rule {
@@ -179,6 +181,7 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     if table.contains_key("safety_checker") && table.get("decision").and_then(toml::Value::as_str) != Some("deny") {
         return Err("its safety_checker counts only as a [[safety_checker]] beside the rules".to_owned());
     }
+    keys::check_rule(&table)?;
     let mut raw: RawRule = table.try_into().map_err(|it: toml::de::Error| it.message().to_owned())?;
     if raw.priority > 999 {
         return Err("priority must be 0 to 999".to_owned());

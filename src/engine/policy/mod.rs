@@ -8,6 +8,7 @@ mod decide;
 mod derived;
 mod destroy;
 mod git_settings;
+mod keys;
 mod languages;
 mod lasting;
 mod leads;
@@ -144,4 +145,6 @@ pub struct PartVerdict {
     pub text: String,
     pub decision: Decision,
     pub rule: String,
+    /// As in [`Verdict::why`].
+    pub why: Option<String>,
 }

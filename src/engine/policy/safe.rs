@@ -11,12 +11,20 @@ enum Args {
 
 const SAFE: &[(&str, Args)] = &[
     ("base64", Args::When(base64)),
+    ("basename", Args::Any),
     ("cat", Args::Any),
     ("cd", Args::When(|args| args.len() < 2)),
+    ("cmp", Args::Any),
     ("cut", Args::Any),
+    ("date", Args::When(|args| args.iter().all(|it| it.text.starts_with('+') || it.text == "-u"))),
+    ("df", Args::Any),
+    ("diff", Args::Any),
+    ("dirname", Args::Any),
+    ("du", Args::Any),
     ("echo", Args::Any),
     ("expr", Args::Any),
     ("false", Args::Any),
+    ("file", Args::When(|args| !has_prefix(args, &["--c"]) && !args.iter().any(|it| clustered(it, 'C')))),
     ("find", Args::When(find)),
     ("git", Args::When(git)),
     ("grep", Args::Any),
@@ -26,7 +34,9 @@ const SAFE: &[(&str, Args)] = &[
     ("nl", Args::Any),
     ("numfmt", Args::Any),
     ("paste", Args::Any),
+    ("printf", Args::When(|args| !has_prefix(args, &["-v"]))),
     ("pwd", Args::Any),
+    ("realpath", Args::Any),
     ("rev", Args::Any),
     ("sed", Args::When(sed)),
     ("seq", Args::Any),
@@ -43,8 +53,9 @@ const SAFE: &[(&str, Args)] = &[
     ("whoami", Args::Any),
 ];
 
-/// rg runs what its options and a configuration file found through the environment say, so the name is not enough.
-const TRUSTED_RG: &[&str] = &["/usr/bin/rg", "/usr/local/bin/rg", "/opt/homebrew/bin/rg"];
+/// What its configuration file says, which the environment names, is the user's: commands do not get that variable from
+/// elsewhere. What its options say is looked at.
+const RG: &[&str] = &["rg", "/usr/bin/rg", "/usr/local/bin/rg", "/opt/homebrew/bin/rg"];
 
 /// Whether nothing in the script gives its words another meaning: the ground for calling any of its commands safe.
 pub(super) fn is_plain(script: &Script) -> bool {
@@ -69,7 +80,7 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
     if name == "git" && places::moves(script) {
         return false;
     }
-    if TRUSTED_RG.contains(&name) {
+    if RG.contains(&name) {
         return rg(args) && !(wide || searches_wide(args));
     }
     if name == "grep" && args.iter().any(recurses) && (wide || searches_wide(args)) {
@@ -93,6 +104,7 @@ pub(super) fn follows_links(command: &Command) -> bool {
     let follows = |it: &Word| match name {
         "grep" => clustered(it, 'R') || it.text.starts_with("--d"),
         "rg" => clustered(it, 'L') || it.text.starts_with("--fo"),
+        "diff" => recurses(it),
         _ => false,
     };
     command.args().iter().any(follows)
@@ -104,7 +116,8 @@ pub(super) fn copies_all(word: &Word) -> bool {
 }
 
 /// Those that only print words and names.
-const NAMES_ONLY: &[&str] = &["cd", "echo", "expr", "find", "id", "ls", "seq", "stat", "tr", "which"];
+const NAMES_ONLY: &[&str] =
+    &["basename", "cd", "dirname", "echo", "expr", "find", "id", "ls", "printf", "seq", "stat", "tr", "which"];
 
 /// What a known-safe command may read: its operands, and what sticks to its options.
 pub(super) fn read_paths(command: &Command) -> impl Iterator<Item = Word> {
@@ -241,8 +254,10 @@ fn git(args: &[Word]) -> bool {
         return false;
     }
     match command.literal() {
-        Some("status" | "log" | "diff" | "show") => true,
+        Some("status" | "log" | "diff" | "show" | "blame" | "ls-files" | "rev-parse" | "shortlog" | "describe") => true,
         Some("branch") => branch(args),
+        Some("remote") => args.iter().all(|it| matches!(it.text.as_str(), "-v" | "--verbose")),
+        Some("stash" | "worktree") => matches!(args, [list] if list.text == "list"),
         _ => false,
     }
 }

@@ -123,6 +123,8 @@ pub struct Script {
     pub has_heredoc: bool,
     /// It runs in a folder that the call names: as behind a `cd`.
     pub moved: bool,
+    /// The folder that it starts in, where that is the session's: a `cd` there goes nowhere.
+    pub start: Option<String>,
     /// A `cd` in it may lead to the root or to a home.
     pub wide: bool,
     /// What it sets variables to, as far as that is written out.

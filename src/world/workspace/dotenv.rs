@@ -31,7 +31,7 @@ pub fn extend(env: &Env, project: &Project) -> (Env, Vec<Warning>) {
         for (name, value) in parse(&String::from_utf8_lossy(bytes)) {
             match ALLOWED.contains(&name.as_str()) {
                 true => res.set_if_absent(&name, &value, &origin),
-                false if !refused.contains(&name) => refused.push(name),
+                false if is_for_castor(&name) && !refused.contains(&name) => refused.push(name),
                 false => (),
             }
         }
@@ -55,6 +55,13 @@ pub fn extend(env: &Env, project: &Project) -> (Env, Vec<Warning>) {
         add(file.to_string(), &bytes);
     }
     (res, warnings)
+}
+
+/// What castor would obey if it were set elsewhere. The rest of a project's file is for its programs.
+fn is_for_castor(name: &str) -> bool {
+    const OBEYED: &[&str] = &["ANTHROPIC_", "CASTOR_", "GEMINI_", "GOOGLE_", "OPENAI_", "OPENROUTER_", "OTEL_"];
+    let upper = name.to_ascii_uppercase();
+    OBEYED.iter().any(|it| upper.starts_with(it)) || upper.ends_with("_PROXY")
 }
 
 /// Lines `NAME=value`, with or without `export`. Quotes may span lines; `"…"` knows `\n`, `\"`, `\\`. Nothing is filled in

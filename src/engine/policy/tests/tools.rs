@@ -384,6 +384,11 @@ fn files_that_are_wrong() {
     let parse = |text: &str| Rules::parse(text, Tier::User, "u.toml");
     assert!(parse("[[rule").is_err());
     assert_eq!(parse("other = 1").unwrap().0.rules.len(), 0);
+    let said = parse("[[rules]]\ntoolName='a'\ndecision='deny'\npriority=1").unwrap_err();
+    assert_eq!(said, "u.toml: rules is not a key that castor knows; did you mean rule?");
+    let (rules, said) = parse("[[rule]]\ntoolName='a'\ndecision='deny'\npriority=1\nmode='plan'\n").unwrap();
+    assert!(rules.rules[0].is_broken() && said[0].contains("mode is not a key that castor knows; did you mean modes?"));
+    assert_eq!(parse("[[rule]]\ntoolName='a'\ndecision='deny'\npriority=1\ndescription='why'\n").unwrap().1.len(), 0);
     let long = "x".repeat(2049);
     let bad = [
         "decision='allow'\npriority=1",
@@ -400,6 +405,8 @@ fn files_that_are_wrong() {
         "toolName='run_shell_command'\ndecision='allow'\npriority=1\ncommandPrefix='a'\ncommandRegex='b'",
         "toolName='a*'\ndecision='allow'\npriority=1",
         "toolName='*'\nmcpName=''\ndecision='allow'\npriority=1",
+        "toolName='run_shell_command'\ndecision='allow'\npriority=1\ncomandPrefix='git push'",
+        "toolName='a'\ndecision='allow'\npriority=1\nmode=['plan']",
     ];
     for text in bad {
         let (rules, warnings) = parse(&format!("[[rule]]\n{text}\n")).unwrap();

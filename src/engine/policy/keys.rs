@@ -1,0 +1,57 @@
+//! The keys of policy files: one that is not known may be a limit that its author meant.
+
+/// Of a rule, and of a safety checker beside its `checker`.
+const RULE: &[&str] = &[
+    "allowRedirection",
+    "allow_redirection",
+    "argsPattern",
+    "commandPrefix",
+    "commandRegex",
+    "decision",
+    "denyMessage",
+    "deny_message",
+    "interactive",
+    "match",
+    "mcpName",
+    "modes",
+    "not_match",
+    "priority",
+    "safety_checker",
+    "subagent",
+    "toolAnnotations",
+    "toolDigest",
+    "toolName",
+];
+/// What people write for themselves.
+const NOTES: &[&str] = &["comment", "description", "name", "note", "notes", "reason"];
+/// Of a file.
+const FILE: &[&str] = &["rule", "safety_checker"];
+
+/// What is wrong with a rule's keys.
+///
+/// # Errors
+/// The first that is not known: without it the rule would say more than its author did.
+pub(super) fn check_rule(table: &toml::Table) -> Result<(), String> {
+    let odd = table.keys().find(|it| !RULE.contains(&it.as_str()) && !NOTES.contains(&it.as_str()));
+    odd.map_or(Ok(()), |it| Err(strange(it, RULE)))
+}
+
+/// What is wrong with a file's: a list of tables under another name may be of rules.
+///
+/// # Errors
+/// The first such list.
+pub(super) fn check_file(table: &toml::Table) -> Result<(), String> {
+    let is_list = |it: &toml::Value| it.as_array().is_some_and(|it| it.iter().any(toml::Value::is_table));
+    let odd = table.iter().find(|(key, value)| !FILE.contains(&key.as_str()) && is_list(value));
+    odd.map_or(Ok(()), |(key, _)| Err(strange(key, FILE)))
+}
+
+fn strange(key: &str, known: &[&str]) -> String {
+    let ratio =
+        |it: &str| similar::TextDiff::from_chars(key.to_lowercase().as_str(), it.to_lowercase().as_str()).ratio();
+    let near = known.iter().map(|it| (ratio(it), *it)).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|it| it.0 >= 0.6);
+    match near {
+        Some((_, near)) => format!("{key} is not a key that castor knows; did you mean {near}?"),
+        None => format!("{key} is not a key that castor knows"),
+    }
+}
