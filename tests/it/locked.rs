@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use crate::confined::Bed;
+use serde_json::json;
+
+use crate::{client::Sandbox, confined::Bed};
 
 /// A lock can be had on all that can be read.
 #[test]
@@ -19,21 +21,24 @@ until [ $(ls out | wc -l) = 4 ]; do sleep 0.01; done";
     let told = bed.run();
     assert!(told.contains("<<ran>>"), "{told}");
     let session = bed.session.clone();
-    bed.client.result("session/close", serde_json::json!({"sessionId": session})).unwrap();
+    bed.client.result("session/close", json!({"sessionId": session})).unwrap();
     assert_eq!(fs::read_to_string(bed.path(".git/config")).unwrap(), "[core]");
 }
 
-/// As a mount of a container's: nobody in the sandbox can make it one that is written.
+/// Castor starts where that was mounted, as in a container.
+fn mounted(sandbox: &mut Sandbox, mount: &str) {
+    let first = std::mem::replace(&mut sandbox.program, "unshare".into());
+    let script = format!("{mount} && cd . && exec \"$@\"");
+    let before = ["-rm", "sh", "-c", &script, "sh"].map(Into::into);
+    sandbox.args = [&before[..], &[first], &sandbox.args].concat();
+}
+
+/// Nobody in the sandbox can make it one that is written.
 #[test]
 fn commands_run_in_a_workspace_that_is_mounted_read_only() {
-    let mounted = |sandbox: &mut crate::client::Sandbox| {
-        let first = std::mem::replace(&mut sandbox.program, "unshare".into());
-        let script = "mount --bind . . && mount -o remount,bind,ro . && cd . && exec \"$@\"";
-        let before = ["-rm", "sh", "-c", script, "sh"].map(Into::into);
-        sandbox.args = [&before[..], &[first], &sandbox.args].concat();
-    };
-    let mut bed =
-        Bed::prepared(true, &["touch a || echo '<<kept>>'; echo x > $TMPDIR/t && cat $TMPDIR/t out/there"], mounted);
+    let command = "touch a || echo '<<kept>>'; echo x > $TMPDIR/t && cat $TMPDIR/t out/there";
+    let mount = "mount --bind . . && mount -o remount,bind,ro .";
+    let mut bed = Bed::prepared(true, &[command], |it| mounted(it, mount));
     let told = bed.run();
     assert!(told.contains("<<kept>>") && told.contains("Read-only") && !told.contains("was not run"), "{told}");
     assert!(!bed.path("a").exists());

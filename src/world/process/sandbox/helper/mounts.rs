@@ -66,8 +66,8 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
             Err(why) => return Err(said(it, "open")(why)),
         }
     }
-    for (it, place) in &beneath {
-        open_up(it, place)?;
+    for (it, _) in &beneath {
+        open_up(it)?;
     }
     for it in &plan.fixed {
         hold(it, &beneath)?;
@@ -120,10 +120,12 @@ fn proc() -> Result<(), String> {
 }
 
 /// Makes a folder one that is written. Where the disk itself is mounted read-only, nobody here can: then it is not.
-fn open_up(path: &Path, place: &OwnedFd) -> Result<(), String> {
-    let tree = clone(place).map_err(said(path, "clone"))?;
+fn open_up(path: &Path) -> Result<(), String> {
+    // Anew: it may lie in one that was mounted just now.
+    let place = open(path).map_err(said(path, "open"))?;
+    let tree = clone(&place).map_err(said(path, "clone"))?;
     match change(&tree, false, 0, READ_ONLY) {
-        Ok(()) => attach(&tree, place).map_err(said(path, "mount")),
+        Ok(()) => attach(&tree, &place).map_err(said(path, "mount")),
         Err(it) if it.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(it) => Err(said(path, "attributes")(it)),
     }
