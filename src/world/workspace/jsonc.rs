@@ -1,5 +1,11 @@
 //! JSON with comments and trailing commas.
 
+use std::fmt;
+
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, Deserializer, MapAccess, Visitor},
+};
 use serde_json::Value;
 
 /// Where and why a text is not JSON. Line and column count from 1; the column counts bytes.
@@ -12,11 +18,44 @@ pub struct JsonError {
 
 /// A file of nothing but space and comments is an empty object, as a user means who commented everything out.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
-    let plain = to_plain_json(text)?;
-    if plain.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Value::Object(Default::default()));
+    parse_as(text)
+}
+
+/// The members of an object as they are written: of a name that stands there twice a map would keep the last only.
+#[derive(Debug, PartialEq)]
+pub struct Members(pub Vec<(String, Value)>);
+
+/// As [`parse`], of a text that has to hold an object.
+pub fn parse_members(text: &[u8]) -> Result<Members, JsonError> {
+    parse_as(text)
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut res = Vec::new();
+                while let Some(it) = map.next_entry()? {
+                    res.push(it);
+                }
+                Ok(Members(res))
+            }
+        }
+        from.deserialize_map(All)
     }
-    serde_json::from_slice(&plain).map_err(|it| {
+}
+
+fn parse_as<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
+    let plain = to_plain_json(text)?;
+    let empty = plain.iter().all(u8::is_ascii_whitespace);
+    serde_json::from_slice(if empty { b"{}" } else { &plain }).map_err(|it| {
         // serde ends its message with the position, which callers print in front.
         let whole = it.to_string();
         let message = whole.split(" at line ").next().unwrap_or_default().to_owned();
@@ -121,7 +160,7 @@ fn unclosed(text: &[u8], start: usize) -> JsonError {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, parse_members};
 
     #[test]
     fn accepts_comments_and_trailing_commas() {
@@ -139,6 +178,17 @@ mod tests {
         ] {
             assert_eq!(parse(text.as_bytes()).map(|it| it.to_string()), Ok(want.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn members_are_all_there_also_those_of_one_name() {
+        let text = "{\"a\": 1, // x\n \"b\": {}, \"a\": [2],}";
+        let found = parse_members(text.as_bytes()).unwrap().0;
+        let found: Vec<_> = found.iter().map(|(name, it)| format!("{name}={it}")).collect();
+        assert_eq!(found, ["a=1", "b={}", "a=[2]"]);
+        assert_eq!(parse_members(b" // nothing\n").unwrap().0, []);
+        let error = parse_members(b"\n [1]").unwrap_err();
+        assert!(error.line == 2 && error.message.contains("an object"), "{error:?}");
     }
 
     #[test]

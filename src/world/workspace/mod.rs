@@ -28,7 +28,7 @@ pub struct Reader<'a> {
 
 impl Reader<'static> {
     pub fn disk() -> Self {
-        Self { read: &disk::read, real_path: &disk::real_path }
+        Self { read: &read, real_path: &disk::real_path }
     }
 }
 
@@ -45,6 +45,17 @@ impl Reader<'_> {
             Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(it) => Err(it),
         }
+    }
+}
+
+/// Longer files are nobody's: they are not read to their end.
+const MAX_BYTES: usize = 4 << 20;
+
+fn read(path: &AbsPath) -> io::Result<Vec<u8>> {
+    let res = disk::read_head(path, MAX_BYTES as u64 + 1)?;
+    match res.len() > MAX_BYTES {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is over {} MiB", MAX_BYTES >> 20))),
+        false => Ok(res),
     }
 }
 

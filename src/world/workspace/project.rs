@@ -272,7 +272,7 @@ impl Project {
         let read = |path: &AbsPath| match (owns(path), held.get(path)) {
             (_, Some(it)) => Ok(it.bytes.clone()),
             (true, None) => Err(io::ErrorKind::NotFound.into()),
-            (false, None) => disk::read(path),
+            (false, None) => super::read(path),
         };
         let disk_folders = Folders::disk();
         let list = |folder: &AbsPath| {

@@ -12,9 +12,6 @@ use crate::{
     },
 };
 
-/// Files above this are no settings: they are skipped with a warning.
-const MAX_BYTES: usize = 4 << 20;
-
 /// Where a layer stands; later ones win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
@@ -140,9 +137,6 @@ fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Re
     let Some(bytes) = reader.optional(file).map_err(|it| warn(None, format!("cannot be read: {it}")))? else {
         return Ok(None);
     };
-    if bytes.len() > MAX_BYTES {
-        return Err(warn(None, format!("is over {} MiB: skipped", MAX_BYTES >> 20)));
-    }
     let written = jsonc::parse(&bytes).map_err(|it| {
         warn(Some((it.line, it.column)), format!("not valid JSON: {}; the file is skipped", it.message))
     })?;

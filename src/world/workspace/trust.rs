@@ -75,11 +75,9 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
     let Some(bytes) = reader.optional(file).map_err(|it| warn(None, None, format!("cannot be read: {it}")))? else {
         return Ok(BTreeMap::new());
     };
-    let rules = jsonc::parse(&bytes)
+    // A folder that is named twice has two rules, of which a no counts, wherever it stands.
+    let jsonc::Members(rules) = jsonc::parse_members(&bytes)
         .map_err(|it| warn(Some((it.line, it.column)), None, format!("not valid JSON: {}", it.message)))?;
-    let Value::Object(rules) = rules else {
-        return Err(warn(Some((1, 1)), None, "should hold an object of folders".to_owned()));
-    };
     let mut res = BTreeMap::<_, Vec<_>>::new();
     for (path, level) in rules {
         let Some(named) = AbsPath::new(&path) else {
@@ -113,7 +111,7 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
     let (file, reader) = (home.join(FILE), Reader::disk());
     let mut warning = None;
     let mut rules = match (reader.optional(&file)?, read_rules(&file, reader)) {
-        (Some(bytes), Ok(_)) => jsonc::parse(&bytes).ok().and_then(|it| it.as_object().cloned()).unwrap_or_default(),
+        (Some(bytes), Ok(_)) => jsonc::parse_members(&bytes).map(merged).unwrap_or_default(),
         (Some(bytes), Err(wrong)) => {
             let aside = home.join(format!("{FILE}.bak"));
             disk::write_private(&aside, &bytes)?;
@@ -136,6 +134,18 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
         disk::write_private(&file, text.as_bytes())?;
     }
     Ok((rules != before, warning))
+}
+
+/// One rule for each name: a no, where there is one.
+fn merged(jsonc::Members(rules): jsonc::Members) -> Map<String, Value> {
+    let mut res = Map::new();
+    for (name, level) in rules {
+        let is_no = |it: &Value| it.as_str() == Some(Level::Never.as_str());
+        if !res.get(&name).is_some_and(is_no) {
+            res.insert(name, level);
+        }
+    }
+    res
 }
 
 /// Every rule in castor's and Gemini CLI's files, in words.
@@ -219,6 +229,9 @@ mod tests {
             (r#"{"/w/real": "TRUST_FOLDER"}"#, "", "/link/x", "yes"),
             (r#"{"/link": "DO_NOT_TRUST", "/w": "TRUST_FOLDER"}"#, "", "/w/real", "no"),
             (r#"{"/w/real": "DO_NOT_TRUST", "/link": "TRUST_FOLDER"}"#, "", "/w/real", "no"),
+            (r#"{"/w": "DO_NOT_TRUST", "/w": "TRUST_FOLDER"}"#, "", "/w", "no"),
+            ("", r#"{"/w": "TRUST_FOLDER", "/w": "DO_NOT_TRUST", "/w": "TRUST_PARENT"}"#, "/w", "no"),
+            (r#"{"/w": "DO_NOT_TRUST", "\u002fw": "TRUST_FOLDER"}"#, "", "/w/a", "no"),
             ("// mine\n{\"/w\": \"TRUST_FOLDER\",}", "", "/w", "yes"),
             (r#"{"/": "TRUST_FOLDER"}"#, "", "/any", "yes"),
         ] {
@@ -261,6 +274,13 @@ mod tests {
         assert_eq!(trusts("w/a"), Trust::Unknown);
 
         let file = home.join("trustedFolders.json");
+        let (a, b) = (root.join("w/a"), root.join("w/b"));
+        let twice = format!(r#"{{"{a}": "DO_NOT_TRUST", "{a}": "TRUST_FOLDER"}}"#);
+        std::fs::write(&file, twice).unwrap();
+        set(&home, &b, Some(Level::Folder)).unwrap();
+        assert!(trusts("w/b").is_trusted() && !trusts("w/a").is_trusted(), "what is written anew keeps the no");
+        std::fs::write(&file, vec![b' '; (4 << 20) + 1]).unwrap();
+        assert!(matches!(trusts("w/b"), Trust::Untrusted(it) if it.contains("over 4 MiB")));
         std::fs::write(&file, "{ oops").unwrap();
         let (_, warning) = set(&home, &root.join("w/a"), Some(Level::Folder)).unwrap();
         assert!(warning.unwrap().to_string().contains("it was kept as"));
