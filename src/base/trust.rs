@@ -325,6 +325,12 @@ fn would_start(starts: &Starts) -> String {
         [] => String::new(),
         them => format!("They would start or reach:\n{}", list(them.iter().map(|it| (it.as_str(), "")))),
     };
+    res.extend(unwatched(starts).map(|it| it + "\n"));
+    res
+}
+
+/// What trust is not bound to, in one line.
+pub fn unwatched(starts: &Starts) -> Option<String> {
     let names = |names: &BTreeSet<String>| {
         let mut res: Vec<String> = names.iter().take(MAX_NAMED).map(|it| plain(it)).collect();
         if names.len() > MAX_NAMED {
@@ -335,10 +341,8 @@ fn would_start(starts: &Starts) -> String {
     let in_turn = (!starts.in_turn.is_empty()).then(|| format!("what starts in turn from {}", names(&starts.in_turn)));
     let unseen = (!starts.unseen.is_empty()).then(|| format!("what {} may find in the folder", names(&starts.unseen)));
     let unwatched: Vec<String> = in_turn.into_iter().chain(unseen).collect();
-    if !unwatched.is_empty() {
-        res += &format!("Not watched, so nobody asks when it changes: {}.\n", unwatched.join("; "));
-    }
-    res
+    let line = || format!("Not watched, so nobody asks when it changes: {}.", unwatched.join("; "));
+    (!unwatched.is_empty()).then(line)
 }
 
 /// What a repository wrote, so that it can look like nothing else than it is: one line, no characters that hide or

@@ -8,7 +8,7 @@ use crate::{
     app::cli::{args::EXIT_INPUT, clean::shown_line},
     base::{
         path::AbsPath,
-        trust::{Trust, TrustChoice, all_below},
+        trust::{Trust, TrustChoice, all_below, unwatched},
     },
     world::{
         disk,
@@ -120,6 +120,9 @@ fn why(ground: &Ground, out: &mut dyn Write) -> io::Result<u8> {
         let why = ground.project.why_unused(name).map(|it| format!(": {}", shown_line(&it))).unwrap_or_default();
         writeln!(out, "  {}: {}{why}", shown_line(name), if counts { "is used" } else { "is not used" })?;
     }
+    if let Some(it) = unwatched(&ground.project.starts(|_| true)) {
+        writeln!(out, "  {it}")?;
+    }
     for it in &ground.warnings {
         writeln!(out, "  {it}")?;
     }
@@ -161,6 +164,22 @@ mod tests {
         assert_eq!(say(&["--parent"]).1, 0);
         assert_eq!(say(&["why", ".."]).1, 0);
         assert_eq!(say(&["nowhere"]).1, 42);
+    }
+
+    #[test]
+    fn what_is_not_watched_is_told() {
+        let ground = Ground::new();
+        let ws = ground.root.join("w/ws");
+        ground.write("w/ws/tools/run.py", "import more");
+        let hook = r#"{"hooks": {"AfterAgent": [{"hooks": [{"command": "python3 -m tools.run && acme-lint"}]}]}}"#;
+        ground.write("w/ws/.castor/settings.json", hook);
+        let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
+        let line = "  Not watched, so nobody asks when it changes: what starts in turn from tools/run.py; what acme-lint \
+                    may find in the folder.\n";
+        let say = |args: &[&str]| said(|out| run(&parse(args), &env, &ws, None, out)).0;
+        for args in [&["why"][..], &["."], &["why"]] {
+            assert!(say(args).ends_with(line), "{args:?}: {}", say(args));
+        }
     }
 
     #[test]
