@@ -222,6 +222,14 @@ pub fn value_looks_secret(value: &str) -> bool {
         || bare.contains("-----BEGIN")
         || bare.starts_with("eyJ") && bare.matches('.').count() == 2
         || url_has_password(bare)
+        || url_has_key(bare)
+}
+
+/// `https://host/path?key=…`: the form in which servers have theirs in their addresses.
+fn url_has_key(value: &str) -> bool {
+    let query = value.split_once("://").and_then(|(_, rest)| rest.split_once('?')).map_or("", |(_, it)| it);
+    let mut pairs = query.split(['&', ';', '#']).filter_map(|it| it.split_once('='));
+    pairs.any(|(name, value)| !value.is_empty() && name_looks_secret(name))
 }
 
 /// `scheme://user:password@host`: the form in which proxies and databases carry theirs.
@@ -309,10 +317,21 @@ mod tests {
             "eyJhbGciOi.eyJzdWIi.sig",
             "Bearer sk-abc",
             "https://me:pw@host/x",
+            "https://host/mcp?a=b&api_key=x",
+            "https://host?key=x#top",
         ] {
             assert!(value_looks_secret(secret), "{secret}");
         }
-        for plain in ["", "/usr/bin:/bin", "en_US.UTF-8", "https://host:80/a@b:c", "eyJ", "sk_SK.UTF-8", "a:b@c"] {
+        for plain in [
+            "",
+            "/usr/bin:/bin",
+            "en_US.UTF-8",
+            "https://host:80/a@b:c",
+            "eyJ",
+            "sk_SK.UTF-8",
+            "a:b@c",
+            "https://h/?key=&a=b",
+        ] {
             assert!(!value_looks_secret(plain), "{plain}");
         }
     }

@@ -112,7 +112,9 @@ fn workspace_note(sources: Sources<'_>) -> &'static str {
 }
 
 fn last(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or_default()
+    let mut names = path.rsplit('.');
+    let (member, holder) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+    told_by(holder, member)
 }
 
 /// What the candidates of an object say about one path in it.
@@ -138,6 +140,13 @@ fn narrowed<'a>(key: &Key, candidates: Vec<Candidate<'a>>, rest: &str) -> Vec<Ca
     res
 }
 
+const STARS: &str = "***";
+
+/// The name that tells what a member is. What `env` and `headers` hold is private, whatever they call it.
+fn told_by<'n>(holder: &str, member: &'n str) -> &'n str {
+    if matches!(holder, "env" | "headers") { "private" } else { member }
+}
+
 /// What is starred out wherever it appears: texts that came from variables whose names tell a secret. A merged value
 /// no longer knows where its parts came from, so they are gathered from the candidates.
 struct Hidden<'a>(Vec<&'a str>);
@@ -161,8 +170,9 @@ impl<'a> Hidden<'a> {
                 written.iter().zip(value).for_each(|(written, value)| self.gather(name, written, value));
             }
             (Value::Object(written), Value::Object(value)) => {
-                for (name, value) in value {
-                    written.get(name).into_iter().for_each(|written| self.gather(name, written, value));
+                for (member, value) in value {
+                    let inner = told_by(name, member);
+                    written.get(member).into_iter().for_each(|written| self.gather(inner, written, value));
                 }
             }
             _ => (),
@@ -175,13 +185,29 @@ impl<'a> Hidden<'a> {
             Value::String(text) => {
                 let named = name_looks_secret(name) && !is_reference(text) && !is_variable(name, text);
                 let secret = named || value_looks_secret(text) || self.0.contains(&text.as_str());
-                if secret { "***".into() } else { value.clone() }
+                if secret { STARS.into() } else { value.clone() }
             }
-            Value::Array(items) => items.iter().map(|it| self.starred(name, it)).collect(),
+            Value::Array(items) => {
+                let before = std::iter::once("").chain(items.iter().map(|it| it.as_str().unwrap_or_default()));
+                items.iter().zip(before).map(|(it, before)| self.argument(name, before, it)).collect()
+            }
             Value::Object(members) => {
-                Value::Object(members.iter().map(|(name, it)| (name.clone(), self.starred(name, it))).collect())
+                let shown = |member: &String, it| (member.clone(), self.starred(told_by(name, member), it));
+                Value::Object(members.iter().map(|(member, it)| shown(member, it)).collect())
             }
             _ => value.clone(),
+        }
+    }
+
+    /// `--token x` and `--token=x`, in a list that may be a command's.
+    fn argument(&self, name: &str, before: &str, value: &Value) -> Value {
+        let asks = |it: &str| it.starts_with('-') && !it.contains('=') && name_looks_secret(it);
+        match value.as_str().map(|it| (it, it.split_once('='))) {
+            Some((text, _)) if asks(before) && !is_reference(text) && !text.starts_with('-') => STARS.into(),
+            Some((_, Some((option, text)))) if asks(option) && !is_reference(text) => {
+                format!("{option}={STARS}").into()
+            }
+            _ => self.starred(name, value),
         }
     }
 

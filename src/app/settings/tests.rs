@@ -333,10 +333,12 @@ fn explain_says_when_it_does_not_know() {
 
 #[test]
 fn explain_stars_secrets_out() {
-    let text = r#"{"mcpServers": {"a": {"env": {"API_KEY": "canary", "B": "$GH_TOKEN", "C": "AIzacanary", "D": "${LATER_KEY}",
-        "E_KEY": "$canary"}, "headers": {"Authorization": "Bearer ${GH_TOKEN:-canary}"}, "args": ["ghp_canary", "ok"]}}}"#;
-    let case = Case { files: &[("castor", text)], env: &[("GH_TOKEN", "canary")], flags: &[] };
-    for key in ["mcpServers", "mcpServers.a", "mcpServers.a.env", "mcpServers.a.env.API_KEY", "mcpServers.a.headers"] {
+    let text = r#"{"mcpServers": {"a": {"env": {"API_KEY": "canary", "B": "$GH_TOKEN", "C": "AIzacanary", "PGPASS": "canary", "F": "$PLAIN", "D": "${LATER_KEY}",
+        "E_KEY": "$canary"}, "headers": {"Authorization": "Bearer ${GH_TOKEN:-canary}", "X-Plain": "canary"},
+        "url": "https://h/mcp?a=b&key=canary", "args": ["ghp_canary", "ok", "--token", "canary", "--api-key=canary"]}}}"#;
+    let case = Case { files: &[("castor", text)], env: &[("GH_TOKEN", "canary"), ("PLAIN", "canary")], flags: &[] };
+    for key in ["", ".a", ".a.env", ".a.env.API_KEY", ".a.env.PGPASS", ".a.headers", ".a.headers.X-Plain", ".a.args"] {
+        let key = &format!("mcpServers{key}");
         let (text, known) = case.explain(key, true);
         assert!(known && !text.contains("canary") && text.contains("***"), "{key}: {text}");
     }
