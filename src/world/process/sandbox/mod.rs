@@ -3,6 +3,7 @@
 mod aside;
 mod coded;
 pub mod denied;
+mod git_config;
 mod going;
 mod guards;
 mod held;

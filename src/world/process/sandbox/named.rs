@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::repository;
+use super::{
+    git_config::{Setting, settings},
+    repository,
+};
 use crate::{
     base::{path::AbsPath, sandbox::StandIn},
     world::disk,
@@ -90,17 +93,22 @@ pub(super) fn by(git: &Path) -> io::Result<Vec<Named>> {
     Ok(res)
 }
 
-fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
+/// The settings in a file of git's, none where there is no such file.
+fn settings_in(path: &Path) -> io::Result<Vec<Setting>> {
     match fs::metadata(path) {
         Ok(it) if it.is_file() && it.len() <= MAX => (),
         // Git fails at a folder, and so does nothing.
-        Ok(it) if !it.is_file() => return Ok(()),
-        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+        Ok(it) if !it.is_file() => return Ok(Vec::new()),
+        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
         Ok(_) => return Err(io::Error::other(format!("{} is too long to be git's settings", path.display()))),
         Err(it) => return Err(it),
     }
     let text = fs::read(path).map_err(|it| io::Error::new(it.kind(), format!("{}: {it}", path.display())))?;
-    for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
+    Ok(settings(&String::from_utf8_lossy(&text)))
+}
+
+fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
+    for (section, key, value) in settings_in(path)? {
         let whole = |stand_in| Named { path: PathBuf::from(&value), stand_in: Some(stand_in) };
         match (section.as_str(), key.as_str()) {
             _ if value.is_empty() => (),
@@ -125,46 +133,6 @@ fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
     Ok(())
 }
 
-/// Section and key in lower case, and the value without its quotes.
-fn settings(text: &str) -> Vec<(String, String, String)> {
-    let mut res = Vec::new();
-    let mut section = String::new();
-    let text = text.replace("\\\r\n", "").replace("\\\n", "");
-    for line in text.lines() {
-        let mut line = line.trim().trim_start_matches('\u{feff}');
-        if let Some(rest) = line.strip_prefix('[') {
-            let mut quoted = false;
-            let end = rest.find(|it| {
-                quoted ^= it == '"';
-                it == ']' && !quoted
-            });
-            let (head, tail) = end.and_then(|at| rest.split_at_checked(at)).unwrap_or((rest, ""));
-            section = head.split(['"', '.', ' ', '\t']).next().unwrap_or_default().to_lowercase();
-            line = tail.trim_start_matches(']').trim();
-        }
-        let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with(['#', ';'])) else { continue };
-        res.push((section.clone(), key.trim().to_lowercase(), unquoted(value)));
-    }
-    res
-}
-
-fn unquoted(value: &str) -> String {
-    let (mut res, mut quoted, mut escaped) = (String::new(), false, false);
-    for it in value.trim().chars() {
-        match it {
-            _ if escaped => {
-                res.push(it);
-                escaped = false;
-            }
-            '\\' => escaped = true,
-            '"' => quoted = !quoted,
-            '#' | ';' if !quoted => break,
-            it => res.push(it),
-        }
-    }
-    res.trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -176,7 +144,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let config = "# x\n[Core]\n\thooksPath = \"my hooks\" ; c\n[core \"a]b\"] fsmonitor = sh tools/mon.sh\n\
                       [alias]\n st = \"!./run \\\"x\\\"\"\n[include]\n path = ../more\n[user]\n name = some/body\n\
-                      [core] attributes\\\nFile = attr\n[core]\nhooksPath =\n";
+                      [core] attributesFile = at\\\ntr\n[core]\nhooksPath =\n";
         fs::create_dir(dir.path().join("git")).unwrap();
         fs::write(dir.path().join("git/config"), config).unwrap();
         fs::write(dir.path().join("more"), "[diff \"x\"]\ntextconv = ./conv\n").unwrap();
