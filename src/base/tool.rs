@@ -70,6 +70,9 @@ pub struct Targets {
     /// Of a command: those of `secrets` that git may show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tracked: Vec<Tracked>,
+    /// Of a command: what the repository around its folder has git run, also where git only looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_runs: Option<String>,
     /// Of a command: it names more than was looked up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,

@@ -323,7 +323,7 @@ impl<'a> Shell<'a> {
         let by_default = opinion.tier.is_none_or(|it| it == Tier::Default);
         let strays = || safe::follows_links(command) && self.query.targets.leads.iter().any(|it| !it.in_roots);
         let reads_here = || !safe::read_paths(command).any(|it| self.place.is_outside(&it)) && !strays();
-        let shown = shown::secret(command, self.here(), &self.query.targets.tracked);
+        let shown = shown::reason(command, self.here(), self.query.targets);
         if shown.is_none() && by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
             // A program that is allowed in one place may do harm in another.
             let stays = || safe::is_cd_below(command) || places::goes_nowhere(command, self.script);
@@ -342,7 +342,7 @@ impl<'a> Shell<'a> {
             true => Opinion::new(Decision::Allow, "allowed for this session"),
             // In plan mode it would be denied.
             false => match shown.filter(|_| by_default && self.plain && safe::is_safe(command, self.script)) {
-                Some(it) => Opinion::new(Decision::Ask, format!("git may show what is secret: {it}")),
+                Some(it) => Opinion::new(Decision::Ask, it),
                 None => opinion,
             },
         }

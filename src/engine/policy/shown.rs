@@ -1,7 +1,11 @@
 //! What git shows of files that nobody names: `git diff`, `git show` and `git log -p` print whatever was changed.
 
 use super::shell::{Command, Script, Word, base_name};
-use crate::base::{guarded::SECRETS, path::AbsPath, tool::Tracked};
+use crate::base::{
+    guarded::SECRETS,
+    path::AbsPath,
+    tool::{Targets, Tracked},
+};
 
 /// Options of `git log` that have it print what was changed, by their beginnings.
 const PATCHES: &[&str] = &[
@@ -67,8 +71,16 @@ pub(super) fn patches(args: &[Word]) -> bool {
     options(args).any(|it| PATCHES.iter().any(|start| it.starts_with(start)))
 }
 
+/// Why git is asked about though it only looks.
+pub(super) fn reason(command: &Command, here: Option<&AbsPath>, targets: &Targets) -> Option<String> {
+    let is_git = command.name().is_some_and(|it| base_name(it) == "git");
+    let runs = targets.git_runs.as_ref().filter(|_| is_git);
+    let shown = || secret(command, here, &targets.tracked).map(|it| format!("git may show what is secret: {it}"));
+    runs.map(|it| format!("git runs what this repository names: {it}")).or_else(shown)
+}
+
 /// The entry of the first file of secrets that a git command may print. `here`: where its words count from, if known.
-pub(super) fn secret(command: &Command, here: Option<&AbsPath>, tracked: &[Tracked]) -> Option<&'static str> {
+fn secret(command: &Command, here: Option<&AbsPath>, tracked: &[Tracked]) -> Option<&'static str> {
     if tracked.is_empty() {
         return None;
     }

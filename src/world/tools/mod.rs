@@ -2,6 +2,7 @@
 
 mod change;
 pub mod exit_plan_mode;
+mod git_runs;
 pub mod glob;
 pub mod grep_search;
 mod kept;

@@ -168,6 +168,26 @@ fn shown(mode: Mode, command: &str, changed: bool, grants: &[Grant]) -> Verdict 
 }
 
 #[test]
+fn git_runs_nothing_of_a_repository_unasked() {
+    let targets = |command: &str| Targets { git_runs: Some("core.fsmonitor = x".to_owned()), ..targets(command, &[]) };
+    let verdict = |mode, command: &str, text: &str| {
+        let (args, targets, roots) = (json!({ "command": command }), targets(command), [path("/w")]);
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        decide(&rules(text), &Query { mode, roots: &roots, ..query })
+    };
+    for mode in [Mode::Default, Mode::Plan] {
+        for command in ["git status", "ls && git log --oneline", "git diff a.txt"] {
+            let it = verdict(mode, command, "");
+            assert_eq!(it.decision, Decision::Ask, "{command}");
+            assert!(it.rule.contains("git runs what this repository names: core.fsmonitor = x"), "{}", it.rule);
+        }
+        assert_eq!(verdict(mode, "ls git", "").decision, Decision::Allow);
+    }
+    let rule = "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = \"git status\"\ndecision = \"allow\"\npriority = 9";
+    assert_eq!(verdict(Mode::Default, "git status", rule).decision, Decision::Allow, "a rule of the user's knows it");
+}
+
+#[test]
 fn git_shows_no_secret_unasked() {
     let (allow, ask) = (Decision::Allow, Decision::Ask);
     let check = |command: &str, changed: Decision, as_added: Decision| {

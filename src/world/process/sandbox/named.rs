@@ -107,6 +107,24 @@ fn settings_in(path: &Path) -> io::Result<Vec<Setting>> {
     Ok(settings(&String::from_utf8_lossy(&text)))
 }
 
+/// All that the settings in a git folder say, with those of files that they include.
+///
+/// # Errors
+/// As [`by`].
+pub fn all(git: &Path) -> io::Result<Vec<Setting>> {
+    let mut files = vec![(git.join("config"), 0), (git.join("config.worktree"), 0)];
+    let mut res = Vec::new();
+    while let Some((file, depth)) = files.pop() {
+        for it in settings_in(&file)? {
+            if depth < DEPTH && matches!(it.0.as_str(), "include" | "includeif") && it.1 == "path" {
+                files.push((file.parent().unwrap_or(&file).join(&it.2), depth + 1));
+            }
+            res.push(it);
+        }
+    }
+    Ok(res)
+}
+
 fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
     for (section, key, value) in settings_in(path)? {
         let whole = |stand_in| Named { path: PathBuf::from(&value), stand_in: Some(stand_in) };

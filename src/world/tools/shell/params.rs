@@ -12,7 +12,7 @@ use crate::{
     world::{
         disk,
         tools::{
-            ToolContext,
+            ToolContext, git_runs,
             leads::{self, Found},
             saved,
         },
@@ -68,6 +68,7 @@ impl Params {
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
         let Found { leads, secrets, tracked, unseen } =
             leads::look(&ctx.known.words, &self.real_dir, roots, Some(&ctx.scratch));
+        let git_runs = git_runs::look(&self.real_dir);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -77,6 +78,7 @@ impl Params {
             secrets,
             leads,
             tracked,
+            git_runs,
             unseen,
         }
     }
