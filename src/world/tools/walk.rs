@@ -1,6 +1,6 @@
 //! Walks folders the way people mean it: sorted, ignore files honoured, never through links.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use ignore::{
     Walk, WalkBuilder,
@@ -19,6 +19,9 @@ use crate::{
 
 /// For the agent alone; the later one is stronger.
 const OWN_IGNORE: &[&str] = &[".geminiignore", ".castorignore"];
+/// Longer ones are nobody's, and take seconds for each call.
+const MAX_IGNORE: u64 = 512 << 10;
+const EXCLUDE: &str = ".git/info/exclude";
 /// Folders that hold no sources of the user.
 const CORE_DIRS: &[&str] = &["node_modules", ".git", "bower_components", ".svn", ".hg"];
 /// Folders that a text search leaves out as well.
@@ -90,6 +93,11 @@ impl Plan {
         let is_dir = disk::metadata(&start).map_err(missing)?.is_dir;
         let top = top_of(&start, roots).filter(|it| !is_ignored(it, &start, is_dir, &rules));
         let top = top.unwrap_or_else(|| start.clone());
+        if let Some(it) = unreadable(&top, &rules) {
+            let why =
+                format!("{it} cannot be read as an ignore file: it is no plain file of at most {MAX_IGNORE} bytes");
+            return Err(ToolError::new("search_path_not_readable", why));
+        }
         Ok(Self { shown, start, top, rules, is_dir })
     }
 
@@ -111,12 +119,15 @@ impl Plan {
         for name in self.rules.names() {
             builder.add_custom_ignore_filename(name);
         }
+        let rules = self.rules.clone();
         builder.filter_entry(move |entry| {
             let path = entry.path();
             let is_dir = entry.file_type().is_some_and(|it| it.is_dir());
             match start.as_path().starts_with(path) {
                 true => true,
                 false if !path.starts_with(&goal) && !goal.as_path().starts_with(path) => false,
+                // The walk would read whatever is there, and wait for a pipe for ever.
+                false if is_dir && AbsPath::new(path).is_none_or(|it| unreadable(&it, &rules).is_some()) => false,
                 false => !is_excluded(path, is_dir, excludes),
             }
         });
@@ -174,8 +185,9 @@ impl Matcher {
             layers.extend(dirs().filter_map(|it| own_files(it, rules)));
         }
         if rules.git {
-            layers.extend(dirs().map(|it| Gitignore::new(it.join(".gitignore")).0));
-            layers.extend(exclude_file(top));
+            layers.extend(dirs().filter_map(|it| one_file(it, ".gitignore")));
+            // It counts from the top, not from its own folder.
+            layers.extend(one_file(top.as_path(), EXCLUDE));
         }
         layers.retain(|it| !it.is_empty());
         Self { top: top.clone(), layers }
@@ -196,18 +208,45 @@ impl Matcher {
 
 /// The ignore files of one folder that are not git's, as one.
 fn own_files(dir: &Path, rules: &Rules) -> Option<Gitignore> {
+    built(dir, rules.names())
+}
+
+fn one_file(dir: &Path, name: &str) -> Option<Gitignore> {
+    built(dir, [name].into_iter())
+}
+
+/// What cannot be read says nothing.
+fn built<'n>(dir: &Path, names: impl Iterator<Item = &'n str>) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(dir);
-    for name in rules.names() {
-        builder.add(dir.join(name));
+    for path in names.filter_map(|it| AbsPath::new(dir.join(it))) {
+        let Ok(Some(text)) = read(&path) else { continue };
+        for line in text.trim_start_matches('\u{feff}').lines() {
+            // A line that is no pattern is passed over, as git does.
+            _ = builder.add_line(Some(path.as_path().to_owned()), line);
+        }
     }
     builder.build().ok()
 }
 
-/// `.git/info/exclude` counts from the top, not from its own folder.
-fn exclude_file(top: &AbsPath) -> Option<Gitignore> {
-    let mut builder = GitignoreBuilder::new(top);
-    builder.add(top.join(".git/info/exclude"));
-    builder.build().ok()
+/// The text of an ignore file; `None`: there is none.
+fn read(path: &AbsPath) -> io::Result<Option<String>> {
+    match disk::read_head(path, MAX_IGNORE + 1) {
+        Ok(it) if it.len() as u64 > MAX_IGNORE => Err(io::ErrorKind::FileTooLarge.into()),
+        Ok(it) => Ok(Some(String::from_utf8_lossy(&it).into_owned())),
+        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(it) => Err(it),
+    }
+}
+
+/// An ignore file of this folder that is none.
+fn unreadable(dir: &AbsPath, rules: &Rules) -> Option<AbsPath> {
+    let of_git = [".gitignore", EXCLUDE].into_iter().filter(|_| rules.git);
+    // Its length is asked first: most are short, and the walk reads them itself.
+    let is_none = |it: &AbsPath| match disk::metadata(it) {
+        Ok(meta) => meta.is_dir || meta.len > MAX_IGNORE || disk::read_head(it, 0).is_err(),
+        Err(_) => false,
+    };
+    of_git.chain(rules.names()).map(|it| dir.join(it)).find(is_none)
 }
 
 #[cfg(test)]
@@ -271,6 +310,29 @@ mod tests {
         check("src", rules(true, false), "src/.castorignore src/.dot src/main.rs");
         ground.write("src/.aiignore", b"!main.rs\n.*\n");
         check("src", custom, "src/main.rs");
+    }
+
+    /// A repository brings whatever it likes under these names.
+    #[test]
+    fn what_is_no_ignore_file_is_not_waited_for() {
+        let long = "x\n".repeat(300_000);
+        for name in [".gitignore", ".castorignore", ".git/info/exclude"] {
+            let ground = Ground::new(&[("sub/.git/info/a", ""), (".git/info/a", ""), ("a", ""), ("sub/b", "")]);
+            let walk = || {
+                let plan = Plan::new(ground.cwd.clone(), ground.cwd.clone(), &ground.ctx().roots, rules(true, true))?;
+                let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
+                Ok(files.map(|it| plan.shown(it.path()).shown_from(&ground.cwd)).collect::<Vec<_>>())
+            };
+            let pipe = |path: &str| {
+                nix::unistd::mkfifo(ground.cwd.join(path).as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+            };
+            pipe(&format!("sub/{name}"));
+            assert_eq!(walk().map_err(|it: crate::base::tool::ToolError| it.message).unwrap(), ["a"], "{name}");
+            assert!(!is_ignored(&ground.cwd, &ground.cwd.join("sub/b"), false, &rules(true, true)));
+            ground.write(name, long.as_bytes());
+            assert!(walk().unwrap_err().message.contains(name));
+            assert!(!is_ignored(&ground.cwd, &ground.cwd.join("a"), false, &rules(true, true)));
+        }
     }
 
     #[test]
