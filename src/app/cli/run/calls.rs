@@ -16,6 +16,8 @@ const UNASKED: &str = "nobody can be asked";
 pub enum Mark {
     Started(String),
     Completed(String),
+    /// It did what it was to do, and something is to be said about that.
+    Noted(String),
     /// With the reason, where there is one.
     Failed(String),
 }
@@ -40,13 +42,18 @@ impl Calls {
         let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or(id), MAX_TITLE);
         if is_over(call) && !was_over {
             let failed = call.get("status").and_then(Value::as_str) == Some("failed");
-            let said = if failed { reason(call) } else { exit_code(call) };
+            let noted = !failed && exit_code(call).is_empty();
+            let said = if failed { reason(call) } else { [exit_code(call), of_sandbox(call)].join("") };
             let why = if said.is_empty() { said.clone() } else { format!(": {}", clean_line(&said, MAX_REASON)) };
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
             self.unasked += u64::from(failed && said.contains(UNASKED));
-            return Some(if why.is_empty() && !failed { Mark::Completed(title) } else { Mark::Failed(title + &why) });
+            return Some(match (noted, why.is_empty()) {
+                (true, true) => Mark::Completed(title),
+                (true, false) => Mark::Noted(title + &why),
+                (false, _) => Mark::Failed(title + &why),
+            });
         }
         is_new.then_some(Mark::Started(title))
     }
@@ -92,6 +99,13 @@ fn exit_code(call: &Map<String, Value>) -> String {
     code.filter(|it| *it != 0).map(|it| format!("exit code {it}")).unwrap_or_default()
 }
 
+/// What a sandbox kept a command from, or put aside behind it.
+fn of_sandbox(call: &Map<String, Value>) -> String {
+    let said = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
+    let between = if said.is_empty() || exit_code(call).is_empty() { "" } else { "; " };
+    format!("{between}{said}")
+}
+
 fn is_over(call: &Map<String, Value>) -> bool {
     matches!(call.get("status").and_then(Value::as_str), Some("completed" | "failed"))
 }
@@ -120,8 +134,14 @@ mod tests {
         update(json!({"toolCallId": "l", "title": "long", "status": "failed", "content": content}));
         let command = json!({"toolCallId": "d", "title": "make", "status": "completed", "rawOutput": {"exitCode": 2}});
         assert_eq!(update(command), Some(Mark::Failed("make: exit code 2".into())));
+        let output = json!({"exitCode": 1, "sandbox": "It was\nkept from it."});
+        let held = json!({"toolCallId": "e", "title": "npm i", "status": "completed", "rawOutput": output});
+        assert_eq!(update(held), Some(Mark::Failed("npm i: exit code 1; It was kept from it.".into())));
+        let output = json!({"exitCode": 0, "sandbox": "x was put aside."});
+        let noted = json!({"toolCallId": "f", "title": "make", "status": "completed", "rawOutput": output});
+        assert_eq!(update(noted), Some(Mark::Noted("make: x was put aside.".into())));
         assert_eq!(update(json!({"title": "no id"})), None);
-        assert_eq!(calls.stats(), json!({"total": 5, "completed": 2, "failed": 3}));
+        assert_eq!(calls.stats(), json!({"total": 7, "completed": 4, "failed": 3}));
         let hint = calls.way_out().unwrap();
         assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
     }

@@ -289,6 +289,7 @@ impl Screen {
         let line = match mark {
             Mark::Started(title) => format!("● {title}"),
             Mark::Completed(title) => format!("✓ {title}"),
+            Mark::Noted(title) => format!("! {title}"),
             Mark::Failed(title) => format!("✗ {title}"),
         };
         self.aside(if self.look.color { format!("\u{1b}[2m{line}\u{1b}[0m\n") } else { format!("{line}\n") });

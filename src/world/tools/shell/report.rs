@@ -47,9 +47,11 @@ pub struct Facts {
 
 impl Facts {
     pub fn report(mut self) -> ToolOutput {
-        if let Ending::Exited(exit) = &self.ending
-            && let Some(said) = exit.findings.in_words("this command")
-        {
+        let found = match &self.ending {
+            Ending::Exited(exit) => exit.findings.in_words("this command"),
+            _ => None,
+        };
+        if let Some(said) = found.clone() {
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
         let (said, failed) = (self.denied(), matches!(&self.ending, Ending::Exited(it) if it.code != Some(0)));
@@ -57,6 +59,11 @@ impl Facts {
         if let Some(it) = &said {
             let doubt = if failed { "" } else { DOUBT };
             res.content.push(Part::text(format!("{doubt}{}\n{NEXT}", it.in_words())));
+        }
+        // For clients that show no output, such as castor's own.
+        let told: Vec<String> = said.iter().map(|it| it.in_words()).chain(found).collect();
+        if let (false, Some(data)) = (told.is_empty(), res.data.as_object_mut()) {
+            data.insert("sandbox".to_owned(), told.join("\n").into());
         }
         // Nobody is asked about a command that ended well: it is told only.
         ToolOutput { denied: said.filter(|_| failed), ..res }
