@@ -61,7 +61,8 @@ pub(super) fn going(name: &OsStr) -> OsString {
 
 fn lies(folder: &OwnedFd, name: &OsStr, there: &File) -> bool {
     let number = |it: &File| it.metadata().map(|it| (it.dev(), it.ino())).ok();
-    open_quietly(Some(folder), Path::new(name)).is_ok_and(|it| number(&it).is_some() && number(&it) == number(there))
+    let found = open_quietly(Some(folder), Path::new(name)).ok().and_then(|it| number(&it));
+    found.is_some() && found == number(there)
 }
 
 /// Where it lies now: the user may have renamed a folder above it.

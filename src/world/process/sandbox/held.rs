@@ -176,21 +176,29 @@ impl Drop for Held {
         self.life.take().iter().for_each(end);
         self.before.over();
         let _alone = alone();
-        self.standing.drain(..).for_each(Standing::let_go);
+        // Of the last one: most stand in the same.
+        let mut folder = None;
+        self.standing.drain(..).for_each(|it| it.let_go(&mut folder));
     }
 }
 
 impl Standing {
     /// Removes it, if that is the last use of it.
-    fn let_go(self) {
+    fn let_go(self, folder: &mut Option<(PathBuf, OwnedFd)>) {
         let Self { path, there, what, made, .. } = self;
         let may_go = made || going::is_ours(&there, what.text());
         if there.try_lock().is_err() || !may_go {
             return;
         }
         let place = going::place(&there, &path);
-        let removed = place.is_some_and(|it| match (it.parent().map(open_folder), it.file_name()) {
-            (Some(Ok(folder)), Some(name)) => going::remove(&folder, name, &there, what.text()),
+        let removed = place.is_some_and(|it| match (it.parent(), it.file_name()) {
+            (Some(above), Some(name)) => {
+                *folder = folder.take().filter(|it| it.0 == above);
+                if folder.is_none() {
+                    *folder = open_folder(above).ok().map(|it| (above.to_owned(), it));
+                }
+                folder.as_ref().is_some_and(|it| going::remove(&it.1, name, &there, what.text()))
+            }
             _ => false,
         });
         if !removed {
