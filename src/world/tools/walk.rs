@@ -93,7 +93,9 @@ impl Plan {
         let is_dir = disk::metadata(&start).map_err(missing)?.is_dir;
         let top = top_of(&start, roots).filter(|it| !is_ignored(it, &start, is_dir, &rules));
         let top = top.unwrap_or_else(|| start.clone());
-        if let Some(it) = unreadable(&top, &rules) {
+        // All on the way: the walk goes through them, wherever it is to begin.
+        let mut way = start.as_path().ancestors().take_while(|it| it.starts_with(&top)).filter_map(AbsPath::new);
+        if let Some(it) = way.find_map(|it| unreadable(&it, &rules)) {
             let why =
                 format!("{it} cannot be read as an ignore file: it is no plain file of at most {MAX_IGNORE} bytes");
             return Err(ToolError::new("search_path_not_readable", why));
@@ -318,8 +320,9 @@ mod tests {
         let long = "x\n".repeat(300_000);
         for name in [".gitignore", ".castorignore", ".git/info/exclude"] {
             let ground = Ground::new(&[("sub/.git/info/a", ""), (".git/info/a", ""), ("a", ""), ("sub/b", "")]);
-            let walk = || {
-                let plan = Plan::new(ground.cwd.clone(), ground.cwd.clone(), &ground.ctx().roots, rules(true, true))?;
+            let walk = |from: &str| -> Result<_, crate::base::tool::ToolError> {
+                let start = ground.cwd.join(from);
+                let plan = Plan::new(start.clone(), start, &ground.ctx().roots, rules(true, true))?;
                 let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
                 Ok(files.map(|it| plan.shown(it.path()).shown_from(&ground.cwd)).collect::<Vec<_>>())
             };
@@ -327,10 +330,11 @@ mod tests {
                 nix::unistd::mkfifo(ground.cwd.join(path).as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
             };
             pipe(&format!("sub/{name}"));
-            assert_eq!(walk().map_err(|it: crate::base::tool::ToolError| it.message).unwrap(), ["a"], "{name}");
+            assert!(walk("sub").unwrap_err().message.contains(name) && walk("sub/b").is_err());
+            assert_eq!(walk(".").unwrap(), ["a"], "{name}");
             assert!(!is_ignored(&ground.cwd, &ground.cwd.join("sub/b"), false, &rules(true, true)));
             ground.write(name, long.as_bytes());
-            assert!(walk().unwrap_err().message.contains(name));
+            assert!(walk(".").unwrap_err().message.contains(name));
             assert!(!is_ignored(&ground.cwd, &ground.cwd.join("a"), false, &rules(true, true)));
         }
     }
