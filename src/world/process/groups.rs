@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 
 use super::{
-    sandbox::{Held, records},
+    sandbox::{Gone, Held, records},
     table::{Process, Table, send},
 };
 
@@ -213,13 +213,20 @@ impl Reaper {
                 }
             }
             Order::Forget(pid, done) => {
-                drop(self.groups.remove(&pid));
+                let gone = self.forget(pid);
                 // Who asked may not care any more.
                 _ = done.send(());
+                drop(gone);
             }
             Order::Exited(pid, done) => {
+                let mut left = self.left(pid);
+                let gone = left.is_empty().then(|| self.forget(pid));
+                if let Some(helper) = left.iter().position(|it| is_helper(*it)) {
+                    left.remove(helper);
+                }
                 // As for `Forget`.
-                _ = done.send(self.left(pid));
+                _ = done.send(left);
+                drop(gone);
             }
             Order::End(pid) => self.end(pid),
             Order::EndAll(done) => {
@@ -230,19 +237,23 @@ impl Reaper {
         }
     }
 
-    /// Who goes on when a group's first process is dead; where nobody does, what was held for it is let go.
+    /// Who goes on when a group's first process is dead.
     fn left(&mut self, pid: u32) -> Vec<u32> {
-        let is_over = self.groups.get(&pid).is_some_and(|it| it.held.is_over());
-        // It was reaped, so nobody has its id unless the session is over: any start time will do.
-        let members = || Table::read().members(Process { pid, start: 0 }, &[]);
-        let left = if is_over { Vec::new() } else { members() };
-        if left.is_empty() {
-            drop(self.groups.remove(&pid));
-        } else if let Some(group) = self.groups.get_mut(&pid) {
-            group.left = true;
+        let group = self.groups.get_mut(&pid);
+        if group.as_ref().is_some_and(|it| it.held.is_over()) {
+            return Vec::new();
         }
-        let helper = left.iter().position(|it| is_helper(it.pid));
-        left.iter().enumerate().filter(|(at, _)| Some(*at) != helper).map(|(_, it)| it.pid).collect()
+        // It was reaped, so nobody has its id unless the session is over: any start time will do.
+        let left = Table::read().members(Process { pid, start: 0 }, &[]);
+        if let Some(it) = group {
+            it.left = !left.is_empty();
+        }
+        left.iter().map(|it| it.pid).collect()
+    }
+
+    /// Lets go what was held for a group.
+    fn forget(&mut self, pid: u32) -> Option<Gone> {
+        self.groups.remove(&pid).map(|mut it| it.held.let_go())
     }
 
     fn end_all(&mut self) {

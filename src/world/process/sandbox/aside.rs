@@ -65,9 +65,13 @@ type Identity = (u64, u64, Option<SystemTime>);
 impl Before {
     /// Looks at what is there, stand-ins included.
     pub(super) fn look(roots: &[PathBuf], standing: Vec<(PathBuf, (u64, u64))>) -> Self {
-        let links = roots.iter().flat_map(|root| deep(root).filter_map(|it| link_on_the_way(root, &it))).collect();
-        let roots = roots.iter().map(|it| (it.clone(), obeyed(it))).collect();
-        Self { roots, links, standing, ..Self::default() }
+        let mut res = Self { standing, ..Self::default() };
+        for root in roots {
+            let deep = deep(root);
+            res.links.extend(deep.iter().filter_map(|it| link_on_the_way(root, it)));
+            res.roots.push((root.clone(), obeyed(root, deep)));
+        }
+        res
     }
 
     /// The same, but for what the user lets the command write.
@@ -77,8 +81,8 @@ impl Before {
 
     /// The same, with what mounts hold, and heads of repositories, which they cannot: git replaces them.
     pub(super) fn with(mut self, mounted: &[&[PathBuf]], heads: Vec<Head>) -> Self {
-        let is_standing = |path: &PathBuf| self.standing.iter().any(|it| it.0 == *path);
-        let held = mounted.iter().copied().flatten().filter(|it| !is_standing(it));
+        let standing: BTreeSet<&PathBuf> = self.standing.iter().map(|it| &it.0).collect();
+        let held = mounted.iter().copied().flatten().filter(|it| !standing.contains(it));
         self.mounted = held.filter_map(|it| Some((it.clone(), identity(it)?))).collect();
         self.heads = heads;
         self
@@ -133,7 +137,7 @@ impl Before {
     fn put_aside(&self) -> Vec<PathBuf> {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
-            for name in obeyed(root).difference(before) {
+            for name in obeyed(root, deep(root)).difference(before) {
                 let path = root.join(name);
                 // Of another castor, or wanted.
                 if is_placeholder(&path) || self.open.iter().any(|it| path.starts_with(it)) {
@@ -267,24 +271,24 @@ pub(super) fn is_repository(folder: &Path) -> bool {
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
-fn obeyed(root: &Path) -> BTreeSet<PathBuf> {
+fn obeyed(root: &Path, deep: Vec<PathBuf>) -> BTreeSet<PathBuf> {
     let names = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok).map(|it| PathBuf::from(it.file_name()));
     let below = held_below(root);
     let at_top = names.filter(|it| it.as_os_str() != ".git" && is_held(it.as_os_str(), &below));
     // Without this one it is no repository.
     let head = is_repository(root).then(|| PathBuf::from(HEAD));
-    at_top.chain(deep(root).filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
+    at_top.chain(deep.into_iter().filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
 }
 
 /// Names that follow each other, where the first of them is there.
-pub(super) fn deep(root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+pub(super) fn deep(root: &Path) -> Vec<PathBuf> {
     let all = held_below(root);
     let same_first = all.chunk_by(|a, b| a.iter().next() == b.iter().next());
     let is_there = |it: &&[PathBuf]| {
         let first = it.first().and_then(|it| it.iter().next());
         first.is_some_and(|it| fs::symlink_metadata(root.join(it)).is_ok())
     };
-    same_first.filter(is_there).flatten().cloned().collect::<Vec<_>>().into_iter()
+    same_first.filter(is_there).flatten().cloned().collect()
 }
 
 /// The first link between a root and what lies below it.

@@ -1,11 +1,10 @@
 //! What lies in the folders that a command may write and must stay as it is.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::BTreeSet,
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use nix::{
@@ -16,6 +15,7 @@ use nix::{
 use super::{
     Plan,
     aside::{deep, is_repository},
+    below,
     held::{self, Held},
     named::{self, Named, OfUser},
 };
@@ -27,14 +27,8 @@ use crate::{
     world::disk,
 };
 
-/// How far below a root configuration is looked for before each command, and in how many folders.
-const DEPTH: usize = 4;
-const FOLDERS: usize = 200;
 /// Another castor may remove a stand-in while we look, but not for ever.
 const TRIES: usize = 20;
-/// Not looked into: made by tools, removed by tools, large, and full of others' configuration.
-const PASSED_OVER: &[&str] = &["node_modules", "target", "vendor", "venv", "__pycache__"];
-
 /// Where a command runs.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
@@ -52,7 +46,11 @@ pub(super) fn plan(it: &Confinement, around: Around<'_>, namespaces: bool) -> io
             look(it, around, namespaces, &mut held)
         };
         let plan = looked?;
-        if plan.protected.iter().chain(&plan.deep).chain(&plan.fixed).all(|it| it.symlink_metadata().is_ok()) {
+        // A stand-in is locked, and was there then.
+        let standing = held.standing();
+        let mut all = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed);
+        if all.all(|it| standing.contains(it.as_path()) || it.symlink_metadata().is_ok()) {
+            drop(standing);
             return Ok((plan, held));
         }
     }
@@ -160,7 +158,7 @@ fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()>
     names.sort();
     names.dedup();
     // Two names in a row, such as `.github/workflows`: protected where they are there.
-    for path in deep(root).map(|it| root.join(it)).filter(|it| it.exists()) {
+    for path in deep(root).iter().map(|it| root.join(it)).filter(|it| it.exists()) {
         // A link on the way counts for all that it leads to.
         let link = path.ancestors().take_while(|it| *it != root).find(|it| it.is_symlink());
         protect(link.unwrap_or(&path), StandIn::Folder, plan, held)?;
@@ -217,11 +215,7 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
 fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     let (open, writable, of_user) = (plan.open.clone(), plan.writable.clone(), plan.of_user.clone());
     let mut deep = Plan { namespaces: true, open, writable, of_user, ..Plan::default() };
-    let (found, all) = below(root);
-    if !all {
-        said_once(root);
-    }
-    for path in met(root, found) {
+    for path in below::held(root) {
         match path.ends_with(".git") {
             true => guard_git(&path, &mut deep, held)?,
             false => protect(&path, StandIn::Folder, &mut deep, held)?,
@@ -231,63 +225,6 @@ fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> 
     plan.deep.extend(deep.protected.into_iter().filter(|it| it.exists()));
     plan.fixed.extend(deep.fixed);
     Ok(())
-}
-
-/// Configuration in the folders below a root, and whether those were all.
-fn below(root: &Path) -> (BTreeSet<PathBuf>, bool) {
-    let mut found = BTreeSet::new();
-    let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
-    for _ in 0..FOLDERS {
-        let Some((folder, depth)) = waiting.pop_front() else { break };
-        // Gone, or not ours to read.
-        for entry in fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok) {
-            let (name, path) = (entry.file_name(), entry.path());
-            let is_dir = entry.file_type().is_ok_and(|it| it.is_dir());
-            let name = name.to_string_lossy();
-            match NEVER_MADE.contains(&&*name) {
-                // The top is guarded already.
-                true if depth == 0 => (),
-                true => _ = found.insert(path),
-                false if !is_dir || name.starts_with('.') || PASSED_OVER.contains(&&*name) => (),
-                false if depth < DEPTH => waiting.push_back((path, depth + 1)),
-                false => (),
-            }
-        }
-    }
-    (found, waiting.is_empty())
-}
-
-/// Only the log: of most large folders it is true, and few of them hold other repositories.
-fn said_once(root: &Path) {
-    static SAID: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(root.to_owned()) {
-        tracing::info!("{}", unseen(root));
-    }
-}
-
-fn unseen(root: &Path) -> String {
-    format!(
-        "{} has more than {FOLDERS} folders: repositories and editors' folders in those that come later are not held \
-         while commands run.",
-        root.display()
-    )
-}
-
-/// Whether not all folders below a root are looked at before a command, in words.
-pub fn not_all_seen(root: &Path) -> Option<String> {
-    let (_, all) = below(root);
-    (!all).then(|| unseen(root))
-}
-
-/// What was found below a root, now or before any command of this castor, and is still there: a command that makes hundreds of
-/// folders does not hide from the next one what was guarded before.
-fn met(root: &Path, found: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    static MET: Mutex<BTreeMap<PathBuf, BTreeSet<PathBuf>>> = Mutex::new(BTreeMap::new());
-    let mut all = MET.lock().unwrap_or_else(PoisonError::into_inner);
-    let ours = all.entry(root.to_owned()).or_default();
-    ours.extend(found);
-    ours.retain(|it| it.symlink_metadata().is_ok());
-    ours.clone()
 }
 
 impl Plan {

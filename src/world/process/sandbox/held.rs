@@ -4,6 +4,7 @@
 //! removes it, also among several castors. What a kill -9 leaves, `records` lead to.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs::{self, File},
     io::{self, PipeWriter, Write},
@@ -84,28 +85,31 @@ impl Held {
                 Err(it) if matches!(it.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem) => return Ok(false),
                 Err(it) => return Err(it),
             };
-            // It may be another one by now, or another folder.
             let Ok(there) = going::open_quietly(Some(&folder), Path::new(name)) else { continue };
+            let is_held = made || is_stand_in(&there, path);
+            if is_held && there.try_lock_shared().is_err() {
+                // Another castor removes it.
+                thread::yield_now();
+                continue;
+            }
+            // It may be another one by now, or another folder.
             let Some(number) = number_of(&there, path) else {
                 _ = made && going::remove(&folder, name, &there, what.text());
                 continue;
             };
-            if made || is_stand_in(&there, path) {
-                if there.try_lock_shared().is_err() {
-                    // Another castor removes it.
-                    thread::yield_now();
-                    continue;
-                }
-                if !same(&there, path) {
-                    continue;
-                }
+            // Else the user was faster.
+            if is_held {
                 self.standing.push(Standing { path: path.to_owned(), there, what, number, made });
             }
-            // Else the user was faster.
             self.folder = Some((above.to_owned(), folder));
             return Ok(true);
         }
         Err(io::Error::other(format!("{} cannot be held", path.display())))
+    }
+
+    /// Where stand-ins of its own are.
+    pub(super) fn standing(&self) -> BTreeSet<&Path> {
+        self.standing.iter().map(|it| it.path.as_path()).collect()
     }
 
     fn note(&self, path: &Path, what: StandIn) {
@@ -142,6 +146,16 @@ impl Held {
         self.before.clone()
     }
 
+    /// Ends whoever is left in the sandbox, and removes the placeholders that nobody else uses.
+    pub fn let_go(&mut self) -> Gone {
+        self.life.take().iter().for_each(end);
+        self.before.over();
+        let _alone = alone();
+        // Of the last one: most stand in the same.
+        let mut folder = None;
+        Gone(self.standing.drain(..).map(|it| it.let_go(&mut folder)).collect())
+    }
+
     /// Whether nobody is left in the sandbox: its first process has the other end, and goes last.
     pub fn is_over(&self) -> bool {
         self.life.as_ref().is_some_and(|it| waits_for_end(it, 0))
@@ -173,22 +187,21 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.life.take().iter().for_each(end);
-        self.before.over();
-        let _alone = alone();
-        // Of the last one: most stand in the same.
-        let mut folder = None;
-        self.standing.drain(..).for_each(|it| it.let_go(&mut folder));
+        drop(self.let_go());
     }
 }
 
+/// What is gone and still open: the disk forgets it when this is dropped, which takes longer than all else of its end,
+/// and for which nobody needs to wait.
+pub struct Gone(#[expect(dead_code, reason = "only to be dropped")] Vec<File>);
+
 impl Standing {
     /// Removes it, if that is the last use of it.
-    fn let_go(self, folder: &mut Option<(PathBuf, OwnedFd)>) {
+    fn let_go(self, folder: &mut Option<(PathBuf, OwnedFd)>) -> File {
         let Self { path, there, what, made, .. } = self;
         let may_go = made || going::is_ours(&there, what.text());
         if there.try_lock().is_err() || !may_go {
-            return;
+            return there;
         }
         let place = going::place(&there, &path);
         let removed = place.is_some_and(|it| match (it.parent(), it.file_name()) {
@@ -205,6 +218,7 @@ impl Standing {
             // The user's by now.
             going::unmark(&there);
         }
+        there
     }
 }
 

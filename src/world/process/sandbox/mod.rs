@@ -1,6 +1,7 @@
 //! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
 
 mod aside;
+mod below;
 mod coded;
 pub mod denied;
 mod git_config;
@@ -29,8 +30,8 @@ use serde::{Deserialize, Serialize};
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub use aside::Before;
-pub use guards::not_all_seen;
-pub use held::Held;
+pub use below::not_all_seen;
+pub use held::{Gone, Held};
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
 pub use records::sweep;

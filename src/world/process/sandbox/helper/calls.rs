@@ -79,6 +79,8 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWCGROUP) as u64;
 /// On x86-64 every call has a second number, from this one on, which hardly a kernel knows and no program uses.
 const X32: libc::c_uint = 0x4000_0000;
+/// How many calls stand in a row of the filter.
+const ROW: usize = 8;
 /// Where a filter finds the number of the call.
 const NUMBER: libc::c_uint = 0;
 
@@ -158,13 +160,37 @@ fn unknown() -> Result<Vec<sock_filter>, String> {
     ])
 }
 
-fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, String> {
+/// One filter in rows, of which one is tried: when it is set, the kernel tries it with every number there is.
+fn compile(mut rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, String> {
+    let mut res = unknown()?;
+    while let Some(next) = rules.keys().nth(ROW).copied() {
+        let later = rules.split_off(&next);
+        let row = row(std::mem::replace(&mut rules, later))?;
+        res.extend(past(next, row.len())?);
+        res.extend(row);
+    }
+    res.extend(row(rules)?);
+    Ok(res)
+}
+
+/// Passes over as many steps where the number, which was loaded before, is this one or a later one.
+fn past(number: i64, steps: usize) -> Result<[sock_filter; 2], String> {
+    let said = |it| format!("seccomp: {it}");
+    let code = |it: libc::c_uint| u16::try_from(it).map_err(said);
+    let from = code(libc::BPF_JMP | libc::BPF_JGE)?;
+    let (number, steps) = (u32::try_from(number).map_err(said)?, u32::try_from(steps).map_err(said)?);
+    Ok([
+        sock_filter { code: from, jt: 0, jf: 1, k: number },
+        sock_filter { code: code(libc::BPF_JMP | libc::BPF_JA)?, jt: 0, jf: 0, k: steps },
+    ])
+}
+
+fn row(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, String> {
     let refuse = SeccompAction::Errno(u32::try_from(libc::EPERM).unwrap_or_default());
     let arch = std::env::consts::ARCH.try_into().map_err(|it| format!("seccomp: {it}"))?;
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|it| format!("seccomp: {it}"))?;
-    let program: BpfProgram = filter.try_into().map_err(|it: seccompiler::BackendError| format!("seccomp: {it}"))?;
-    Ok([unknown()?, program].concat())
+    filter.try_into().map_err(|it: seccompiler::BackendError| format!("seccomp: {it}"))
 }
 
 #[cfg(test)]
@@ -172,7 +198,7 @@ mod tests {
     use nix::libc;
     use seccompiler::sock_filter;
 
-    use super::{X32, program};
+    use super::{NEVER, X32, program};
     use crate::world::process::sandbox::Plan;
 
     #[cfg(target_arch = "x86_64")]
@@ -230,6 +256,18 @@ mod tests {
             assert_eq!(says(libc::SYS_ptrace, &[]), errno(libc::EPERM));
             let socket = |family: i32| says(libc::SYS_socket, &[family as u64]);
             assert_eq!((socket(libc::AF_UNIX), socket(libc::AF_INET)), (errno(libc::EPERM), ALLOW));
+        }
+    }
+
+    /// Whichever row a call stands in, and those between them.
+    #[test]
+    fn each_call_is_refused_that_is_to_be_and_no_other() {
+        let filter = program(&Plan { namespaces: true, network: true, ..Plan::default() }).unwrap();
+        let steps = filter.len();
+        for number in (0..500).filter(|it| *it != libc::SYS_clone3) {
+            let want = if NEVER.contains(&number) { errno(libc::EPERM) } else { ALLOW };
+            // A family, a kind and flags that are allowed.
+            assert_eq!(verdict(&filter, number as u32, &[libc::AF_INET as u64, 1, 0]), want, "{number} of {steps}");
         }
     }
 }

@@ -229,6 +229,10 @@ fn loopback_up() -> io::Result<()> {
 pub(super) fn drop_capabilities() {
     for capability in 0..64 as libc::c_ulong {
         // SAFETY: takes numbers only; what is not there or not ours to drop is refused without effect.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        if dropped < 0 && Errno::last() == Errno::EINVAL {
+            // The kernel knows no more of them.
+            break;
+        }
     }
 }
