@@ -2,7 +2,10 @@
 
 use crate::{
     app::settings::{self, Sources},
-    base::path::AbsPath,
+    base::{
+        log::{Decision, Mode},
+        path::AbsPath,
+    },
     engine::policy::{Rule, Rules, Tier, Written},
     world::{
         secrets::Env,
@@ -26,9 +29,33 @@ pub struct Found {
 
 /// Reads everything that makes rules for a folder.
 pub fn rules(ground: &Ground) -> Found {
+    rules_over(Rules::shipped(), ground)
+}
+
+/// What would be done without a question if the folder were trusted as it is, and is not so now, a line each.
+pub fn brought(ground: &Ground, env: &Env) -> Vec<String> {
+    let said = |ground: &Ground| {
+        let found = rules_over(Rules::default(), ground);
+        let allow = found.rules.iter().filter(|it| it.decision == Decision::Allow);
+        let mut lines: Vec<String> = allow.map(|it| it.name(&it.tools.join(", "))).collect();
+        let layers = ground.layers();
+        let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+        let mode = settings::Settings::merge(sources).0.approval_mode;
+        if mode > Mode::Default {
+            lines.push(format!("general.defaultApprovalMode: {}", mode.as_str()));
+        }
+        lines
+    };
+    let now = said(ground);
+    let folder = format!("{}/", ground.folder);
+    let new = said(&ground.clone().accepted(env, "")).into_iter().filter(|it| !now.contains(it));
+    new.map(|it| it.strip_prefix(&folder).unwrap_or(&it).to_owned()).collect()
+}
+
+fn rules_over(rules: Rules, ground: &Ground) -> Found {
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
-    let mut rules = Rules::shipped().with(Rules::of_settings(&settings::lists(sources)));
+    let mut rules = rules.with(Rules::of_settings(&settings::lists(sources)));
     let (named, odd) = named(&ground.env, settings::policy_paths(sources));
     let (found, warnings) = ground.policies(&layers, &named);
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
@@ -129,6 +156,40 @@ mod tests {
     fn lasting(tool: &str, args: Value, grant: &Grant, mode: Mode) -> Option<Lasting> {
         let call = ToolCall { id: CallId::from("c"), name: tool.to_owned(), args };
         policy::lasting(&call, grant, None, mode)
+    }
+
+    /// What a yes to a folder opens, and the user's own rules do not.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_yes_is_told_what_it_allows() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
+        let env = Env::from_pairs([("HOME", root.join("home").to_string().as_str())]);
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let own = r#"{"tools": {"allowed": ["web_fetch"]}}"#;
+        let theirs = r#"{"tools": {"allowed": ["web_fetch", "run_shell_command(make)"]},
+            "general": {"defaultApprovalMode": "auto_edit"}}"#;
+        let rule = |decision: &str, command: &str| {
+            let which = format!("toolName = 'run_shell_command'\ncommandPrefix = '{command}'\n");
+            format!("[[rule]]\n{which}decision = '{decision}'\npriority = 1\n")
+        };
+        write("home/.castor/settings.json", own);
+        write("ws/.castor/settings.json", theirs);
+        write("ws/.castor/policies/a.toml", &(rule("allow", "touch") + &rule("deny", "cp")));
+        let ground = ground::look(&env, &root.join("ws"));
+        assert_eq!(
+            super::brought(&ground, &env),
+            [
+                // Its `tools.allowed` counts for nothing.
+                ".castor/policies/a.toml:1: run_shell_command touch",
+                "general.defaultApprovalMode: autoEdit",
+            ]
+        );
+        assert!(super::brought(&ground.clone().accepted(&env, ""), &env).is_empty());
     }
 
     /// The user's settings name policies; a workspace's cannot, and a place that cannot be meant closes.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::{
     app::{
-        commands, mcp, sessions,
+        commands, mcp, policies, sessions,
         settings::Settings,
         state::{Live, State},
     },
     base::{
         ids::{EffectId, SessionId},
-        trust::TrustChoice,
+        trust::{TrustChoice, would_allow},
     },
     engine::step::{Choice, Doubted, Input},
     wire::acp::session::Place,
@@ -31,7 +31,11 @@ pub fn raise(state: &mut State, id: &SessionId, pending: Pending) {
     let headless = state.client.as_ref().is_some_and(|it| it.headless);
     let doubted = match headless {
         true => Doubted::Tell(doubt.notice),
-        false => Doubted::Ask(Arc::new(doubt.form)),
+        false => {
+            let mut form = doubt.form;
+            form.message += &would_allow(&policies::brought(&pending.ground, &state.env));
+            Doubted::Ask(Arc::new(form))
+        }
     };
     if let Some(live) = state.sessions.get_mut(id) {
         live.pending = Some(Box::new(pending));

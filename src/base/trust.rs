@@ -329,6 +329,14 @@ fn would_start(starts: &Starts) -> String {
     res
 }
 
+/// What a yes would let happen without another one, for the question; nothing where there is nothing of the kind.
+pub fn would_allow(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        them => format!("They would allow without a question:\n{}", list(them.iter().map(|it| (it.as_str(), "")))),
+    }
+}
+
 /// What trust is not bound to, in one line.
 pub fn unwatched(starts: &Starts) -> Option<String> {
     let names = |names: &BTreeSet<String>| {

@@ -5,10 +5,13 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 
 use crate::{
-    app::cli::{args::EXIT_INPUT, clean::shown_line},
+    app::{
+        cli::{args::EXIT_INPUT, clean::shown_line},
+        policies,
+    },
     base::{
         path::AbsPath,
-        trust::{Trust, TrustChoice, all_below, unwatched},
+        trust::{Trust, TrustChoice, all_below, unwatched, would_allow},
     },
     world::{
         disk,
@@ -73,7 +76,7 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
     };
     let ground = ground::look(env, &folder);
     if args.verb.is_some() {
-        return why(&ground, out);
+        return why(&ground, env, out);
     }
     let choice = match (args.parent, args.never) {
         (true, _) => TrustChoice::Parent,
@@ -97,7 +100,7 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
             writeln!(out, "{it}")?;
         }
     }
-    why(&ground::look(env, &folder), out).map(|_| 0)
+    why(&ground::look(env, &folder), env, out).map(|_| 0)
 }
 
 fn list(env: &Env, out: &mut dyn Write) -> io::Result<u8> {
@@ -109,7 +112,7 @@ fn list(env: &Env, out: &mut dyn Write) -> io::Result<u8> {
 }
 
 /// Returns 0 where the folder is trusted, as it is.
-fn why(ground: &Ground, out: &mut dyn Write) -> io::Result<u8> {
+fn why(ground: &Ground, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
     let folder = &ground.folder;
     match &ground.trust {
         Trust::Trusted { why, .. } => writeln!(out, "{folder} is trusted: {why}")?,
@@ -119,6 +122,10 @@ fn why(ground: &Ground, out: &mut dyn Write) -> io::Result<u8> {
     for (name, counts) in ground.project.standing() {
         let why = ground.project.why_unused(name).map(|it| format!(": {}", shown_line(&it))).unwrap_or_default();
         writeln!(out, "  {}: {}{why}", shown_line(name), if counts { "is used" } else { "is not used" })?;
+    }
+    if ground.doubt.is_some() {
+        let lines = would_allow(&policies::brought(ground, env));
+        lines.lines().try_for_each(|it| writeln!(out, "  {it}"))?;
     }
     if let Some(it) = unwatched(&ground.project.starts(|_| true)) {
         writeln!(out, "  {it}")?;
