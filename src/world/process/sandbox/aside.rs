@@ -24,7 +24,7 @@ use nix::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::held::{is_placeholder, open_folder};
+use super::held::{is_placeholder, looks_like_placeholder, open_folder};
 use crate::base::{
     path::AbsPath,
     sandbox::{held_below, is_held},
@@ -197,9 +197,9 @@ fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
     them.into_iter().filter_map(AbsPath::new).collect()
 }
 
-/// Whether something else is where a stand-in was.
+/// Whether something else is where a stand-in was. Another castor's may not be locked yet.
 fn is_taken(path: &Path, number: (u64, u64)) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !is_placeholder(path)
+    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !looks_like_placeholder(path)
 }
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -332,7 +332,10 @@ fn free_name(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
 
     use super::Before;
 
@@ -374,6 +377,22 @@ mod tests {
         symlink(&out, root.join(".github")).unwrap();
         assert_eq!(before.put_aside(), [root.join(".github")]);
         assert!(out.join("workflows").exists() && root.join(".github.castor-aside").is_symlink());
+    }
+
+    /// Another castor made its own where ours was, and did not lock it yet.
+    #[test]
+    fn another_stand_in_is_not_put_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
+        for (name, mode) in [(".zed", 0o1755), (".idea", 0o755), (".vscode", 0o1755)] {
+            fs::create_dir(at(name)).unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::write(at(".vscode/settings.json"), "{}").unwrap();
+        let standing = [".idea", ".vscode", ".zed"].map(|it| (at(it), (0, 0))).to_vec();
+        let before = Before::look(&[], standing);
+        assert_eq!(before.put_aside(), [".idea", ".vscode"].map(at));
+        assert!(at(".zed").exists());
     }
 
     #[test]

@@ -273,6 +273,11 @@ pub(super) fn is_placeholder(path: &Path) -> bool {
     going::open_quietly(None, path).is_ok_and(|it| is_stand_in(&it, path) && it.try_lock().is_err())
 }
 
+/// The same of one that nobody may hold yet, or any more: marked, and with nothing in it that somebody would obey.
+pub(super) fn looks_like_placeholder(path: &Path) -> bool {
+    going::open_quietly(None, path).is_ok_and(|it| is_stand_in(&it, path))
+}
+
 /// Whether it looks like one. There are disks without marks, and there its lock alone says it of a folder.
 fn is_stand_in(there: &File, path: &Path) -> bool {
     let is_file = || [Some(""), ITSELF.text()].into_iter().any(|it| going::is_ours(there, it));

@@ -17,6 +17,7 @@ use std::{
 };
 
 use nix::{
+    errno::Errno,
     fcntl::{FcntlArg, FdFlag},
     sys::wait::{WaitStatus, waitpid},
     unistd::{ForkResult, fork},
@@ -27,19 +28,27 @@ use super::{ARG, FAILED, Plan, Start};
 /// In place of a plan: only tries namespaces, and says by its exit code whether they can be had.
 const PROBE: &str = "probe";
 
+/// What the trial exits with where the system is short of processes or memory.
+const SHORT: i32 = 75;
+
 /// Whether the kernel has Landlock, and it is switched on.
 pub(super) fn has_landlock() -> bool {
     rules::abi() > 0
 }
 
-/// Whether this user may make namespaces; some distributions forbid it. Found out once, when it is first needed.
+/// Whether this user may make namespaces; some distributions forbid it. Found out once, when it is first needed; but that
+/// there is nothing left to find it out with is no answer.
 pub(super) fn has_namespaces() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| {
+    let try_it = || {
         let mut probe = Command::new("/proc/self/exe");
         probe.args([ARG, PROBE]).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        probe.status().is_ok_and(|it| it.success())
-    })
+        match probe.status().ok()?.code()? {
+            SHORT => None,
+            code => Some(code == 0),
+        }
+    };
+    FOUND.get().copied().or_else(|| try_it().map(|it| *FOUND.get_or_init(|| it))).unwrap_or_default()
 }
 
 /// Does nothing unless this process was started as the helper; then it never returns.
@@ -103,9 +112,11 @@ fn probe() -> ! {
     let tried = || -> Result<i32, String> {
         mounts::isolate(plan.network)?;
         // SAFETY: there is one thread only, so the new process may do anything.
-        match unsafe { fork() }.map_err(|it| it.to_string())? {
-            ForkResult::Child => std::process::exit(mounts::arrange(&plan).map_or(FAILED, |()| 0)),
-            ForkResult::Parent { child } => match waitpid(child, None) {
+        match unsafe { fork() } {
+            Err(Errno::EAGAIN | Errno::ENOMEM) => Ok(SHORT),
+            Err(it) => Err(it.to_string()),
+            Ok(ForkResult::Child) => std::process::exit(mounts::arrange(&plan).map_or(FAILED, |()| 0)),
+            Ok(ForkResult::Parent { child }) => match waitpid(child, None) {
                 Ok(WaitStatus::Exited(_, code)) => Ok(code),
                 _ => Ok(FAILED),
             },
