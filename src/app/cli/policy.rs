@@ -17,6 +17,7 @@ use crate::{
             args::{ApprovalMode, EXIT_INPUT},
             clean::shown_line,
             folder::folder,
+            run::failure::plain,
         },
         confinement,
         options::Options,
@@ -27,6 +28,7 @@ use crate::{
         log::{Decision, Mode},
         path::AbsPath,
         tool::ToolKind,
+        trust::{PieceKind, Trust},
     },
     engine::policy::{self, Query, Rules},
     world::{
@@ -117,7 +119,10 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
             }
         }
     };
-    if !ground.trust.is_trusted() {
+    if let PolicyVerb::Check { mode, .. } = &args.verb {
+        tell_of_mode(&ground, mode.mode_id(), out)?;
+    }
+    if brings_policies(&ground) {
         writeln!(out, "\n{cwd} is not trusted: its own policies were not read.")?;
     }
     if !warnings.is_empty() {
@@ -127,6 +132,24 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
         writeln!(out, "  {it}")?;
     }
     Ok(code)
+}
+
+/// What the rules say in a mode is of no use where no session may be in it.
+fn tell_of_mode(ground: &Ground, mode: &str, out: &mut dyn Write) -> io::Result<()> {
+    let settings = sessions::settings_of(&Options::default(), ground);
+    match sessions::allow_mode(Mode::parse(mode).unwrap_or_default(), &ground.trust, &settings) {
+        Ok(()) => Ok(()),
+        Err(it) => writeln!(out, "\nNo session in {} is in that mode now: {}", ground.folder, plain(it.message())),
+    }
+}
+
+/// Whether a folder that is not trusted has policies. Of one that must not be used nobody knows.
+fn brings_policies(ground: &Ground) -> bool {
+    match &ground.trust {
+        Trust::Trusted { .. } => false,
+        Trust::Untrusted(_) => true,
+        Trust::Unknown => ground.project.pieces().iter().any(|it| it.kind == PieceKind::Policy),
+    }
 }
 
 fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
@@ -282,6 +305,13 @@ mod tests {
         let quoted = "castor: a command is one word here: quote it (castor policy check 'rm x')";
         assert!(check(&["rm", "x"]).0.starts_with(quoted));
         assert_eq!(castor_policy(&["check", "make"], &env("false"), &ws).1, 1);
+        // Where no session may be in that mode, what the rules say of it is of no use.
+        let told = "is in that mode now: the mode yolo needs a trusted folder";
+        for (trusted, is_told) in [("true", false), ("false", true)] {
+            let (text, _) = castor_policy(&["check", "make", "--mode", "yolo"], &env(trusted), &ws);
+            assert_eq!(text.contains(told), is_told, "{text}");
+            assert_eq!(text.contains("its own policies were not read"), is_told, "{text}");
+        }
         assert_eq!(check(&["npm test", "--headless"]).1, 2);
         assert_eq!(check(&["rm -rf src", "--mode", "yolo"]).1, 1);
         assert_eq!(check(&["rm -rf target", "--approval-mode", "yolo"]).1, 0);

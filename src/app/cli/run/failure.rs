@@ -101,7 +101,7 @@ impl Failure {
 }
 
 /// The words of a message behind those of the protocol, which say nothing to whoever typed a command.
-fn plain(message: &str) -> &str {
+pub fn plain(message: &str) -> &str {
     let behind = ["Invalid params: ", "Invalid request: "].iter().find_map(|it| message.strip_prefix(it));
     behind.unwrap_or(message)
 }
