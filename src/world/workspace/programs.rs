@@ -14,13 +14,15 @@ use crate::{
 };
 
 use places::Places;
-use words::Line;
 
 /// How deep hooks are looked for.
 const MAX_DEPTH: usize = 6;
 /// What means the workspace's folder in hooks.
 const PROJECT: &[&str] =
     &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD", "PWD", "INIT_CWD"];
+
+/// In the place of a program's name that is no matter of the line.
+const VARIABLE: &str = "a program that a variable names";
 
 /// What settings would start or reach, in words.
 pub fn starts(settings: &Value) -> Vec<String> {
@@ -97,20 +99,20 @@ pub fn files(settings: &Value, base: &AbsPath, env: &Env) -> Named {
         // `NODE_OPTIONS` and its kind name files that run, too.
         let env_words = it.get("env").and_then(Value::as_object).into_iter().flatten().map(|(_, it)| it);
         let words: Vec<&str> = it.get("command").into_iter().chain(args).filter_map(Value::as_str).collect();
-        let texts = words.iter().copied().chain(env_words.clone().filter_map(Value::as_str));
         let set = it.get("env").and_then(Value::as_object).into_iter().flatten();
         let set = set.filter_map(|(name, it)| Some(places::search_folders(name, it.as_str()?)));
         places.take_words(&words, &cwd, &set.flatten().collect::<Vec<_>>());
         let meanings = |name: &str| meanings(name, &cwd, env, &variables);
         let mut is_script = false;
-        for text in texts {
+        for text in words {
             places.take_text(text, &cwd);
             // No shell reads the words of a server, unless one is told to, or one of them is a line by itself.
-            if is_script || text.contains([' ', '\t', '\n', '$']) {
-                places.take_line(&Line::read(text, &meanings), &cwd);
+            if is_script || is_line(text) {
+                places.take_line(text, &meanings, &cwd, None);
             }
             is_script = text.starts_with('-') && text.ends_with('c');
         }
+        env_words.filter_map(Value::as_str).for_each(|it| places.take_value(it, &meanings, &cwd));
     }
     let mut commands = Vec::new();
     if let Some(hooks) = settings.get("hooks") {
@@ -124,16 +126,15 @@ pub fn files(settings: &Value, base: &AbsPath, env: &Env) -> Named {
     places.imports = values().flat_map(|(name, it)| places::search_folders(name, it)).collect();
     for line in commands.iter().map(|it| it.0.as_str()).chain(tools) {
         places.take_text(&words::without_written(line), base);
-        places.take_line(&Line::read(line, &meanings), base);
+        places.take_line(line, &meanings, base, Some(VARIABLE));
     }
-    // `BASH_ENV`, `NODE_OPTIONS` and their kind.
-    for (_, value) in values() {
-        places.take_text(value, base);
-        if value.contains([' ', '\t', '\n', '$']) {
-            places.take_line(&Line::read(value, &meanings), base);
-        }
-    }
+    values().for_each(|(_, it)| places.take_value(it, &meanings, base));
     places.named
+}
+
+/// Whether a word may be a line by itself.
+fn is_line(text: &str) -> bool {
+    text.contains([' ', '\t', '\n', '$'])
 }
 
 /// What a variable may stand for: most that are not set mean the folder.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Named, launchers,
-    words::{ANY, Command, Line},
+    words::{ANY, Command, Line, Variables},
 };
 use crate::{base::path::AbsPath, world::disk};
 
@@ -112,7 +112,27 @@ impl<'b> Places<'b> {
         self.word(text, &Folder { path: cwd.to_string(), from_top: false });
     }
 
-    pub fn take_line(&mut self, line: &Line, cwd: &AbsPath) {
+    /// Of programs that nobody knows only those are told that are written in the line: a variable may hold a secret. `else_`
+    /// stands for the others.
+    pub fn take_line(&mut self, text: &str, variables: Variables<'_>, cwd: &AbsPath, else_: Option<&str>) {
+        let before = std::mem::take(&mut self.named.unseen);
+        self.take(&Line::read(text, variables), cwd);
+        let unseen = std::mem::replace(&mut self.named.unseen, before);
+        let told = |it: String| if text.contains(&it) { Some(it) } else { else_.map(str::to_owned) };
+        self.named.unseen.extend(unseen.into_iter().filter_map(told));
+    }
+
+    /// What is given to a variable: `BASH_ENV`, `NODE_OPTIONS` and their kind name files that run. Most name nothing.
+    pub fn take_value(&mut self, text: &str, variables: Variables<'_>, cwd: &AbsPath) {
+        self.take_text(text, cwd);
+        if super::is_line(text) {
+            let before = self.named.unseen.clone();
+            self.take(&Line::read(text, variables), cwd);
+            self.named.unseen = before;
+        }
+    }
+
+    fn take(&mut self, line: &Line, cwd: &AbsPath) {
         if line.cut {
             self.named.more = Some(MANY);
         }

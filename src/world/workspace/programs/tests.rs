@@ -248,3 +248,26 @@ fn looking_has_an_end() {
         files(&json!({"hooks": {"command": format!("{folders} python3 node{words}")}}), &ground.root, &ground.env);
     assert!(named.more.is_some() && named.files.len() <= super::places::MAX_LOOKS);
 }
+
+/// Whoever is asked about a folder reads no more of the environment than the folder wrote.
+#[test]
+fn what_variables_hold_is_not_told() {
+    let ground = Ground::new();
+    let env = Env::from_pairs([("HOME", "/h"), ("AWS_SECRET_ACCESS_KEY", "canary"), ("OWN", "canary --x")]);
+    let said = |settings: &serde_json::Value| {
+        let Named { unseen, in_turn, .. } = files(settings, &ground.root, &env);
+        unseen.into_iter().chain(in_turn).collect::<Vec<_>>().join(", ")
+    };
+    let server = |it: serde_json::Value| said(&json!({"mcpServers": {"s": it}}));
+    assert_eq!(server(json!({"command": "acme", "env": {"K": "$AWS_SECRET_ACCESS_KEY", "L": "a $OWN"}})), "acme");
+    assert_eq!(server(json!({"command": "acme", "args": ["$OWN", "a", "-c", "$OWN"]})), "acme");
+    assert_eq!(server(json!({"command": "$OWN"})), "$OWN");
+    let hook = |it: serde_json::Value| said(&json!({"hooks": {"AfterAgent": [{"hooks": [it]}]}}));
+    for line in ["$AWS_SECRET_ACCESS_KEY x", "true && ${OWN}", "sh -c '$OWN x'", "x$AWS_SECRET_ACCESS_KEY y"] {
+        assert_eq!(hook(json!({"command": line})), "a program that a variable names", "{line}");
+    }
+    let own = json!({"command": "acme $OWN", "env": {"K": "$OWN"}});
+    // What is a line by itself may be run as one.
+    assert_eq!(hook(own), "a program that a variable names, acme");
+    assert_eq!(said(&json!({"tools": {"discoveryCommand": "$OWN"}})), "a program that a variable names");
+}
