@@ -20,6 +20,7 @@ use crate::{
         ids::{EffectId, SessionId},
         log::{Entry, Fact},
         model::Usage,
+        path::AbsPath,
     },
     engine::step::{Act, Effect},
     wire::{
@@ -111,14 +112,22 @@ fn heard(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<
     }
 }
 
+/// Where a yes for ever holds that is not for everywhere.
+fn folder_of(state: &State, id: &SessionId) -> Option<AbsPath> {
+    state.sessions.get(id).map(|it| confinement::folder(&it.desk.roots, &it.desk.cwd).clone())
+}
+
 fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
         Effect::Settle { prompt, outcome, usage } => settle(state, id, Ticket(prompt.0), (outcome, usage), lines),
         Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
-        Effect::Save(lasting) => state.world.save(lasting),
+        Effect::Save(lasting) => {
+            if let Some(folder) = folder_of(state, id) {
+                state.world.save(folder, lasting);
+            }
+        }
         Effect::Keep { grant, holds } => {
-            let folder = state.sessions.get(id).map(|it| confinement::folder(&it.desk.roots, &it.desk.cwd).clone());
-            if let Some(folder) = folder {
+            if let Some(folder) = folder_of(state, id) {
                 state.world.keep(folder, grant, holds);
             }
         }

@@ -47,7 +47,7 @@ pub enum Job {
     /// A text is kept in a file. A chore.
     Stash { file: AbsPath, text: String },
     /// A yes for ever is written down. A chore.
-    Save { home: AbsPath, lasting: Lasting },
+    Save { home: AbsPath, folder: AbsPath, lasting: Lasting },
     /// What holds beyond the sandbox in a folder for ever is written down, or struck out. A chore.
     Keep { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
 }

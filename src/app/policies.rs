@@ -72,7 +72,7 @@ fn rules_over(rules: Rules, ground: &Ground) -> Found {
             continue;
         }
         let (more, wrong) = read(&it);
-        rules = rules.with(more);
+        rules = rules.with(more.here(&ground.folder));
         warnings.extend(wrong);
     }
     Found { rules, warnings, saves: settings::may_save(sources) }
@@ -265,7 +265,7 @@ mod tests {
         let env = Env::from_pairs([("HOME", root.to_string().as_str()), ("CASTOR_HOME", text.as_str())]);
         let shell = |command: &str| json!({ "command": command });
         let commands = Grant::Commands { prefixes: vec!["git push".to_owned()] };
-        let save = |it: Option<Lasting>| saved::add(&home, &it.unwrap()).unwrap();
+        let save = |it: Option<Lasting>| saved::add(&home, &root.join("w"), &it.unwrap()).unwrap();
         save(lasting("run_shell_command", shell("git push"), &commands, Mode::Default));
         save(lasting("edit", json!({"file_path": "a.b"}), &Grant::Edits, Mode::Default));
         let read = Grant::Tool { tool: "read_file".to_owned() };
@@ -273,7 +273,13 @@ mod tests {
         let fetch = Grant::Tool { tool: "web_fetch".to_owned() };
         save(lasting("web_fetch", json!({}), &fetch, Mode::AutoEdit));
 
-        let found = rules(&ground::look(&env, &root));
+        std::fs::create_dir_all(root.join("w/sub")).unwrap();
+        // Elsewhere it is another command, and another file.
+        let elsewhere = rules(&ground::look(&env, &root)).rules;
+        let (push, fetch) = (shell("git push"), json!({}));
+        assert_eq!(ask(&elsewhere, "run_shell_command", ToolKind::Execute, &push, Mode::Default), Decision::Ask);
+        assert_eq!(ask(&elsewhere, "web_fetch", ToolKind::Fetch, &fetch, Mode::Yolo), Decision::Allow);
+        let found = rules(&ground::look(&env, &root.join("w/sub")));
         assert_eq!(found.warnings, Vec::<String>::new());
         assert!(!found.saves);
         let run =

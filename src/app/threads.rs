@@ -165,7 +165,7 @@ impl Workers for Threads {
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.spawn(sync_log(log)),
             Job::Stash { file, text } => self.chore(stash(file, text)),
-            Job::Save { home, lasting } => self.chore(save(move || saved::add(&home, &lasting))),
+            Job::Save { home, folder, lasting } => self.chore(save(move || saved::add(&home, &folder, &lasting))),
             Job::Keep { home, folder, grant, holds } => {
                 self.chore(save(move || saved::keep(&home, &folder, &grant, holds)));
             }

@@ -190,7 +190,7 @@ impl World {
     }
 
     /// Writes a yes for ever into the user's own policies.
-    pub fn save(&mut self, lasting: Lasting) {
-        self.chore(Job::Save { home: self.store.home().clone(), lasting });
+    pub fn save(&mut self, folder: AbsPath, lasting: Lasting) {
+        self.chore(Job::Save { home: self.store.home().clone(), folder, lasting });
     }
 }

@@ -365,6 +365,13 @@ pub struct Lasting {
     pub digest: Option<String>,
 }
 
+impl Lasting {
+    /// Whether it means something else in another folder, as `npm test` and a relative path do.
+    pub fn is_local(&self) -> bool {
+        !self.prefixes.is_empty() || self.args_pattern.is_some()
+    }
+}
+
 /// A standing yes, as narrow as the question was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "grant", rename_all = "snake_case")]

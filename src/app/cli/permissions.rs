@@ -82,7 +82,7 @@ mod tests {
         let tool = "mcp_web_get".to_owned();
         let server = Some("web".to_owned());
         let one = Lasting { tool, server, prefixes: vec![], args_pattern: None, modes: vec![], digest: None };
-        saved::add(&home, &one).unwrap();
+        saved::add(&home, &home, &one).unwrap();
         assert!(say(&[]).0.starts_with("1. the tool `web/mcp_web_get`\n"));
         let write = Grant::Write { folder: home.join("out") };
         saved::keep(&home, &home.join("w"), &write, true).unwrap();

@@ -9,6 +9,7 @@ use super::{
     Query, Verdict, command,
     decide::{Opinion, ruled, verdict},
     load,
+    names::Who,
     rules::{Hit, Rule, Rules, Source, Spelt, Tier},
     shell::Script,
 };
@@ -107,6 +108,10 @@ impl Checker {
     /// For people: which tools it is heard on.
     pub fn tools(&self) -> String {
         self.rule.shown_tools(&self.rule.tools.join(", "))
+    }
+
+    pub(super) fn who(&self) -> &Who {
+        &self.rule.who
     }
 
     pub fn effective(&self) -> u32 {

@@ -10,6 +10,7 @@ const RULE: &[&str] = &[
     "decision",
     "denyMessage",
     "deny_message",
+    "folder",
     "interactive",
     "match",
     "mcpName",

@@ -30,6 +30,8 @@ pub fn lasting(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode)
     let tool = current_name(&call.name).to_owned();
     let modes = [Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Yolo].into_iter().filter(|it| *it >= mode).collect();
     let (prefixes, args_pattern) = match grant {
+        // The file that it runs may be another one tomorrow.
+        Grant::Commands { prefixes } if prefixes.iter().any(|it| prefixes::runs_a_file(it)) => return None,
         Grant::Commands { prefixes } => (prefixes.clone(), None),
         Grant::Edits => {
             let file = call.args.get("file_path").and_then(Value::as_str)?;
@@ -63,7 +65,8 @@ pub fn lasting_in_words(it: &Lasting) -> String {
         ([], Some(_)) => format!("{} of this file", it.tool),
         (prefixes, _) => format!("`{}`", prefixes.join("`, `")),
     };
-    format!("Allow {what} for this session and in future sessions")
+    let place = if it.is_local() { " in this folder" } else { "" };
+    format!("Allow {what} for this session and in future sessions{place}")
 }
 
 /// What a yes for ever to a denial of the sandbox would be, in the session's folder; `None`: not on offer.

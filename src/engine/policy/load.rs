@@ -11,7 +11,10 @@ use super::{
     rules::{Examples, Hit, Matcher, Rule, Source, Spelt, Tier, Written},
     shell::Script,
 };
-use crate::base::log::{Decision, Mode};
+use crate::base::{
+    log::{Decision, Mode},
+    path::AbsPath,
+};
 
 /// Longer patterns are not compiled.
 const MAX_REGEX: usize = 2048;
@@ -78,6 +81,7 @@ struct RawScope {
     #[serde(default)]
     tool_annotations: Map<String, Value>,
     tool_digest: Option<String>,
+    folder: Option<String>,
     interactive: Option<bool>,
     args_pattern: Option<String>,
     command_prefix: Option<OneOrMany>,
@@ -208,11 +212,18 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     };
     check_tools(&tools, decision, &matcher)?;
     let RawScope {
-        mcp_name: server, subagent, tool_annotations: annotations, tool_digest: digest, interactive, ..
+        mcp_name: server,
+        subagent,
+        tool_annotations: annotations,
+        tool_digest: digest,
+        interactive,
+        folder,
+        ..
     } = raw.scope;
+    let folder = folder.map(|it| AbsPath::new(it).ok_or("folder must be an absolute path")).transpose()?;
     let res = Rule {
         tools,
-        who: Who { server, subagent, annotations, digest },
+        who: Who { server, subagent, annotations, digest, folder },
         decision,
         tier,
         priority: raw.priority,

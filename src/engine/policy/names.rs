@@ -6,7 +6,7 @@ use super::{
     Query,
     rules::{Matcher, Rule, Rules},
 };
-use crate::base::{log::Decision, tool::ToolSpec};
+use crate::base::{log::Decision, path::AbsPath, tool::ToolSpec};
 
 /// Whose call it is, beside the tool's name. What is `None` holds for all.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Who {
     pub annotations: Map<String, Value>,
     /// What the tool must say of itself, as a digest: a yes to one thing is none to what a server makes of it later.
     pub digest: Option<String>,
+    /// Where it holds: in this folder and below. Whoever reads the rules for a folder leaves the others out.
+    pub folder: Option<AbsPath>,
 }
 
 /// Old names of tools that rules and models still use.

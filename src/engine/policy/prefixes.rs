@@ -50,6 +50,10 @@ const INTERPRETERS: &[&str] = &[
     "source", ".", "tsx", "ts-node", "zsh",
 ];
 
+/// Sub-commands that run what follows, and the programs that have them: a yes covers that, too.
+const RUNS: &[&str] = &["dlx", "exec", "run", "run-script", "task", "x"];
+const WITH_RUN: &[&str] = &["bun", "bundle", "deno", "docker", "npm", "pnpm", "podman", "poetry", "uv", "yarn"];
+
 /// Programs with options that run whatever they are given.
 const NEVER: &[&str] = &["curl", "wget", "nc", "ncat", "socat", "tee", "mv", "cp", "ln", "rm", "export", "unset"];
 
@@ -80,6 +84,11 @@ pub(super) fn covered(command: &Command, prefixes: &[String]) -> bool {
     !command.opaque && !command.wrapper && prefixes.iter().any(covers) && !names_a_program(command)
 }
 
+/// Whether a prefix is of an interpreter with the file that it runs.
+pub(super) fn runs_a_file(prefix: &str) -> bool {
+    prefix.split(' ').next().is_some_and(|it| INTERPRETERS.contains(&base_name(it)))
+}
+
 /// `make test SHELL=./x`
 fn names_a_program(command: &Command) -> bool {
     let sets = |it: &Word| it.literal().is_none_or(|it| !matches!(runs_by_assignment(it), Some(None)));
@@ -97,6 +106,12 @@ fn unique(prefixes: Vec<String>) -> Option<Vec<String>> {
     (!res.is_empty()).then_some(res)
 }
 
+/// Whether a word may be all that a yes needs to say of what is run.
+fn is_program(word: &str) -> bool {
+    let runs_more = || [INTERPRETERS, NEVER].iter().any(|it| it.contains(&base_name(word)));
+    !word.is_empty() && !word.starts_with(['-', '+']) && !word.contains(char::is_whitespace) && !runs_more()
+}
+
 fn prefix(command: &Command, strict: bool) -> Option<String> {
     let name = command.name()?;
     let program = base_name(name);
@@ -110,6 +125,12 @@ fn prefix(command: &Command, strict: bool) -> Option<String> {
     // A yes to `cd` would let the rest run anywhere.
     let narrow = INTERPRETERS.contains(&program) || WITH_SUBCOMMAND.contains(&program) || program == "cd";
     match (narrow, operand) {
+        (true, Some(operand)) if RUNS.contains(&operand) && WITH_RUN.contains(&program) => {
+            match command.args().get(1).and_then(Word::literal).filter(|it| is_program(it)) {
+                Some(it) => Some(format!("{name} {operand} {it}")),
+                None => (!strict).then(|| format!("{name} {operand}")),
+            }
+        }
         (true, Some(operand)) => Some(format!("{name} {operand}")),
         (true, None) if strict && !command.args().is_empty() => None,
         (true, None) if strict && INTERPRETERS.contains(&program) => None,

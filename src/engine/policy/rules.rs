@@ -14,7 +14,10 @@ use super::{
     plans,
     shell::{Command, SPAWNS, Word, WordKind, base_name},
 };
-use crate::base::log::{Decision, Mode};
+use crate::base::{
+    log::{Decision, Mode},
+    path::AbsPath,
+};
 
 /// Where a rule comes from. A rule of a higher tier precedes every rule of a lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -326,6 +329,17 @@ pub struct Rules {
 pub struct Written {
     pub rules: Vec<Rule>,
     pub checkers: Vec<Checker>,
+}
+
+impl Written {
+    /// What holds in a folder, which is named as it really is.
+    #[must_use]
+    pub fn here(mut self, folder: &AbsPath) -> Self {
+        let holds = |who: &Who| who.folder.as_ref().is_none_or(|it| folder.is_within(it));
+        self.rules.retain(|it| holds(&it.who));
+        self.checkers.retain(|it| holds(it.who()));
+        self
+    }
 }
 
 impl From<Vec<Rule>> for Written {

@@ -52,13 +52,16 @@ pub fn file(home: &AbsPath) -> AbsPath {
     RULES.file(home)
 }
 
-/// Adds a permission, or finds that it is there. A file that cannot be understood is kept aside.
+/// Adds a permission, or finds that it is there: in `folder` for a command or a file, which mean something else elsewhere. A file that cannot be understood is kept aside.
 ///
 /// # Errors
 /// A folder or file that cannot be written. Then nothing has changed.
-pub fn add(home: &AbsPath, lasting: &Lasting) -> io::Result<Option<Warning>> {
+pub fn add(home: &AbsPath, folder: &AbsPath, lasting: &Lasting) -> io::Result<Option<Warning>> {
     change(&RULES, home, |rules| {
-        let new = table(lasting);
+        let mut new = table(lasting);
+        if lasting.is_local() {
+            new.insert("folder".to_owned(), folder.to_string().into());
+        }
         if !rules.contains(&new) {
             rules.push(new);
         }
@@ -176,11 +179,12 @@ fn in_words(it: &toml::Table) -> String {
     };
     let tool = text("toolName").unwrap_or_default();
     let tool = text("mcpName").map_or(tool.clone(), |server| format!("{server}/{tool}"));
-    match (text("commandPrefix"), text("argsPattern")) {
+    let what = match (text("commandPrefix"), text("argsPattern")) {
         (Some(it), _) => format!("commands `{it}`"),
         (None, Some(it)) => format!("the tool `{tool}` with {}", it.replace("\\x00", "")),
         (None, None) => format!("the tool `{tool}`"),
-    }
+    };
+    text("folder").map_or(what.clone(), |it| format!("{what}, in {it}"))
 }
 
 #[cfg(test)]

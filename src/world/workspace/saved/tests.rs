@@ -19,8 +19,9 @@ fn saves_lists_and_takes_back() {
     let temp = tempfile::tempdir().unwrap();
     let home = AbsPath::new(temp.path().join("new")).unwrap();
     assert_eq!(list(&home), Ok(vec![]));
-    for it in ["git status", "cargo", "git status"] {
-        assert_eq!(add(&home, &lasting(it)).unwrap(), None);
+    let (w, x) = (home.join("w"), home.join("x"));
+    for (folder, it) in [(&w, "git status"), (&w, "cargo"), (&w, "git status"), (&x, "cargo")] {
+        assert_eq!(add(&home, folder, &lasting(it)).unwrap(), None);
     }
     let edit = Lasting {
         tool: "replace".to_owned(),
@@ -30,13 +31,18 @@ fn saves_lists_and_takes_back() {
         modes: Vec::new(),
         digest: None,
     };
-    add(&home, &edit).unwrap();
-    let all = ["commands `git status`", "commands `cargo`", "the tool `replace` with \"file_path\":\"a\""];
+    add(&home, &w, &edit).unwrap();
+    let all = [
+        format!("commands `git status`, in {w}"),
+        format!("commands `cargo`, in {w}"),
+        format!("commands `cargo`, in {x}"),
+        format!("the tool `replace` with \"file_path\":\"a\", in {w}"),
+    ];
     assert_eq!(list(&home).unwrap(), all);
     assert_eq!(revoke(&home, Some(9)).unwrap(), 0);
     assert_eq!(revoke(&home, Some(0)).unwrap(), 1);
     assert_eq!(list(&home).unwrap(), all[1..]);
-    assert_eq!(revoke(&home, None).unwrap(), 2);
+    assert_eq!(revoke(&home, None).unwrap(), 3);
 }
 
 #[test]
@@ -47,7 +53,7 @@ fn a_corrupted_file_is_kept_aside() {
     for bad in ["[[rule", "rule = 5", "rule = [1]"] {
         std::fs::write(file(&home), bad).unwrap();
         assert!(list(&home).is_err());
-        let warning = add(&home, &lasting("ls")).unwrap().unwrap().to_string();
+        let warning = add(&home, &home, &lasting("ls")).unwrap().unwrap().to_string();
         assert!(warning.contains("auto-saved.toml.bak"), "{warning}");
         assert_eq!(std::fs::read_to_string(temp.path().join("policies/auto-saved.toml.bak")).unwrap(), bad);
         assert_eq!(list(&home).unwrap().len(), 1);
@@ -61,7 +67,7 @@ fn many_writers_lose_nothing() {
     std::thread::scope(|scope| {
         for n in 0..8 {
             let home = &home;
-            scope.spawn(move || add(home, &lasting(&format!("tool{n}"))).unwrap());
+            scope.spawn(move || add(home, home, &lasting(&format!("tool{n}"))).unwrap());
         }
     });
     assert_eq!(list(&home).unwrap().len(), 8);
