@@ -31,7 +31,7 @@ pub fn words(tool: &str, args: &Value) -> Words {
     let text = text.filter(|_| current_name(tool) == "run_shell_command");
     // What cannot be read is not allowed by what it says.
     let Some(script) = text.and_then(|it| Script::parse(it).ok()) else { return Words::default() };
-    let more = script.redirects.iter().map(|it| &it.target).chain(script.values.iter().map(|it| &it.word));
+    let more = script.redirects.iter().map(|it| &it.target).chain(script.values.all.iter().map(|it| &it.word));
     let named = script.commands.iter().flat_map(paths::read_args).chain(more);
     let mut names: BTreeSet<String> = named.flat_map(|it| candidates(it, &script)).collect();
     names.extend(script.commands.iter().filter_map(|it| it.code.as_deref()).flat_map(quoted).map(str::to_owned));

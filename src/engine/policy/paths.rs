@@ -151,7 +151,8 @@ pub(super) fn guard_of_values(script: &Script, leads: &Leads) -> Option<Guard> {
         _ => find_word(SECRETS, it),
     };
     let own = |it: &Word| secret(it).or_else(|| hinted_secret(it)).map(|name| Guard::new(KEPT, name));
-    let found = script.values.iter().find_map(|it| own(&it.word).or_else(|| leads.guard(&it.word, script, false)))?;
+    let found =
+        script.values.all.iter().find_map(|it| own(&it.word).or_else(|| leads.guard(&it.word, script, false)))?;
     let open = |it: &Word| it.kind == WordKind::Expanded;
     let reads = |it: &Command| {
         let looks = it.name().map(base_name).is_some_and(|it| LOOKS.contains(&it));
@@ -202,7 +203,7 @@ pub(super) fn guard_of_objects(command: &Command, script: &Script) -> Option<Gua
     }
     let echo = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
     let said =
-        script.commands.iter().filter(echo).flat_map(Command::args).chain(script.values.iter().map(|it| &it.word));
+        script.commands.iter().filter(echo).flat_map(Command::args).chain(script.values.all.iter().map(|it| &it.word));
     let texts = said.map(|it| it.text.as_str()).chain(command.input.as_ref().map(|it| it.text.as_str()));
     let mut words = texts.flat_map(str::split_whitespace).map(|it| Word::literally(it.trim_matches(['"', '\''])));
     words.find_map(|it| find_word(SECRETS, &it)).map(|name| Guard::new(KEPT, name))

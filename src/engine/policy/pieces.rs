@@ -1,5 +1,7 @@
 //! Words of the shell that are put together from pieces: what they may come to, as far as the script itself says it.
 
+use std::collections::BTreeMap;
+
 use super::{
     ansi,
     shell::{Command, Script, Word, WordKind, base_name, is_shell},
@@ -9,10 +11,14 @@ use super::{
 pub(super) const ANY: char = '\0';
 /// More readings of one word are "anything".
 const MAX_READINGS: usize = 64;
+/// Longer ones of a word, together and in bytes, are "anything", too, unless the word itself is that long.
+const MAX_BYTES: usize = 32 * 1024;
 /// Variables that stand for variables are followed so far.
 const MAX_DEPTH: usize = 4;
 /// What sets variables by name, to what it reads.
 const READERS: &[&str] = &["mapfile", "printf", "read", "readarray"];
+/// What may mean more than itself.
+const SPECIAL: [char; 8] = ['"', '\'', '\\', '`', '<', '>', '{', '$'];
 
 /// What a word may come to, in lower case, [`ANY`] in it. None for code and sentences, which are words, too.
 pub(super) fn readings(word: &Word, script: &Script) -> Vec<String> {
@@ -24,14 +30,83 @@ pub(super) fn readings(word: &Word, script: &Script) -> Vec<String> {
 
 /// What a word may come to, as it is written, [`ANY`] in it.
 pub(super) fn spellings(word: &Word, script: &Script) -> Vec<String> {
-    expand(word, script, 0)
+    match word.kind {
+        WordKind::Expanded => expand(word, script, Some(script.values.known.get_or_init(|| Known::of(script)))),
+        _ => vec![word.text.clone()],
+    }
 }
 
-fn expand(word: &Word, script: &Script, depth: usize) -> Vec<String> {
+/// What the variables of a script may be, each found out once: variables name variables, and to follow each of them at each
+/// place multiplies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    variables: BTreeMap<String, Vec<String>>,
+    /// `$1`, `$@`.
+    positional: Vec<String>,
+    /// What `read` and its like may find.
+    read: Vec<String>,
+}
+
+impl Known {
+    fn of(script: &Script) -> Self {
+        let mut res = Self::after(None, script);
+        for _ in 1..MAX_DEPTH {
+            res = Self::after(Some(&res), script);
+        }
+        res
+    }
+
+    /// One step further. `before` says what variables are within values; `None`: anything.
+    fn after(before: Option<&Self>, script: &Script) -> Self {
+        let (mut variables, mut longer) = (BTreeMap::<_, Vec<String>>::new(), Vec::new());
+        for it in &script.values.all {
+            let Some(name) = &it.name else { continue };
+            match it.appends {
+                true => longer.push((name, &it.word)),
+                false => variables.entry(name.clone()).or_default().extend(expand(&it.word, script, before)),
+            }
+        }
+        let mut res = Self { variables, positional: positional(script, before), read: read_in(script, before) };
+        for (name, word) in longer {
+            let mut of_it = res.variables.remove(name).unwrap_or_else(|| res.unset(name, script));
+            let more = expand(word, script, before);
+            let both: Vec<String> =
+                of_it.iter().flat_map(|it| more.iter().map(move |more| format!("{it}{more}"))).collect();
+            of_it.extend(both);
+            res.variables.insert(name.clone(), bounded(of_it));
+        }
+        res.variables.values_mut().for_each(|it| *it = bounded(std::mem::take(it)));
+        res
+    }
+
+    fn variable(&self, name: &str, script: &Script) -> Vec<String> {
+        self.variables.get(name).cloned().unwrap_or_else(|| self.unset(name, script))
+    }
+
+    /// One that the script does not set to anything it says is the environment's, and no piece of a name that is not to be
+    /// seen.
+    fn unset(&self, name: &str, script: &Script) -> Vec<String> {
+        let reads = || script.commands.iter().any(|it| it.name().is_some_and(|it| READERS.contains(&it)));
+        match script.assigned.iter().any(|it| it == name) {
+            _ if reads() => self.read.clone(),
+            true => vec![ANY.to_string()],
+            false => vec![String::new()],
+        }
+    }
+}
+
+/// The same, or "anything" where there are too many.
+fn bounded(readings: Vec<String>) -> Vec<String> {
+    let is_much = readings.len() > MAX_READINGS || readings.iter().map(String::len).sum::<usize>() > MAX_BYTES;
+    if is_much { vec![ANY.to_string()] } else { readings }
+}
+
+fn expand(word: &Word, script: &Script, known: Option<&Known>) -> Vec<String> {
     if word.kind != WordKind::Expanded {
         return vec![word.text.clone()];
     }
-    let mut reader = Reader { rest: &word.text, quoted: false, res: vec![String::new()], script, depth };
+    let max = MAX_BYTES.max(2 * word.text.len());
+    let mut reader = Reader { rest: &word.text, quoted: false, res: vec![String::new()], max, script, known };
     while let Some(it) = reader.next() {
         reader.take(it);
     }
@@ -43,8 +118,10 @@ struct Reader<'r> {
     /// Within double quotes.
     quoted: bool,
     res: Vec<String>,
+    /// All of `res` in bytes.
+    max: usize,
     script: &'r Script,
-    depth: usize,
+    known: Option<&'r Known>,
 }
 
 impl<'r> Reader<'r> {
@@ -69,7 +146,12 @@ impl<'r> Reader<'r> {
             }
             '{' if !self.quoted => self.braces(),
             '$' => self.dollar(),
-            _ => self.push(&[it.to_string()]),
+            _ => {
+                let end = self.rest.find(SPECIAL).unwrap_or(self.rest.len());
+                let (plain, rest) = self.rest.split_at(end);
+                self.rest = rest;
+                self.push(&[format!("{it}{plain}")]);
+            }
         }
     }
 
@@ -87,9 +169,16 @@ impl<'r> Reader<'r> {
     }
 
     fn push(&mut self, more: &[String]) {
-        let joined = self.res.iter().flat_map(|it| more.iter().map(move |more| format!("{it}{more}")));
-        let joined: Vec<String> = joined.take(MAX_READINGS + 1).collect();
-        self.res = if joined.len() > MAX_READINGS { vec![ANY.to_string()] } else { joined };
+        let size = |them: &[String]| them.iter().map(String::len).sum::<usize>();
+        let bytes = size(&self.res) * more.len() + size(more) * self.res.len();
+        match more {
+            _ if bytes > self.max || self.res.len() * more.len() > MAX_READINGS => self.res = vec![ANY.to_string()],
+            [it] => self.res.iter_mut().for_each(|res| res.push_str(it)),
+            _ => {
+                let joined = self.res.iter().flat_map(|it| more.iter().map(move |more| format!("{it}{more}")));
+                self.res = joined.collect();
+            }
+        }
     }
 
     fn push_any(&mut self) {
@@ -118,24 +207,11 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// `$1`, `$@`: what the script's own functions are called with, what `set` sets, what stands behind `sh -c 'script'`.
     fn positional(&mut self) {
-        let own = |name: &str| name == "set" || self.script.functions.iter().any(|it| it == name);
-        let args = self.script.commands.iter().flat_map(|it| match it.name() {
-            Some(name) if own(name) => it.args(),
-            Some(name) if is_shell(base_name(name)) => {
-                let script = it.args().iter().position(|it| !it.text.starts_with(['-', '+']));
-                script.and_then(|at| it.args().get(at + 1..)).unwrap_or_default()
-            }
-            _ => &[],
-        });
-        let depth = self.depth + 1;
-        let mut values: Vec<String> = match depth > MAX_DEPTH {
-            true => Vec::new(),
-            false => args.flat_map(|it| expand(it, self.script, depth)).take(MAX_READINGS).collect(),
-        };
-        values.push(ANY.to_string());
-        self.push(&values);
+        match self.known {
+            Some(it) => self.push(&it.positional),
+            None => self.push_any(),
+        }
     }
 
     /// `{a,b}` is either; what is in there besides is not looked into.
@@ -195,7 +271,7 @@ impl<'r> Reader<'r> {
         let other = rest.strip_prefix(['-', '=', '+']).filter(|it| !it.contains(['$', '`', '{', '"', '\'', '\\']));
         match other {
             Some(it) => {
-                let mut either = values(name, self.script, self.depth + 1);
+                let mut either = self.values(name);
                 either.push(it.to_owned());
                 self.push(&either);
             }
@@ -204,43 +280,33 @@ impl<'r> Reader<'r> {
     }
 
     fn variable(&mut self, name: &str) {
-        let values: Vec<String> = values(name, self.script, self.depth + 1);
+        let values = self.values(name);
         self.push(&values);
+    }
+
+    /// What a variable may be: all that the script sets it to.
+    fn values(&self, name: &str) -> Vec<String> {
+        self.known.map_or_else(|| vec![ANY.to_string()], |it| it.variable(name, self.script))
     }
 }
 
-/// What a variable may be: all that the script sets it to. One that it does not set is the environment's, and no piece
-/// of a name that is not to be seen.
-fn values(name: &str, script: &Script, depth: usize) -> Vec<String> {
-    let anything = || vec![ANY.to_string()];
-    if depth > MAX_DEPTH {
-        return anything();
-    }
-    let of_it = |appends: bool| {
-        let all = script.values.iter().filter(move |it| it.appends == appends && it.name.as_deref() == Some(name));
-        all.flat_map(|it| expand(&it.word, script, depth))
-    };
-    let reads = script.commands.iter().any(|it| it.name().is_some_and(|it| READERS.contains(&it)));
-    let mut res: Vec<String> = of_it(false).take(MAX_READINGS).collect();
-    match res.is_empty() {
-        true if reads => res = read_in(script, depth),
-        true if script.assigned.iter().any(|it| it == name) => res = anything(),
-        true => res.push(String::new()),
-        false => (),
-    }
-    for more in of_it(true) {
-        let longer: Vec<String> = res.iter().map(|it| format!("{it}{more}")).collect();
-        res.extend(longer);
-        if res.len() > MAX_READINGS {
-            return anything();
+/// `$1`, `$@`: what the script's own functions are called with, what `set` sets, what stands behind `sh -c 'script'`.
+fn positional(script: &Script, known: Option<&Known>) -> Vec<String> {
+    let own = |name: &str| name == "set" || script.functions.iter().any(|it| it == name);
+    let args = script.commands.iter().flat_map(|it| match it.name() {
+        Some(name) if own(name) => it.args(),
+        Some(name) if is_shell(base_name(name)) => {
+            let script = it.args().iter().position(|it| !it.text.starts_with(['-', '+']));
+            script.and_then(|at| it.args().get(at + 1..)).unwrap_or_default()
         }
-    }
-    res
+        _ => &[],
+    });
+    args.flat_map(|it| expand(it, script, known)).take(MAX_READINGS).chain([ANY.to_string()]).collect()
 }
 
 /// What `read` and its like may find: what the script prints or hands on as text, or anything.
-fn read_in(script: &Script, depth: usize) -> Vec<String> {
-    let handed = script.values.iter().filter(|it| it.name.is_none()).flat_map(|it| expand(&it.word, script, depth));
+fn read_in(script: &Script, known: Option<&Known>) -> Vec<String> {
+    let handed = script.values.all.iter().filter(|it| it.name.is_none()).flat_map(|it| expand(&it.word, script, known));
     let says = script.commands.iter().filter(|it| matches!(it.name(), Some("echo" | "printf")));
     let said = says.flat_map(Command::args).filter_map(Word::literal).map(str::to_owned);
     handed.chain(said).take(MAX_READINGS).chain([ANY.to_string()]).collect()

@@ -16,6 +16,9 @@ mod wrap;
 mod written;
 mod xargs;
 
+use std::sync::OnceLock;
+
+use super::pieces::Known;
 pub(super) use interpreters::SPAWNS;
 pub use words::{Word, WordKind};
 pub(super) use wrap::{base_name, is_shell, runs_by_assignment};
@@ -106,6 +109,14 @@ pub struct Value {
     pub appends: bool,
 }
 
+/// What a script sets variables to, as far as that is written out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    pub all: Vec<Value>,
+    /// What comes of that, from when it is first asked for.
+    pub(super) known: OnceLock<Known>,
+}
+
 /// A whole command line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
@@ -127,8 +138,7 @@ pub struct Script {
     pub start: Option<String>,
     /// A `cd` in it may lead to the root or to a home.
     pub wide: bool,
-    /// What it sets variables to, as far as that is written out.
-    pub values: Vec<Value>,
+    pub values: Values,
     /// What bash evaluates in it, while it is read.
     pub(super) evaluated: evaluate::Evaluated,
 }

@@ -87,7 +87,7 @@ pub(super) fn is_temporary(word: &Word, script: &Script) -> bool {
         let made = |it: &Command| it.name() == Some("mktemp") && it.args().iter().all(|it| it.literal().is_some());
         script.commands.iter().any(|it| inside == Some(it.text.as_str()) && made(it))
     };
-    let mut set = script.values.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
+    let mut set = script.values.all.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
     // `${T:=x}` sets it where mktemp failed.
     let defaults = [format!("${{{name}:="), format!("${{{name}=")];
     let clear = |it: &Command| clear(it) && !defaults.iter().any(|default| it.text.contains(default));
@@ -112,7 +112,7 @@ fn may_be_option(word: &Word) -> bool {
 fn sources<'a>(word: &'a Word, script: &'a Script) -> impl Iterator<Item = &'a str> {
     let text = word.text.trim_matches('"');
     let name = text.strip_prefix('$').map(|it| it.trim_matches(['{', '}'])).map(|it| it.trim_end_matches("[@]"));
-    let set = script.values.iter().filter(move |it| it.name.is_some() && it.name.as_deref() == name);
+    let set = script.values.all.iter().filter(move |it| it.name.is_some() && it.name.as_deref() == name);
     [text].into_iter().chain(set.map(|it| it.word.text.as_str()))
 }
 

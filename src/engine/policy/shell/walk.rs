@@ -127,7 +127,7 @@ impl Walker<'_> {
                 let words: Result<Vec<Word>, Unparsed> =
                     node.named_children(&mut node.walk()).map(|it| self.word(it)).collect();
                 let value = |word| Value { name: None, word, appends: false };
-                words.map(|it| self.out.values.extend(it.into_iter().map(value)))
+                words.map(|it| self.out.values.all.extend(it.into_iter().map(value)))
             }
             "``" => Err(ODD_BLANKS),
             _ => Ok(()),
@@ -161,7 +161,7 @@ impl Walker<'_> {
         };
         let appends = self.slice(node).split_once('=').is_some_and(|it| it.0.ends_with('+'));
         let words: Vec<Word> = values.into_iter().filter_map(|it| Word::read(it).ok()).collect();
-        self.out.values.extend(words.into_iter().map(|word| Value { name: name.clone(), word, appends }));
+        self.out.values.all.extend(words.into_iter().map(|word| Value { name: name.clone(), word, appends }));
     }
 
     /// `PAGER='rm x' git log`: what programs run because a variable says so is listed.
