@@ -19,7 +19,7 @@ use crate::{
         workspace::{
             castor_home,
             ground::{self, Ground},
-            integrity, trust,
+            trust,
         },
     },
 };
@@ -85,7 +85,6 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
     };
     if args.revoke {
         let (changed, warning) = trust::set(&home, &ground.folder, None)?;
-        integrity::forget(&home, &ground.folder)?;
         warning.map_or(Ok(()), |it| writeln!(out, "{it}"))?;
         writeln!(out, "{}", if changed { "Taken back." } else { "castor's own list says nothing about this folder." })?;
     } else {
@@ -171,6 +170,33 @@ mod tests {
         assert_eq!(say(&["--parent"]).1, 0);
         assert_eq!(say(&["why", ".."]).1, 0);
         assert_eq!(say(&["nowhere"]).1, 42);
+    }
+
+    /// What changed since the yes stays out while another rule trusts the folder, also when a no cannot be written down.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn taking_back_switches_nothing_on() {
+        let ground = Ground::new();
+        let ws = ground.root.join("w/ws");
+        let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
+        let say = |line: &[&str]| said(|out| run(&parse(line), &env, &ws, None, out));
+        ground.write("h/.gemini/trustedFolders.json", &format!("{{\"{ws}\": \"TRUST_FOLDER\"}}"));
+        ground.write("w/ws/.castor/settings.json", "{}");
+        assert!(say(&["why"]).0.contains("settings.json: is used\n"));
+        ground.write("w/ws/.castor/settings.json", "{ }");
+        let changed = "settings.json: is not used: changed since you trusted the folder\n";
+        assert!(say(&["--revoke"]).0.contains(changed) && say(&["why"]).0.contains(changed));
+        assert_eq!((say(&["--never"]).1, say(&["--revoke"]).1), (0, 0));
+        assert!(say(&["why"]).0.contains(changed));
+        let own = ground.root.join("h/.castor/trustedFolders.json");
+        std::fs::remove_file(&own).unwrap();
+        std::fs::create_dir_all(own.join("in the way")).unwrap();
+        let failed = run(&parse(&["--never"]), &env, &ws, None, &mut Vec::new()).unwrap_err().to_string();
+        assert!(failed.contains("trustedFolders.json"), "{failed}");
+        std::fs::remove_dir_all(&own).unwrap();
+        assert!(say(&["why"]).0.contains(changed));
+        assert_eq!(say(&["."]).1, 0);
+        assert!(say(&["why"]).0.contains("settings.json: is used\n"));
     }
 
     #[test]

@@ -147,9 +147,9 @@ pub fn decide(home: &AbsPath, ground: &Ground, choice: TrustChoice) -> io::Resul
         TrustChoice::Parent => Level::Parent,
         TrustChoice::Folder => Level::Folder,
     };
-    match level {
-        Level::Never => _ = integrity::forget(home, &ground.folder)?,
-        _ => integrity::write(home, &ground.folder, known(&ground.project.pieces()))?,
+    // What a yes covered stays written down after a no: another rule may trust the folder one day, and means that.
+    if level != Level::Never {
+        integrity::write(home, &ground.folder, known(&ground.project.pieces()))?;
     }
     // A folder that a rule trusts needs no other: only its files are as they are now.
     let set = match choice == TrustChoice::Folder && ground.trust.is_trusted() {

@@ -53,9 +53,3 @@ pub fn write(home: &AbsPath, folder: &AbsPath, files: Known) -> io::Result<()> {
     let record = Record { version: VERSION, folder: folder.to_string(), files };
     disk::write_private(&file(home, folder), &serde_json::to_vec_pretty(&record)?)
 }
-
-/// # Errors
-/// A file that cannot be removed.
-pub fn forget(home: &AbsPath, folder: &AbsPath) -> io::Result<bool> {
-    disk::remove(&file(home, folder))
-}

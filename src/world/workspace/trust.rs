@@ -110,7 +110,8 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
     lock.lock()?;
     let (file, reader) = (home.join(FILE), Reader::disk());
     let mut warning = None;
-    let mut rules = match (reader.optional(&file)?, read_rules(&file, reader)) {
+    let said = |it: io::Error| io::Error::new(it.kind(), format!("{file}: {it}"));
+    let mut rules = match (reader.optional(&file).map_err(said)?, read_rules(&file, reader)) {
         (Some(bytes), Ok(_)) => jsonc::parse_members(&bytes).map(merged).unwrap_or_default(),
         (Some(bytes), Err(wrong)) => {
             let aside = home.join(format!("{FILE}.bak"));
@@ -131,7 +132,7 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
     }
     if rules != before || warning.is_some() {
         let text = serde_json::to_string_pretty(&rules)? + "\n";
-        disk::write_private(&file, text.as_bytes())?;
+        disk::write_private(&file, text.as_bytes()).map_err(said)?;
     }
     Ok((rules != before, warning))
 }
