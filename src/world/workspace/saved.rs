@@ -71,13 +71,16 @@ pub fn add(home: &AbsPath, folder: &AbsPath, lasting: &Lasting) -> io::Result<Op
 /// Takes the permission at `at` (from 0, as [`list`] counts) back, or all of them. How many went.
 ///
 /// # Errors
-/// As [`add`].
+/// As [`add`], and a file that cannot be understood: nobody knows what would go.
 pub fn revoke(home: &AbsPath, at: Option<usize>) -> io::Result<usize> {
     let (mut gone, mut passed) = (0, 0);
     for book in [&RULES, &kept::BOOK] {
         // What is not there needs no empty file.
         if Reader::disk().optional(&book.file(home))?.is_none() {
             continue;
+        }
+        if let Err(why) = read(book, home)? {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", book.file(home))));
         }
         change(book, home, |entries| {
             let before = entries.len();
@@ -106,15 +109,20 @@ pub fn list(home: &AbsPath) -> Result<Vec<String>, String> {
 
 type Tables = Vec<toml::Table>;
 
-/// The inner error: it is no TOML.
+/// The inner error: it is no TOML, or not such a list.
 fn read(book: &Book, home: &AbsPath) -> io::Result<Result<Tables, String>> {
-    let Some(bytes) = Reader::disk().optional(&book.file(home))? else { return Ok(Ok(Vec::new())) };
+    Ok(read_whole(book, home)?.map(|it| it.0))
+}
+
+/// The list, and all else that somebody wrote beside it.
+fn read_whole(book: &Book, home: &AbsPath) -> io::Result<Result<(Tables, toml::Table), String>> {
+    let Some(bytes) = Reader::disk().optional(&book.file(home))? else { return Ok(Ok(Default::default())) };
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Err("it is not UTF-8".to_owned())) };
-    let table: toml::Table = match text.parse() {
+    let mut table: toml::Table = match text.parse() {
         Ok(it) => it,
         Err(it) => return Ok(Err(toml::de::Error::message(&it).to_owned())),
     };
-    let rules = match table.get(book.key) {
+    let entries = match table.remove(book.key) {
         None => Ok(Vec::new()),
         Some(toml::Value::Array(list)) => {
             let tables: Option<Tables> = list.iter().map(|it| it.as_table().cloned()).collect();
@@ -122,7 +130,7 @@ fn read(book: &Book, home: &AbsPath) -> io::Result<Result<Tables, String>> {
         }
         Some(_) => Err("its entries are not a list".to_owned()),
     };
-    Ok(rules)
+    Ok(entries.map(|it| (it, table)))
 }
 
 fn change(book: &Book, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Result<Option<Warning>> {
@@ -130,18 +138,22 @@ fn change(book: &Book, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Re
     let lock = disk::open_append_private(&book.beside(home, ".auto-saved.lock"))?;
     lock.lock()?;
     let file = book.file(home);
-    let (mut rules, warning) = match read(book, home)? {
+    let ((mut entries, mut whole), warning) = match read_whole(book, home)? {
         Ok(it) => (it, None),
         Err(why) => {
             let aside = book.beside(home, &format!("{}.bak", book.name));
             disk::write_private(&aside, &disk::read(&file)?)?;
             let message = format!("could not be understood ({why}); it was kept as {aside}");
-            (Vec::new(), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
+            (Default::default(), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
         }
     };
-    edit(&mut rules);
-    let list = rules.into_iter().map(toml::Value::Table).collect();
-    let whole = toml::Table::from_iter([(book.key.to_owned(), toml::Value::Array(list))]);
+    let before = entries.clone();
+    edit(&mut entries);
+    if entries == before && warning.is_none() {
+        return Ok(None);
+    }
+    let list = entries.into_iter().map(toml::Value::Table).collect();
+    whole.insert(book.key.to_owned(), toml::Value::Array(list));
     let text = toml::to_string(&whole).map_err(io::Error::other)?;
     disk::write_private(&file, (book.head.to_owned() + &text).as_bytes())?;
     Ok(warning)

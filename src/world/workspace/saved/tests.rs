@@ -60,6 +60,27 @@ fn a_corrupted_file_is_kept_aside() {
     }
 }
 
+/// Nothing goes that nobody spoke of.
+#[test]
+fn what_was_written_beside_them_stays() {
+    let temp = tempfile::tempdir().unwrap();
+    let home = AbsPath::new(temp.path()).unwrap();
+    add(&home, &home, &lasting("ls")).unwrap();
+    let own = "\n# mine\n[[safety_checker]]\ntoolName = \"*\"\npriority = 1\n[safety_checker.checker]\n";
+    let text = std::fs::read_to_string(file(&home)).unwrap() + own;
+    std::fs::write(file(&home), &text).unwrap();
+    assert_eq!(revoke(&home, Some(5)).unwrap(), 0);
+    assert_eq!(std::fs::read_to_string(file(&home)).unwrap(), text);
+    assert_eq!(revoke(&home, Some(0)).unwrap(), 1);
+    let left = std::fs::read_to_string(file(&home)).unwrap();
+    assert!(left.contains("[[safety_checker]]") && !left.contains("toolName = \"run_shell_command\""), "{left}");
+    std::fs::write(file(&home), format!("{text}oops\n")).unwrap();
+    for which in [Some(0), Some(5), None] {
+        assert!(revoke(&home, which).unwrap_err().to_string().contains("auto-saved.toml: "));
+        assert_eq!(std::fs::read_to_string(file(&home)).unwrap(), format!("{text}oops\n"));
+    }
+}
+
 #[test]
 fn many_writers_lose_nothing() {
     let temp = tempfile::tempdir().unwrap();
