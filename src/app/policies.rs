@@ -3,7 +3,7 @@
 use crate::{
     app::settings::{self, Sources},
     base::{
-        log::{Decision, Mode},
+        log::{Decision, LASTING_FILE, Mode},
         path::AbsPath,
     },
     engine::policy::{Rule, Rules, Tier, Written},
@@ -12,7 +12,6 @@ use crate::{
         workspace::{
             ground::Ground,
             policies::{self, Author, Named},
-            saved,
             settings::{Layers, Scope, places},
         },
     },
@@ -68,7 +67,7 @@ fn rules_over(rules: Rules, ground: &Ground) -> Found {
     // What was allowed for ever is switched off with the answers that do so.
     let no_saved = settings::Settings::merge(sources).0.disable_always_allow;
     for it in found {
-        if no_saved && it.author == Author::User && it.file.as_path().ends_with(saved::FILE) {
+        if no_saved && it.author == Author::User && it.file.as_path().ends_with(LASTING_FILE) {
             continue;
         }
         let (more, wrong) = read(&it);

@@ -350,6 +350,9 @@ pub enum Answer {
     InText,
 }
 
+/// The file of such rules, among the user's policies.
+pub const LASTING_FILE: &str = "auto-saved.toml";
+
 /// A yes for ever, narrowed to what was asked: it becomes a rule in a file of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lasting {

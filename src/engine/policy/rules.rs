@@ -1,6 +1,6 @@
 //! Rules: what they match, and their one order. First match wins.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 
 use regex::Regex;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use super::{
     shell::{Command, SPAWNS, Word, WordKind, base_name},
 };
 use crate::base::{
-    log::{Decision, Mode},
+    log::{Decision, LASTING_FILE, Mode},
     path::AbsPath,
 };
 
@@ -148,6 +148,10 @@ impl Rule {
         if self.is_broken() && self.source.line == 0 {
             return format!("{} cannot be read; what it may deny is asked about", self.source);
         }
+        format!("{}: {}", self.source, self.in_words(tool))
+    }
+
+    fn in_words(&self, tool: &str) -> String {
         let tools = self.shown_tools(tool);
         let what = match &self.matcher {
             Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::PlanFile => String::new(),
@@ -155,7 +159,7 @@ impl Rule {
             Matcher::Args(it) | Matcher::Command(it) => format!(" {it}"),
             Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
         };
-        format!("{}: {tools}{what}", self.source)
+        format!("{tools}{what}")
     }
 
     pub(super) fn is_specific(&self) -> bool {
@@ -398,6 +402,12 @@ impl Rules {
     /// In order.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
+    }
+
+    /// What was allowed for ever, in words.
+    pub fn lasting(&self) -> impl Iterator<Item = String> {
+        let is_saved = |it: &&Rule| Path::new(&it.source.file).ends_with(LASTING_FILE);
+        self.rules.iter().filter(is_saved).map(|it| it.in_words(&it.tools.join(", ")))
     }
 
     /// Who is heard beside them, in order.

@@ -307,6 +307,12 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         "" => String::new(),
         it => format!("\n\nSandbox of commands: {it}."),
     };
+    let lasting: String =
+        spec.toolbox.rules.lasting().map(|it| format!("- {}\n", text::first_line(&it, 200))).collect();
+    let held = match lasting.trim_end() {
+        "" => held,
+        it => format!("\n\nAllowed for ever, which `castor permissions` takes back:\n{it}{held}"),
+    };
     match (words.next(), words.next()) {
         (None, _) if grants.is_empty() => format!("Nothing is allowed beyond the rules.{held}"),
         (None, _) => {

@@ -6,7 +6,10 @@ mod kept;
 use std::io;
 
 use crate::{
-    base::{log::Lasting, path::AbsPath},
+    base::{
+        log::{LASTING_FILE, Lasting},
+        path::AbsPath,
+    },
     world::{
         disk,
         workspace::{Reader, Warning},
@@ -15,8 +18,6 @@ use crate::{
 
 pub use kept::{keep, kept};
 
-/// In `policies` of castor's own folder.
-pub const FILE: &str = "auto-saved.toml";
 /// As Gemini CLI's: above what users usually write.
 const PRIORITY: i64 = 950;
 
@@ -32,7 +33,7 @@ struct Book {
 
 const RULES: Book = Book {
     folder: "policies",
-    name: FILE,
+    name: LASTING_FILE,
     key: "rule",
     head: "# What was allowed for ever. `castor permissions` lists and takes back.\n\n",
 };
