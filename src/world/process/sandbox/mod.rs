@@ -4,6 +4,7 @@ mod aside;
 mod below;
 mod coded;
 pub mod denied;
+mod environment;
 mod git_config;
 mod going;
 mod guards;
@@ -31,6 +32,7 @@ use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub use aside::Before;
 pub use below::not_all_seen;
+pub(super) use environment::scrubbed;
 pub use held::{Gone, Held};
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
@@ -40,28 +42,6 @@ pub use records::sweep;
 pub const ARG: &str = "__castor-sandbox";
 /// The helper's exit code when it could not confine, and ran nothing.
 pub const FAILED: i32 = 125;
-
-/// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
-const LEADS_OUT: &[&str] = &[
-    "SSH_AUTH_SOCK",
-    "SSH_AGENT_PID",
-    "GPG_AGENT_INFO",
-    "GNOME_KEYRING_*",
-    "DBUS_*",
-    "DOCKER_*",
-    "CONTAINER_HOST",
-    "CONTAINERD_*",
-    "PODMAN_*",
-    "XDG_RUNTIME_DIR",
-    "DISPLAY",
-    "WAYLAND_*",
-    "XAUTHORITY",
-    "TMUX",
-    "NVIM",
-    "VSCODE_*",
-];
-/// Where programs look for the folder of temporary files.
-const TMP: &[&str] = &["TMPDIR", "TMP", "TEMP"];
 
 /// What the helper must know before it has its plan.
 #[derive(Debug, Serialize, Deserialize)]
@@ -238,18 +218,6 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
 pub fn look(it: &Confinement) -> Before {
     let roots = guards::writable(it).unwrap_or_default();
     Before::look(&roots, Vec::new())
-}
-
-/// The environment of a confined process.
-pub(super) fn scrubbed<'e>(
-    it: &'e Confinement,
-    env: &'e [(String, String)],
-) -> impl Iterator<Item = (String, String)> + 'e {
-    let leads_out = |name: &str| {
-        LEADS_OUT.iter().any(|it| it.strip_suffix('*').map_or(*it == name, |start| name.starts_with(start)))
-    };
-    let kept = env.iter().filter(move |(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned();
-    kept.chain(TMP.iter().map(|name| ((*name).to_owned(), it.tmp.to_string())))
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

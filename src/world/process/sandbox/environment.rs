@@ -1,0 +1,95 @@
+//! The environment of confined processes: nothing that leads out of the sandbox, and nothing that waits for what cannot come.
+
+use crate::base::sandbox::Confinement;
+
+/// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
+const LEADS_OUT: &[&str] = &[
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "GPG_AGENT_INFO",
+    "GNOME_KEYRING_*",
+    "DBUS_*",
+    "DOCKER_*",
+    "CONTAINER_HOST",
+    "CONTAINERD_*",
+    "PODMAN_*",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_*",
+    "XAUTHORITY",
+    "TMUX",
+    "NVIM",
+    "VSCODE_*",
+];
+/// Where programs look for the folder of temporary files.
+const TMP: &[&str] = &["TMPDIR", "TMP", "TEMP"];
+
+/// How often tools try again what the network did not give: npm alone for more than a minute. Without network it never
+/// does, and the sooner they fail the sooner somebody is asked. Those of npm count in any case, also for pnpm.
+const NO_RETRIES: &[&str] = &[
+    "BUNDLE_RETRY",
+    "CARGO_NET_RETRY",
+    "PIP_RETRIES",
+    "POETRY_REQUESTS_MAX_RETRIES",
+    "UV_HTTP_RETRIES",
+    "YARN_HTTP_RETRY",
+    "npm_config_fetch_retries",
+    "pnpm_config_fetch_retries",
+];
+
+/// What is left of an environment, and what comes to it. What the user set of [`NO_RETRIES`] stays.
+pub fn scrubbed<'e>(it: &'e Confinement, env: &'e [(String, String)]) -> impl Iterator<Item = (String, String)> + 'e {
+    let leads_out = |name: &str| {
+        LEADS_OUT.iter().any(|it| it.strip_suffix('*').map_or(*it == name, |start| name.starts_with(start)))
+    };
+    let kept = env.iter().filter(move |(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned();
+    let is_set = |name: &str| env.iter().any(|it| it.0.eq_ignore_ascii_case(name));
+    let retries = NO_RETRIES.iter().filter(move |name| !it.network && !is_set(name));
+    let tmp = TMP.iter().map(|name| ((*name).to_owned(), it.tmp.to_string()));
+    kept.chain(tmp).chain(retries.map(|name| ((*name).to_owned(), "0".to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scrubbed;
+    use crate::base::{path::AbsPath, sandbox::Confinement};
+
+    fn confined(network: bool) -> Confinement {
+        Confinement {
+            read_only: false,
+            roots: Vec::new(),
+            writable: Vec::new(),
+            granted: Vec::new(),
+            gits: Vec::new(),
+            kept: Vec::new(),
+            open: Vec::new(),
+            tmp: AbsPath::new("/t").unwrap(),
+            records: AbsPath::new("/r").unwrap(),
+            network,
+        }
+    }
+
+    fn words(network: bool, env: &[(&str, &str)]) -> String {
+        let env: Vec<_> = env.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect();
+        let words: Vec<String> = scrubbed(&confined(network), &env).map(|it| format!("{}={}", it.0, it.1)).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn without_network_nobody_tries_again_unless_the_user_wants_it() {
+        let tmp = "TMPDIR=/t TMP=/t TEMP=/t";
+        let all = "BUNDLE_RETRY=0 CARGO_NET_RETRY=0 PIP_RETRIES=0 POETRY_REQUESTS_MAX_RETRIES=0 UV_HTTP_RETRIES=0 \
+                   YARN_HTTP_RETRY=0 npm_config_fetch_retries=0 pnpm_config_fetch_retries=0";
+        assert_eq!(words(false, &[("PATH", "/bin"), ("TMP", "/x")]), format!("PATH=/bin {tmp} {all}"));
+        assert_eq!(words(true, &[("PATH", "/bin")]), format!("PATH=/bin {tmp}"));
+        let own = words(false, &[("PIP_RETRIES", "2"), ("NPM_CONFIG_FETCH_RETRIES", "1")]);
+        let rest = all.replace("PIP_RETRIES=0 ", "").replace(" npm_config_fetch_retries=0", "");
+        assert_eq!(own, format!("PIP_RETRIES=2 NPM_CONFIG_FETCH_RETRIES=1 {tmp} {rest}"));
+    }
+
+    #[test]
+    fn what_leads_out_is_left_out() {
+        let said = words(true, &[("SSH_AUTH_SOCK", "/s"), ("DOCKER_HOST", "x"), ("DBUS_A", "x"), ("HOME", "/h")]);
+        assert_eq!(said, "HOME=/h TMPDIR=/t TMP=/t TEMP=/t");
+    }
+}
