@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    held, named,
+    caches, held, named,
     refused::{NOBODY, listens, loopback_ports, names_far_address},
 };
 use crate::{
@@ -72,7 +72,9 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, home: Option<&Path>, output: &
     let is_dir = |path: &AbsPath| path.as_path().is_dir();
     let real = |path: &AbsPath| disk::real_path(path).ok();
     let named = |path: &AbsPath| named::names(path.as_path(), &it.roots, home).ok().flatten().and_then(AbsPath::new);
+    let home = home.and_then(AbsPath::new).map(|it| real(&it).unwrap_or(it));
     let world = World {
+        home: home.as_ref(),
         listens: &listens,
         is_free: &is_free,
         is_there: &is_there,
@@ -85,6 +87,8 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, home: Option<&Path>, output: &
 
 /// What is to be known beside the output.
 struct World<'w> {
+    /// The user's, canonical.
+    home: Option<&'w AbsPath>,
     /// Whether somebody outside waits at that port of the loopback.
     listens: &'w dyn Fn(u16) -> bool,
     /// Whether nothing of the user's is there, at most a stand-in.
@@ -168,7 +172,7 @@ enum Kind {
     File,
 }
 
-/// What may be offered: configuration for once, the first folder that is not there, and a folder not so wide that a yes
+/// What may be offered: configuration for once, a tool's cache as a whole, the first folder that is not there, and a folder not so wide that a yes
 /// would say nothing for longer.
 fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &World<'_>) -> Denial {
     if it.obeyed(path) {
@@ -181,6 +185,15 @@ fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &Wo
     let Some(around) = missing.as_ref().unwrap_or(path).parent() else { return Denial::Other };
     let is_guarded =
         |path: &AbsPath| [guarded::CONFIG, guarded::SECRETS].iter().any(|it| it.find(path.as_path()).is_some());
+    let offered = |cache: &AbsPath| {
+        let may = is_given(cache) && ![path, cache].into_iter().any(is_guarded) && !it.obeyed(cache);
+        // Castor makes one folder, not those above; and a cache that holds a root, or is in one, is no cache to it.
+        let of_root = |root: &AbsPath| path.is_within(root) || root.is_within(cache);
+        may && cache.parent().is_some_and(|it| (world.is_there)(&it)) && !it.folders().any(of_root)
+    };
+    if let Some(folder) = world.home.and_then(|home| caches::around(path, home)).filter(offered) {
+        return Denial::Write { folder };
+    }
     match missing {
         // Who makes a folder needs no more than that one.
         Some(new) if new != *path || kind == Some(Kind::Folder) || kind.is_none() && !is_given(&around) => {

@@ -2,6 +2,7 @@
 
 mod aside;
 mod below;
+mod caches;
 mod coded;
 pub mod denied;
 mod environment;

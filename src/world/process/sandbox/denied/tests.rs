@@ -9,7 +9,7 @@ use crate::base::{
 fn world() -> World<'static> {
     let real = &|it: &AbsPath| Some(it.clone());
     let (named, is_there) = (&|_: &AbsPath| None, &|_: &AbsPath| true);
-    World { listens: &|_| false, is_free: &|_| false, is_there, is_dir: &|_| false, real, named }
+    World { home: None, listens: &|_| false, is_free: &|_| false, is_there, is_dir: &|_| false, real, named }
 }
 
 #[test]
@@ -27,8 +27,9 @@ fn denials_are_told_from_failures() {
         records: path("/h/u/.castor/stand-ins"),
         network: false,
     };
+    let home = path("/h/u");
     let check = |output: &str, want: &str| {
-        let there = ["/h/u/.cache/x", "/opt/a", "/tmp", "/w"];
+        let there = ["/h/u/.cache/x", "/h/u/.cargo/registry", "/h/u/.npm/_cacache", "/opt/a", "/tmp", "/w"];
         let is_there = |it: &AbsPath| there.iter().any(|there| path(there).is_within(it));
         // `/h/u/link` leads to a folder that is kept, and the rest is what it is.
         let real = |it: &AbsPath| match it.as_path().strip_prefix("/h/u/link") {
@@ -36,6 +37,7 @@ fn denials_are_told_from_failures() {
             Err(_) => Some(it.clone()),
         };
         let world = World {
+            home: Some(&home),
             listens: &|_| false,
             is_free: &|it| !is_there(it),
             is_there: &is_there,
@@ -68,6 +70,14 @@ fn denials_are_told_from_failures() {
     check(&npm.replace("npm error", "npm ERR!"), "writing below /h/u/.npm.");
     check(&npm.replace("mkdir", "open"), "");
     check(&npm.replace("/h/u/.npm", "/w/.npm"), "");
+    // Of a tool's cache all, but not what is held beside it.
+    check("Error: EROFS: read-only file system, open '/h/u/.npm/_cacache/index-v5/c4/f7'", "writing below /h/u/.npm.");
+    check("open '/h/u/.cargo/registry/cache/a/b': Read-only file system", "writing below /h/u/.cargo/registry.");
+    check("touch: cannot touch '/h/u/.cache/x/a/b': Read-only file system", "writing below /h/u/.cache/x.");
+    check("mkdir: cannot create directory '/h/u/.cargo/bin': Read-only file system", "writing below /h/u/.cargo/bin.");
+    check("touch: cannot touch '/h/u/.npm/.npmrc': Read-only file system", "writing below /h/u/.npm.");
+    check("mkdir: cannot create directory '/h/u/.npm/.ssh': Read-only file system", "something");
+    check("mkdir: cannot create directory '/h/u/go/pkg/mod/a': Read-only file system", "writing below /h/u/go.");
     // Of a home folder no more than what is wanted: the first folder that is not there, or one file.
     check("mkdir: cannot create directory '/h/u/.npm': Read-only file system", "writing below /h/u/.npm.");
     check("mkdir: cannot create directory '/h/u/.pnpm/a/b': Read-only file system", "writing below /h/u/.pnpm.");
