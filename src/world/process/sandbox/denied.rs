@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     caches, held, named,
-    refused::{NOBODY, listens, loopback_ports, names_far_address},
+    refused::{NOBODY, listens, loopback_ports, names_far_address, names_shut_socket},
 };
 use crate::{
     base::{
@@ -105,6 +105,10 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
     let lines: Vec<String> = output.lines().rev().take(LINES).map(str::to_lowercase).collect();
     let originals: Vec<&str> = output.lines().rev().take(LINES).collect();
     let says = |words: &[&str]| lines.iter().zip(&originals).find(|(low, _)| words.iter().any(|it| low.contains(it)));
+    let is_there = |socket: &str| AbsPath::new(socket).is_some_and(|it| (world.is_there)(&it));
+    if lines.iter().zip(&originals).any(|(low, line)| names_shut_socket(line, low, is_there)) {
+        return Some(Denial::Other);
+    }
     for words in [READ_ONLY, NO_ACCESS, NOT_PERMITTED, NOT_MADE] {
         let Some((low, line)) = says(words) else { continue };
         let path = named(line, low, words).map(|path| cwd.join(path));

@@ -8,6 +8,17 @@ use std::{
 /// What a connection to nobody is called. In a network of its own a command finds nobody at its loopback.
 pub(super) const NOBODY: &[&str] =
     &["connection refused", "econnrefused", "couldn't connect", "could not connect", "failed to connect"];
+/// What those say who find the socket of another program shut, in lower case. Where no socket can be opened, Docker says
+/// either, and Podman sends people to its help.
+const SHUT: &[&str] = &[
+    "cannot connect to the docker daemon",
+    "failed to connect to the docker api",
+    "permission denied while trying to connect to the docker",
+    "cannot connect to podman",
+    "unable to connect to podman",
+    "error while fetching server api version",
+];
+const NOT_PERMITTED: &[&str] = &["operation not permitted", "permission denied", "eperm"];
 const LOOPBACK: &[&str] = &["localhost", "127.0.0.", "::1"];
 /// Where the system tells who listens in the network that castor is in.
 const LISTENERS: &[&str] = &["/proc/self/net/tcp", "/proc/self/net/tcp6"];
@@ -26,6 +37,19 @@ pub(super) fn names_far_address(line: &str) -> bool {
         let is_near = |it: &IpAddr| it.is_loopback() || it.is_unspecified();
         read(it).is_some_and(|it| !is_near(&it)) && !host.is_some_and(|it| is_near(&it))
     })
+}
+
+/// Whether a line tells of a socket of another program that could not be opened, as none can. `is_there` is asked of the
+/// socket, where its place is named: where it is not, nobody waits outside either.
+pub(super) fn names_shut_socket(line: &str, low: &str, is_there: impl Fn(&str) -> bool) -> bool {
+    let after = ["unix://", "dial unix ", "connect EPERM "].iter().find_map(|it| Some(line.split_once(it)?.1));
+    let place =
+        after.and_then(|it| it.split([' ', ':', '\'', '"', ',', ')']).next()).map(|it| it.trim_end_matches('.'));
+    let place = place.filter(|it| it.starts_with('/'));
+    let says = |words: &[&str]| words.iter().any(|it| low.contains(it));
+    // Who is told to go by the network is no matter of sockets.
+    let is_shut = !low.contains("tcp://") && says(SHUT) || place.is_some() && says(NOT_PERMITTED);
+    is_shut && place.is_none_or(is_there)
 }
 
 /// The ports of a connection to the loopback that was refused, as a line in lower case tells it.

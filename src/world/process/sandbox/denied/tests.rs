@@ -235,3 +235,44 @@ fn who_listens_is_known() {
     drop(server);
     assert!(!listens(port));
 }
+
+/// `/run/x.sock` is there.
+#[test]
+fn sockets_that_cannot_be_opened_are_told_from_those_of_nobody() {
+    let path = |it: &str| AbsPath::new(it).unwrap();
+    let it = Confinement {
+        read_only: false,
+        roots: vec![path("/w")],
+        writable: Vec::new(),
+        granted: Vec::new(),
+        gits: Vec::new(),
+        kept: Vec::new(),
+        open: Vec::new(),
+        tmp: path("/t"),
+        records: path("/r"),
+        network: true,
+    };
+    let world = World { is_there: &|it| it.to_string() == "/run/x.sock", ..world() };
+    let said = |output: &str| guess(&it, &path("/w"), output, &world);
+    for shut in [
+        "permission denied while trying to connect to the docker API at unix:///run/x.sock",
+        "Cannot connect to the Docker daemon at unix:///run/x.sock. Is the docker daemon running?",
+        "Got permission denied while trying to connect to the Docker daemon socket at unix:///run/x.sock: Get \"http://x\"",
+        "error: dial unix /run/x.sock: socket: operation not permitted",
+        "Error: connect EPERM /run/x.sock",
+        "Cannot connect to Podman. Please verify your connection to the Linux system",
+        "Error: unable to connect to Podman socket: Get \"http://d/v5/_ping\": dial unix /run/x.sock: socket: operation not permitted",
+    ] {
+        assert_eq!(said(shut), Some(Denial::Other), "{shut}");
+        // Of Node.js nobody knows what it was that was not permitted.
+        let named = shut.contains("/run/x") && !shut.contains("EPERM");
+        assert_eq!(said(&shut.replace("/run/x.sock", "/run/y.sock")).is_none(), named, "{shut}");
+    }
+    for other in [
+        "Cannot connect to the Docker daemon at tcp://localhost:2375. Is the docker daemon running?",
+        "dial unix /run/x.sock: connect: connection refused",
+        "listening at unix:///run/x.sock",
+    ] {
+        assert_eq!(said(other), None, "{other}");
+    }
+}
