@@ -3,6 +3,7 @@
 mod completion;
 mod live;
 mod log;
+mod masked;
 mod output;
 mod params;
 mod report;
@@ -111,7 +112,8 @@ impl Shell {
         let log = if goes_on(&ending) { self.let_go(running, &text, told, ctx).await } else { None };
         let note = [note, stayed, later].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.clone().into());
-        Facts { ending, pid, text, log, note, confined, cwd: params.real_dir.clone(), home }.report()
+        let (masked, cwd) = (masked::hides_failure(&params.command), params.real_dir.clone());
+        Facts { ending, pid, text, log, note, confined, masked, cwd, home }.report()
     }
 
     async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {

@@ -28,6 +28,9 @@ const NEXT: &str = "Do not try to get around it. Work within the workspace and $
 /// may be a file with such words in it.
 const DOUBT: &str = "The command ended with exit code 0, but unless it only shows what others printed: ";
 
+/// How much of the end of an output tells of a failure that no exit code tells of, in lines.
+const LAST_LINES: usize = 20;
+
 /// What is known when the call returns.
 pub struct Facts {
     pub ending: Ending,
@@ -41,6 +44,8 @@ pub struct Facts {
     pub note: Option<String>,
     /// What held it, and where it ran.
     pub confined: Option<Arc<Confinement>>,
+    /// Its exit code may be another's than that of what it is about.
+    pub masked: bool,
     pub cwd: AbsPath,
     pub home: Option<PathBuf>,
 }
@@ -54,7 +59,9 @@ impl Facts {
         if let Some(said) = found.clone() {
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
-        let (said, failed) = (self.denied(), matches!(&self.ending, Ending::Exited(it) if it.code != Some(0)));
+        let (said, failed) =
+            (self.denied(&self.text), matches!(&self.ending, Ending::Exited(it) if it.code != Some(0)));
+        let is_hidden = !failed && self.masked && said.is_some() && self.denied(self.last_lines()) == said;
         let mut res = self.plain_report();
         if let Some(it) = &said {
             let doubt = if failed { "" } else { DOUBT };
@@ -66,14 +73,20 @@ impl Facts {
             data.insert("sandbox".to_owned(), told.join("\n").into());
         }
         // Nobody is asked about a command that ended well: it is told only.
-        ToolOutput { denied: said.filter(|_| failed), ..res }
+        ToolOutput { denied: said.filter(|_| failed || is_hidden), ..res }
     }
 
     /// What a command, or a part of it, was kept from, as far as it printed that.
-    fn denied(&self) -> Option<Denial> {
+    fn denied(&self, text: &str) -> Option<Denial> {
         let exited = matches!(&self.ending, Ending::Exited(_));
         let confined = self.confined.as_deref().filter(|_| exited)?;
-        recognise(confined, &self.cwd, self.home.as_deref(), &self.text)
+        recognise(confined, &self.cwd, self.home.as_deref(), text)
+    }
+
+    fn last_lines(&self) -> &str {
+        let text = self.text.trim_end();
+        let start = text.rmatch_indices('\n').nth(LAST_LINES - 1).map_or(0, |it| it.0);
+        text.get(start..).unwrap_or(text)
     }
 
     fn plain_report(self) -> ToolOutput {
@@ -208,6 +221,7 @@ mod tests {
             log,
             note: None,
             confined: None,
+            masked: false,
             cwd: AbsPath::new("/").unwrap(),
             home: None,
         }
