@@ -15,6 +15,7 @@ const SAFE: &[(&str, Args)] = &[
     ("cat", Args::Any),
     ("cd", Args::When(|args| args.len() < 2)),
     ("cmp", Args::Any),
+    ("command", Args::When(super::shell::looks_up)),
     ("cut", Args::Any),
     ("date", Args::When(|args| args.iter().all(|it| it.text.starts_with('+') || it.text == "-u"))),
     ("df", Args::Any),
@@ -28,6 +29,7 @@ const SAFE: &[(&str, Args)] = &[
     ("find", Args::When(find)),
     ("git", Args::When(git)),
     ("grep", Args::Any),
+    ("hash", Args::When(|args| args.iter().all(|it| !it.text.starts_with('-') || it.text == "-t"))),
     ("head", Args::Any),
     ("id", Args::Any),
     ("ls", Args::Any),
@@ -46,6 +48,7 @@ const SAFE: &[(&str, Args)] = &[
     ("tail", Args::Any),
     ("tr", Args::Any),
     ("true", Args::Any),
+    ("type", Args::Any),
     ("uname", Args::Any),
     ("uniq", Args::When(uniq)),
     ("wc", Args::Any),
@@ -116,8 +119,10 @@ pub(super) fn copies_all(word: &Word) -> bool {
 }
 
 /// Those that only print words and names.
-const NAMES_ONLY: &[&str] =
-    &["basename", "cd", "dirname", "echo", "expr", "find", "id", "ls", "printf", "seq", "stat", "tr", "which"];
+const NAMES_ONLY: &[&str] = &[
+    "basename", "cd", "command", "dirname", "echo", "expr", "find", "hash", "id", "ls", "printf", "seq", "stat", "tr",
+    "type", "which",
+];
 
 /// What a known-safe command may read: its operands, and what sticks to its options.
 pub(super) fn read_paths(command: &Command) -> impl Iterator<Item = Word> {

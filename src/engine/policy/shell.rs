@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 use super::pieces::Known;
 pub(super) use interpreters::SPAWNS;
 pub use words::{Word, WordKind};
-pub(super) use wrap::{base_name, is_shell, runs_by_assignment};
+pub(super) use wrap::{base_name, is_shell, looks_up, runs_by_assignment};
 
 /// Longer scripts are not read.
 pub const MAX_BYTES: usize = 64 * 1024;

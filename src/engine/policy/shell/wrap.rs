@@ -240,11 +240,21 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
         "coproc" if args.iter().any(|it| it.literal().is_some_and(is_reserved)) => Inner::Hidden,
         "find" | "gfind" => xargs::find(args),
         "xargs" | "gxargs" => xargs::xargs(args),
+        "command" if looks_up(args) => Inner::Nothing,
         _ => match WRAPPERS.iter().find(|it| it.name == name) {
             Some(it) => behind(it, args),
             None => carriers::inner(name, args),
         },
     }
+}
+
+/// `command -v x`, `command -pV x`: it says what `x` is, and runs nothing.
+pub(in crate::engine::policy) fn looks_up(args: &[Word]) -> bool {
+    let flags = |it: &&Word| {
+        let flags = it.literal().and_then(|it| it.strip_prefix('-')).unwrap_or_default();
+        !flags.is_empty() && flags.bytes().all(|it| b"pvV".contains(&it))
+    };
+    args.iter().take_while(flags).any(|it| it.text.contains(['v', 'V']))
 }
 
 /// `sh -c 'script'`; a script from standard input is hidden, one from a file is like any other program.
