@@ -75,7 +75,9 @@ fn makes_repository(path: &AbsPath) -> Option<&'static str> {
 }
 
 /// Commands that only look at names, and git's that only take a file in or show it: they may say what they like.
-const LOOKS: &[&str] = &["[", "[[", "basename", "dirname", "echo", "ls", "printf", "realpath", "stat", "test"];
+const LOOKS: &[&str] = &[
+    "[", "[[", "basename", "dirname", "echo", "ls", "printf", "readlink", "realpath", "stat", "test", "type", "which",
+];
 const GIT_LOOKS: &[&str] = &["add", "check-ignore", "commit", "log", "ls-files", "push", "status"];
 /// Options behind which `git commit` takes in a file by name.
 const COMMIT_READS: &[&str] = &["-F", "--file", "-t", "--template"];

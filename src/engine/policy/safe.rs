@@ -1,5 +1,9 @@
 //! Commands that are known to only look, and those known to destroy: two tables and their traps.
 
+mod forms;
+mod sed;
+mod versions;
+
 use super::shell::{Command, Script, Word, WordKind};
 use super::{paths, places};
 
@@ -10,10 +14,14 @@ enum Args {
 }
 
 const SAFE: &[(&str, Args)] = &[
+    ("[", Args::Any),
+    ("[[", Args::Any),
+    ("b2sum", Args::Any),
     ("base64", Args::When(base64)),
     ("basename", Args::Any),
     ("cat", Args::Any),
     ("cd", Args::When(|args| args.len() < 2)),
+    ("cksum", Args::Any),
     ("cmp", Args::Any),
     ("command", Args::When(super::shell::looks_up)),
     ("cut", Args::Any),
@@ -32,21 +40,33 @@ const SAFE: &[(&str, Args)] = &[
     ("hash", Args::When(|args| args.iter().all(|it| !it.text.starts_with('-') || it.text == "-t"))),
     ("head", Args::Any),
     ("id", Args::Any),
+    ("jq", Args::When(forms::jq)),
     ("ls", Args::Any),
+    ("md5sum", Args::Any),
     ("nl", Args::Any),
     ("numfmt", Args::Any),
     ("paste", Args::Any),
     ("printf", Args::When(|args| !has_prefix(args, &["-v"]))),
+    ("ps", Args::When(forms::ps)),
     ("pwd", Args::Any),
+    ("readlink", Args::Any),
     ("realpath", Args::Any),
     ("rev", Args::Any),
-    ("sed", Args::When(sed)),
+    ("sed", Args::When(sed::looks)),
     ("seq", Args::Any),
+    ("sha1sum", Args::Any),
+    ("sha224sum", Args::Any),
+    ("sha256sum", Args::Any),
+    ("sha384sum", Args::Any),
+    ("sha512sum", Args::Any),
+    ("shasum", Args::Any),
     ("sort", Args::When(sort)),
     ("stat", Args::Any),
     ("tac", Args::Any),
     ("tail", Args::Any),
+    ("test", Args::Any),
     ("tr", Args::Any),
+    ("tree", Args::When(forms::tree)),
     ("true", Args::Any),
     ("type", Args::Any),
     ("uname", Args::Any),
@@ -71,10 +91,14 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
     let args = command.args();
     let wide = script.wide;
     let pattern = pattern_at(super::shell::base_name(name), args);
+    let (shows, prints) = (SHOWS_NAMES.contains(&name), matches!(name, "echo" | "printf"));
     let quiet = args.iter().enumerate().all(|(at, it)| {
-        let names_file = pattern != Some(at);
+        let names_file = pattern != Some(at) && !shows;
         let secret = || paths::is_secret(it) || wide && paths::may_reach_kernel(it, true);
-        it.kind != WordKind::Expanded && !(names_file && secret())
+        match it.kind {
+            WordKind::Expanded => prints && forms::is_public(it),
+            _ => !(names_file && secret()),
+        }
     });
     if command.opaque || command.wrapper || !quiet {
         return false;
@@ -82,6 +106,9 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
     // What a repository's own configuration names (fsmonitor) runs with the first `git status` in it.
     if name == "git" && places::moves(script) {
         return false;
+    }
+    if versions::asks(name, args) {
+        return true;
     }
     if RG.contains(&name) {
         return rg(args) && !(wide || searches_wide(args));
@@ -118,9 +145,14 @@ pub(super) fn copies_all(word: &Word) -> bool {
     ['r', 'R', 'a'].iter().any(|it| clustered(word, *it)) || has_prefix(std::slice::from_ref(word), &["--r", "--a"])
 }
 
-/// Those that only print words and names.
+/// Those that only print words and names, or tell what there is.
 const NAMES_ONLY: &[&str] = &[
-    "basename", "cd", "command", "dirname", "echo", "expr", "find", "hash", "id", "ls", "printf", "seq", "stat", "tr",
+    "[", "[[", "basename", "cd", "command", "dirname", "echo", "expr", "find", "hash", "id", "ls", "printf", "ps",
+    "readlink", "realpath", "seq", "stat", "test", "tr", "tree", "type", "which",
+];
+/// Of these, they say nothing of what is in a file whatever their words: a secret's name is none.
+const SHOWS_NAMES: &[&str] = &[
+    "[", "[[", "basename", "command", "dirname", "echo", "ls", "printf", "readlink", "realpath", "stat", "test",
     "type", "which",
 ];
 
@@ -128,15 +160,19 @@ const NAMES_ONLY: &[&str] = &[
 pub(super) fn read_paths(command: &Command) -> impl Iterator<Item = Word> {
     let name = super::shell::base_name(command.name().unwrap_or_default());
     let names_only = NAMES_ONLY.contains(&name);
-    let searches = matches!(name, "grep" | "rg");
-    let pattern = if searches { pattern_operands(command.args()) } else { 0 };
+    let pattern = match name {
+        "grep" | "jq" | "rg" => pattern_operands(command.args()),
+        _ => 0,
+    };
     let option = |it: &&Word| it.text.starts_with('-') && it.text != "-";
     let (options, operands): (Vec<&Word>, Vec<&Word>) = command.args().iter().partition(option);
     let stuck = options.into_iter().filter_map(|it| {
         let at = it.text.find(['/', '~'])?;
         Some(Word { text: it.text.get(at..)?.to_owned(), kind: it.kind })
     });
-    let operands = operands.into_iter().skip(pattern).filter(|it| !paths::is_plain_kernel_file(it)).cloned();
+    let script = |it: &&Word| name == "sed" && sed::is_script(it, command.args());
+    let operands = operands.into_iter().filter(|it| !script(it)).skip(pattern);
+    let operands = operands.filter(|it| !paths::is_plain_kernel_file(it)).cloned();
     // Only ways out: what is relative was looked at with the folder.
     let all: Vec<Word> = if names_only { Vec::new() } else { stuck.chain(operands).collect() };
     all.into_iter()
@@ -154,11 +190,11 @@ pub(super) fn pattern_operands(args: &[Word]) -> usize {
     usize::from(!given)
 }
 
-/// Where among the words stands what is searched for, if it is a search. Words that an option takes may be taken for it:
+/// Where among the words stands what is searched for, if it is a search, or jq's filter. Words that an option takes may be taken for it:
 /// then it is looked at like a file.
 pub(super) fn pattern_at(name: &str, args: &[Word]) -> Option<usize> {
     let skipped = match (name, args.first()) {
-        ("grep" | "egrep" | "fgrep" | "rg", _) => 0,
+        ("grep" | "egrep" | "fgrep" | "jq" | "rg", _) => 0,
         ("git", Some(it)) if it.text == "grep" => 1,
         _ => return None,
     };
@@ -219,18 +255,6 @@ fn uniq(args: &[Word]) -> bool {
     operands < 2 && !unclear
 }
 
-/// `sed -n 3,9p file …` and nothing else: its scripts can write and run, its options edit in place.
-fn sed(args: &[Word]) -> bool {
-    let [silent, script, files @ ..] = args else { return false };
-    let Some(range) = script.literal().and_then(|it| it.strip_suffix('p')) else { return false };
-    let number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
-    let range_ok = match range.split_once(',') {
-        Some((from, to)) => number(from) && (number(to) || to == "$"),
-        None => number(range),
-    };
-    silent.literal() == Some("-n") && range_ok && files.iter().all(|it| !it.text.starts_with('-'))
-}
-
 pub(super) fn rg(args: &[Word]) -> bool {
     !has_prefix(args, &["--pre", "--hostname-bin", "--search-zip"])
         && !args.iter().any(|it| clustered(it, 'z') || may_be_option(it))
@@ -260,8 +284,13 @@ fn git(args: &[Word]) -> bool {
     }
     match command.literal() {
         Some("status" | "log" | "diff" | "show" | "blame" | "ls-files" | "rev-parse" | "shortlog" | "describe") => true,
+        Some("rev-list") => true,
+        Some("--version" | "version") => args.is_empty(),
         Some("branch") => branch(args),
+        Some("config") => forms::config(args),
+        Some("tag") => forms::tag(args),
         Some("remote") => args.iter().all(|it| matches!(it.text.as_str(), "-v" | "--verbose")),
+        Some("stash") if args.first().is_some_and(|it| it.text == "show") => true,
         Some("stash" | "worktree") => matches!(args, [list] if list.text == "list"),
         _ => false,
     }
@@ -290,6 +319,6 @@ pub(super) fn is_cd_below(command: &Command) -> bool {
 }
 
 #[cfg(test)]
-pub(super) fn safe_names() -> impl Iterator<Item = &'static str> {
-    SAFE.iter().map(|it| it.0)
+pub(super) fn safe_names() -> [Vec<&'static str>; 2] {
+    [SAFE.iter().map(|it| it.0).collect(), versions::names().collect()]
 }

@@ -57,6 +57,7 @@ fn shows(command: &Command) -> Option<(&str, &[Word])> {
     let prints = match sub.literal()? {
         "diff" | "show" => patches || !quiet,
         "log" => patches,
+        "stash" => patches && args.first().is_some_and(|it| it.text == "show"),
         _ => false,
     };
     prints.then_some((sub.text.as_str(), args))

@@ -300,10 +300,16 @@ impl Walker<'_> {
         if !apart || !blank_at(&text, name.len()) || !blank_at(&text, before_close) {
             return Err(ODD_BLANKS);
         }
-        let inside = Word::expanded(text.trim_start_matches('['));
-        // Subscripts in here are evaluated: `[[ -v a[$(x)] ]]`.
-        self.out.has_definitions = true;
-        let words = vec![Word { text: name.to_owned(), kind: super::WordKind::Literal }, inside];
+        let inside = text.get(name.len()..before_close).unwrap_or_default();
+        let mut words = vec![Word::literally(name)];
+        match plain_test(name, inside) {
+            Some(it) => words.extend(it),
+            // Subscripts in here are evaluated: `[[ -v a[$(x)] ]]`.
+            None => {
+                self.out.has_definitions = true;
+                words.push(Word::expanded(text.trim_start_matches('[')));
+            }
+        }
         self.out.commands.push(Command { opaque: false, ..Command::new(words, text) });
         Ok(())
     }
@@ -447,6 +453,23 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
         rest = from.get(len..).unwrap_or_default();
     }
     Ok(res)
+}
+
+/// The words of a test in which nothing is evaluated: `-f x`, of `[` also `a = b`.
+fn plain_test(name: &str, inside: &str) -> Option<Vec<Word>> {
+    const OF_FILES: &[&str] = &["-d", "-e", "-f", "-L", "-n", "-r", "-s", "-w", "-x", "-z"];
+    if inside.contains('\n') {
+        return None;
+    }
+    let read = |it: &str| Word::read(it).ok().filter(|it| it.literal().is_some_and(|it| !it.contains(['[', '$', '`'])));
+    let words = inside.split([' ', '\t']).filter(|it| !it.is_empty()).map(read).collect::<Option<Vec<Word>>>()?;
+    let texts: Vec<&str> = words.iter().map(|it| it.text.as_str()).collect();
+    let plain = match texts.as_slice() {
+        _ if name == "[" => true,
+        ["!", test, _] | [test, _] => OF_FILES.contains(test),
+        _ => false,
+    };
+    plain.then_some(words)
 }
 
 /// `${x@P}` runs what is in a prompt; of `@` only the sign for all of an array is not that.

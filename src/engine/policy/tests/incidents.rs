@@ -302,7 +302,7 @@ fn backticks_are_commands() {
 /// S4: a standing yes is for the command that was asked about.
 #[test]
 fn a_standing_yes_is_narrow() {
-    let offered = shell(&Rules::shipped(), Mode::Default, true, "git stash show", &[]).grant.unwrap();
+    let offered = shell(&Rules::shipped(), Mode::Default, true, "git stash pop", &[]).grant.unwrap();
     assert_eq!(offered, Grant::Commands { prefixes: vec!["git stash".to_owned()] });
     let grants = [Grant::Commands { prefixes: vec!["git status".to_owned()] }, offered];
     check(
@@ -310,7 +310,7 @@ fn a_standing_yes_is_narrow() {
         &grants,
         "
         default  git status --short --branch => allow
-        default  git stash show => allow
+        default  git stash pop => allow
         default  git push => ask
         default  git => ask
         default  git -C .. status => ask

@@ -1,0 +1,91 @@
+//! The forms of programs in which they only look, where a program has others.
+
+use super::{Word, clustered, has_prefix};
+
+/// Variables that hold places, names and switches, and never a secret.
+const PUBLIC: &[&str] = &[
+    "?", "COLUMNS", "HOME", "HOSTNAME", "LANG", "LC_ALL", "LINES", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL",
+    "SHLVL", "TERM", "TMPDIR", "TZ", "USER",
+];
+
+/// `$HOME/x`, `"in $PWD"`: nothing comes of it but what such variables hold.
+pub(super) fn is_public(word: &Word) -> bool {
+    let plain = |it: &str| !it.contains(['`', '\\', '{', '(']);
+    let mut pieces = word.text.split('$');
+    let before = pieces.next().unwrap_or_default();
+    plain(before) && pieces.all(|it| behind_variable(it).is_some_and(plain))
+}
+
+/// What follows the name of such a variable.
+fn behind_variable(text: &str) -> Option<&str> {
+    let (name, rest) = match text.strip_prefix('{') {
+        Some(inside) => inside.split_once('}')?,
+        None if text.starts_with('?') => text.split_at_checked(1)?,
+        None => {
+            let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+            text.split_at_checked(text.find(|it| !is_name(it)).unwrap_or(text.len()))?
+        }
+    };
+    PUBLIC.contains(&name).then_some(rest)
+}
+
+/// `-o` writes, and so does `-R` at the depth of `-L`; files of names are read and printed.
+pub(super) fn tree(args: &[Word]) -> bool {
+    const LONG: &[&str] = &["--dirsfirst", "--du", "--filesfirst", "--gitignore", "--noreport", "--prune", "--si"];
+    let known = |it: &Word| match it.text.strip_prefix('-') {
+        Some(long) if long.starts_with('-') => LONG.contains(&it.text.as_str()),
+        Some(letters) => letters.bytes().all(|it| b"aCDdFfghIiJLlNnPpQqrSstUuvXx".contains(&it)),
+        None => true,
+    };
+    args.iter().all(known)
+}
+
+/// An `e` without a dash shows what programs have in their environment.
+pub(super) fn ps(args: &[Word]) -> bool {
+    const WORDS: &[&str] = &["-A", "-e", "-ef", "-f", "-p", "-ww", "aux", "auxw", "auxww", "ax", "axu"];
+    let number = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+    args.iter().filter_map(Word::literal).filter(|it| WORDS.contains(it) || number(it)).count() == args.len()
+}
+
+/// A filter may print the environment, or take in another one. `-f` and `-L` name such files.
+pub(super) fn jq(args: &[Word]) -> bool {
+    const TAKE_IN: &[&str] = &["ENV", "env", "import", "include", "get_search_list"];
+    let word = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let takes_in = |arg: &Word| arg.text.split(|it| !word(it)).any(|it| TAKE_IN.contains(&it));
+    !has_prefix(args, &["--f", "--l", "--run"])
+        && !args.iter().any(|it| clustered(it, 'f') || clustered(it, 'L') || takes_in(it))
+}
+
+/// `git tag`, `git tag -l 'v*'`, `git tag --contains x`.
+pub(super) fn tag(args: &[Word]) -> bool {
+    const LISTS: &[&str] =
+        &["-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "-n"];
+    const VALUED: &[&str] = &["--sort", "--format", "--color", "--column"];
+    let (options, operands): (Vec<&Word>, Vec<&Word>) = args.iter().partition(|it| it.text.starts_with('-'));
+    let name = |it: &Word| it.text.split('=').next().unwrap_or_default().to_owned();
+    let lists = |it: &Word| {
+        let lines = it.text.strip_prefix("-n").is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+        lines || LISTS.contains(&name(it).as_str())
+    };
+    // What follows `--sort` is no name of a tag, but one that is listed might be made.
+    let known = options.iter().all(|it| lists(it) || VALUED.contains(&name(it).as_str()) && it.text.contains('='));
+    known && (operands.is_empty() || options.iter().any(|it| lists(it)))
+}
+
+/// One setting that holds no secret. Those of remotes may have a token in their addresses, and a second name would be
+/// written.
+pub(super) fn config(args: &[Word]) -> bool {
+    const PLAIN: &[&str] = &["init.defaultbranch", "user.email", "user.name"];
+    const CORE: &[&str] = &["autocrlf", "bare", "editor", "eol", "filemode", "hookspath", "ignorecase", "pager"];
+    let words: Option<Vec<&str>> = args.iter().map(Word::literal).collect();
+    let words = words.unwrap_or_default();
+    let words = match words.as_slice() {
+        ["--global" | "--local" | "--system", rest @ ..] => rest,
+        it => it,
+    };
+    let key = match words {
+        ["--get" | "get", key] | [key] => key.to_ascii_lowercase(),
+        _ => return false,
+    };
+    PLAIN.contains(&key.as_str()) || key.strip_prefix("core.").is_some_and(|it| CORE.contains(&it))
+}
