@@ -84,6 +84,8 @@ pub struct Plan {
     top: AbsPath,
     rules: Rules,
     pub is_dir: bool,
+    /// The start is a place of secrets: policy asked about all of it.
+    asked: bool,
 }
 
 impl Plan {
@@ -100,7 +102,8 @@ impl Plan {
                 format!("{it} cannot be read as an ignore file: it is no plain file of at most {MAX_IGNORE} bytes");
             return Err(ToolError::new("search_path_not_readable", why));
         }
-        Ok(Self { shown, start, top, rules, is_dir })
+        let asked = SECRETS.find(start.as_path()).is_some();
+        Ok(Self { shown, start, top, rules, is_dir, asked })
     }
 
     /// Everything below `start/prefix`, parents before children, siblings by name.
@@ -136,9 +139,12 @@ impl Plan {
         builder.build()
     }
 
-    /// Whether a path of this walk is one of secrets that nobody named: such files are not read and not told.
+    /// Whether a path of this walk is one of secrets that nobody named: such files are not read and not told. Of a start
+    /// that is one itself, and was asked about as such, only what is named below it; else the start's own name may be
+    /// the first part of what is secret, as in `.docker/config.json`.
     pub fn is_secret(&self, real: &Path) -> bool {
-        real.strip_prefix(&self.start).is_ok_and(|it| SECRETS.find(it).is_some())
+        let judged = if self.asked { real.strip_prefix(&self.start).ok() } else { Some(real) };
+        judged.is_some_and(|it| SECRETS.find(it).is_some())
     }
 
     /// `real`, a path of this walk, under the name the call gave to its start.

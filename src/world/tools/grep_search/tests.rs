@@ -150,3 +150,35 @@ fn is_bounded_and_cancellable() {
     ground.cancel.cancel();
     check(&ground, json!({"pattern": "needle"}), "cancelled: The search was cancelled.");
 }
+
+/// Names of several parts, where the search begins behind the first of them.
+#[test]
+fn secrets_are_left_out_wherever_the_search_begins() {
+    let ground = Ground::new(&[
+        (".cargo/credentials.toml", "needle\n"),
+        (".config/gh/hosts.yml", "needle\n"),
+        (".config/gh/x.yml", "none\n"),
+        (".ssh/deploy", "needle\n"),
+        ("keys/id_rsa", "needle\n"),
+        ("sub/.m2/settings.xml", "needle\n"),
+    ]);
+    let check = |dir: &str, want: (bool, bool)| {
+        let said = ground.said(&GrepSearch, &json!({"pattern": "needle", "dir_path": dir}));
+        assert_eq!((said.contains("L1: needle"), said.contains("(1 file(s) left out")), want, "{dir}: {said}");
+    };
+    check(".cargo", (false, true));
+    check(".config", (false, true));
+    check(".config/gh", (false, true));
+    check("keys", (false, true));
+    check("sub/.m2", (false, true));
+    // Policy asked about just these.
+    check(".config/gh/hosts.yml", (true, false));
+    check(".ssh", (true, false));
+    // What the kernel tells of a process counts from the top of the disk.
+    #[cfg(target_os = "linux")]
+    {
+        let args = json!({"pattern": "PATH", "dir_path": "/proc/self", "include_pattern": "/environ"});
+        let said = ground.said(&GrepSearch, &args);
+        assert!(said.starts_with("No matches") && said.contains("(1 file(s) left out"), "{said}");
+    }
+}
