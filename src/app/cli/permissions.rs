@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 
 use crate::{
-    app::cli::args::EXIT_INPUT,
+    app::cli::{args::EXIT_INPUT, clean::shown_line},
     world::{
         secrets::Env,
         workspace::{NO_HOME, castor_home, saved},
@@ -40,7 +40,7 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
             Ok(list) if list.is_empty() => writeln!(out, "Nothing is allowed for ever.").map(|()| 0),
             Ok(list) => {
                 for (n, it) in list.iter().enumerate() {
-                    writeln!(out, "{}. {it}", n + 1)?;
+                    writeln!(out, "{}. {}", n + 1, shown_line(it))?;
                 }
                 writeln!(out, "\n`castor permissions revoke NUMBER` takes one back.").map(|()| 0)
             }

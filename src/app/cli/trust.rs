@@ -106,16 +106,16 @@ fn list(env: &Env, out: &mut dyn Write) -> io::Result<u8> {
     match trust::list(env) {
         Err(it) => writeln!(out, "{it}").map(|()| 1),
         Ok(rules) if rules.is_empty() => writeln!(out, "Nothing was said about any folder.").map(|()| 0),
-        Ok(rules) => rules.iter().try_for_each(|it| writeln!(out, "{it}")).map(|()| 0),
+        Ok(rules) => rules.iter().try_for_each(|it| writeln!(out, "{}", shown_line(it))).map(|()| 0),
     }
 }
 
 /// Returns 0 where the folder is trusted, as it is.
 fn why(ground: &Ground, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
-    let folder = &ground.folder;
+    let folder = shown_line(&ground.folder.to_string());
     match &ground.trust {
-        Trust::Trusted { why, .. } => writeln!(out, "{folder} is trusted: {why}")?,
-        Trust::Untrusted(why) => writeln!(out, "{folder} is not trusted: {why}")?,
+        Trust::Trusted { why, .. } => writeln!(out, "{folder} is trusted: {}", shown_line(why))?,
+        Trust::Untrusted(why) => writeln!(out, "{folder} is not trusted: {}", shown_line(why))?,
         Trust::Unknown => writeln!(out, "{folder} is not trusted: nobody said anything about it")?,
     }
     for (name, counts) in ground.project.standing() {
@@ -130,7 +130,7 @@ fn why(ground: &Ground, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
         writeln!(out, "  {it}")?;
     }
     for it in &ground.warnings {
-        writeln!(out, "  {it}")?;
+        writeln!(out, "  {}", shown_line(&it.to_string()))?;
     }
     Ok(u8::from(!ground.trust.is_trusted() || ground.doubt.is_some()))
 }
@@ -197,6 +197,18 @@ mod tests {
         assert!(say(&["why"]).0.contains(changed));
         assert_eq!(say(&["."]).1, 0);
         assert!(say(&["why"]).0.contains("settings.json: is used\n"));
+    }
+
+    #[test]
+    fn a_name_makes_no_line_of_its_own() {
+        let ground = Ground::new();
+        ground.write("w/x\ny is trusted/.castor/settings.json", "{}");
+        let ws = ground.root.join("w/x\ny is trusted");
+        let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
+        for line in [&["why"][..], &[], &["list"], &["--revoke"]] {
+            let (text, _) = said(|out| run(&parse(line), &env, &ws, None, out));
+            assert!(text.contains("x\\u000ay is trusted") && !text.contains("\ny is"), "{text}");
+        }
     }
 
     #[test]
