@@ -81,7 +81,9 @@ impl Calls {
     }
 
     pub fn stats(&self) -> Value {
-        json!({"total": self.known.len(), "completed": self.completed, "failed": self.failed})
+        // Those that nobody could be asked about have failed, too.
+        let Self { completed, failed, unasked, .. } = self;
+        json!({"total": self.known.len(), "completed": completed, "failed": failed, "unasked": unasked})
     }
 }
 
@@ -141,7 +143,7 @@ mod tests {
         let noted = json!({"toolCallId": "f", "title": "make", "status": "completed", "rawOutput": output});
         assert_eq!(update(noted), Some(Mark::Noted("make: x was put aside.".into())));
         assert_eq!(update(json!({"title": "no id"})), None);
-        assert_eq!(calls.stats(), json!({"total": 7, "completed": 4, "failed": 3}));
+        assert_eq!(calls.stats(), json!({"total": 7, "completed": 4, "failed": 3, "unasked": 1}));
         let hint = calls.way_out().unwrap();
         assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
     }

@@ -345,7 +345,7 @@ fn json_is_one_object() {
             "session_id": "s1", "response": "One\ntwo", "stop_reason": "end_turn",
             "stats": {
                 "tokens": {"used": 12, "size": 100},
-                "tool_calls": {"total": 1, "completed": 1, "failed": 0},
+                "tool_calls": {"total": 1, "completed": 1, "failed": 0, "unasked": 0},
                 "duration_ms": 0,
             },
         })
