@@ -32,6 +32,7 @@ fn main() {
 fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
     let confinement = |network| Confinement {
         read_only: false,
+        untrusted: false,
         roots: vec![cwd.clone()],
         writable: Vec::new(),
         kept: Vec::new(),

@@ -62,6 +62,7 @@ pub fn of(
     let gits = roots.iter().filter_map(sandbox::repository::outside_of).filter(|it| Some(it) != of_home.as_ref());
     Some(Confinement {
         read_only,
+        untrusted: !harmless,
         roots: roots.to_vec(),
         gits: gits.filter(|_| !read_only).collect(),
         writable,

@@ -143,6 +143,8 @@ impl Hold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     pub read_only: bool,
+    /// That is so as the folder is not trusted.
+    pub untrusted: bool,
     /// The session's folders, canonical.
     pub roots: Vec<AbsPath>,
     /// More that may be written, at every level.
@@ -378,6 +380,7 @@ mod tests {
         let path = |it: &str| AbsPath::new(it).unwrap();
         let it = Confinement {
             read_only: false,
+            untrusted: false,
             roots: vec![path("/w")],
             writable: vec![path("/more")],
             granted: Vec::new(),

@@ -110,6 +110,17 @@ fn what_is_missing_is_said_in_the_last_line() {
     assert!(it["todo"][0].as_str().unwrap().contains("chmod 700"), "{it:#}");
 }
 
+/// As `castor policy check` says it.
+#[test]
+fn the_sandbox_is_the_one_of_this_folder() {
+    let mut sandbox = Sandbox::new();
+    let said = |it: &mut Sandbox| as_json(it).1["sandbox"]["level"].as_str().unwrap().to_owned();
+    assert!(said(&mut sandbox).starts_with("workspace-write, without network; this system has"));
+    sandbox.env.push(("CASTOR_TRUST_WORKSPACE".into(), "false".into()));
+    let want = "read-only, as the folder is not trusted, without network; this system has";
+    assert!(said(&mut sandbox).starts_with(want), "{}", said(&mut sandbox));
+}
+
 /// With a model of another provider's it is that one's key that counts.
 #[test]
 fn the_key_of_the_configured_model() {

@@ -16,7 +16,14 @@ use crate::{
         settings::{KEYS, Settings, Sources, explain},
     },
     base::{
-        event::EventKind, ids::SessionId, log::Fact, mcp::McpLink, path::AbsPath, sandbox::Level, text, trust::Trust,
+        event::EventKind,
+        ids::SessionId,
+        log::Fact,
+        mcp::McpLink,
+        path::AbsPath,
+        sandbox::{Hold, Level},
+        text,
+        trust::Trust,
     },
     wire::acp::session::iso_time,
     world::{
@@ -73,11 +80,9 @@ pub(super) struct Model {
 
 /// What commands in this folder are held by.
 pub(super) struct Sandbox {
-    /// `None`: by what the system has.
-    wished: Option<Level>,
+    hold: Hold,
     pub has: &'static str,
     pub lacks: Option<&'static str>,
-    works: bool,
     /// What is not held in so large a folder.
     pub unseen: Option<String>,
 }
@@ -123,9 +128,9 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
     let keys = auth::sources(env, cwd).unwrap_or_else(|it| json!({ "error": it }));
     let missing = reach::missing(&ground.env, &merged);
     let reach = if missing.is_none() { reach::ask(env, &ground.env, &merged) } else { Reach::Unasked };
-    let ((has, lacks), works) = (sandbox::state(), sandbox::is_available());
+    let ((has, lacks), hold) = (sandbox::state(), confinement::hold(&ground, &merged));
     // Where nothing is confined nobody looks.
-    let unseen = works.then(|| sandbox::not_all_seen(cwd.as_path())).flatten();
+    let unseen = hold.available.then(|| sandbox::not_all_seen(cwd.as_path())).flatten();
     let mut report = Report {
         program: program.display().to_string(),
         tried,
@@ -138,7 +143,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
         model: Model { name: merged.model_name.clone(), missing, reach },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
-        sandbox: Sandbox { wished: merged.children.sandbox.level, has, lacks, works, unseen },
+        sandbox: Sandbox { hold, has, lacks, unseen },
         folder: (cwd.clone(), trust_words(&ground)),
         past,
         todo: Vec::new(),
@@ -216,17 +221,15 @@ fn last_request(store: &Store) -> Option<String> {
 impl Sandbox {
     /// What was asked for by name, and cannot be had: commands fail.
     fn problem(&self) -> Option<String> {
-        let wished = self.wished.filter(|it| *it != Level::Off && !self.works)?;
+        let Hold { level, available, .. } = self.hold;
         let why = self.lacks.unwrap_or_default();
-        Some(format!("security.sandbox.level is {}, and commands fail: {why}.", wished.as_str()))
+        let is_wanted = level != Level::Off && !available;
+        is_wanted.then(|| format!("security.sandbox.level is {}, and commands fail: {why}.", level.as_str()))
     }
 
     pub fn in_words(&self) -> String {
-        let level = match (self.wished, self.works) {
-            (Some(it), _) => it.as_str(),
-            (None, true) => Level::WorkspaceWrite.as_str(),
-            (None, false) => Level::Off.as_str(),
-        };
+        // What the system lacks is said behind.
+        let level = if self.hold.available { self.hold.in_words() } else { self.hold.level.as_str().to_owned() };
         let lacks = self.lacks.map(|it| format!(" ({it})")).unwrap_or_default();
         format!("{level}; this system has {}{lacks}", self.has)
     }

@@ -57,6 +57,7 @@ mod tests {
     fn confined(network: bool) -> Confinement {
         Confinement {
             read_only: false,
+            untrusted: false,
             roots: Vec::new(),
             writable: Vec::new(),
             granted: Vec::new(),

@@ -20,9 +20,9 @@ use crate::{
 /// The most that people are shown at the end; they saw the rest while it ran.
 const SHOWN: usize = 100_000;
 
-/// To the model, after a denial.
-const NEXT: &str = "Do not try to get around it. Work within the workspace and $TMPDIR, or say what you need: only the \
-                    user can allow more.";
+/// To the model, after a denial: what is left to do.
+const NEXT: &str = "Do not try to get around it.";
+const SAY: &str = "say what you need: only the user can allow more.";
 
 /// To the model, before a denial that the exit code does not tell of: of `a; b` and `a | b` it is `b`'s. What was printed
 /// may be a file with such words in it.
@@ -62,10 +62,10 @@ impl Facts {
         let (said, failed) =
             (self.denied(&self.text), matches!(&self.ending, Ending::Exited(it) if it.code != Some(0)));
         let is_hidden = !failed && self.masked && said.is_some() && self.denied(self.last_lines()) == said;
-        let mut res = self.plain_report();
+        let (left, mut res) = (self.left_to_do(), self.plain_report());
         if let Some(it) = &said {
             let doubt = if failed { "" } else { DOUBT };
-            res.content.push(Part::text(format!("{doubt}{}\n{NEXT}", it.in_words())));
+            res.content.push(Part::text(format!("{doubt}{}\n{NEXT} {left}", it.in_words())));
         }
         // For clients that show no output, such as castor's own.
         let told: Vec<String> = said.iter().map(|it| it.in_words()).chain(found).collect();
@@ -87,6 +87,20 @@ impl Facts {
         let text = self.text.trim_end();
         let start = text.rmatch_indices('\n').nth(LAST_LINES - 1).map_or(0, |it| it.0);
         text.get(start..).unwrap_or(text)
+    }
+
+    /// What the command may do, and who can change that.
+    fn left_to_do(&self) -> String {
+        let (read_only, untrusted) = self.confined.as_ref().map_or((false, false), |it| (it.read_only, it.untrusted));
+        let where_to = match (read_only, untrusted) {
+            (false, _) => "Work within the workspace and $TMPDIR, or",
+            (true, true) => {
+                "The workspace is read-only for commands, as the folder is not trusted: they write in $TMPDIR. Work with \
+                 that, or"
+            }
+            (true, false) => "The workspace is read-only for commands: they write in $TMPDIR. Work with that, or",
+        };
+        format!("{where_to} {SAY}")
     }
 
     fn plain_report(self) -> ToolOutput {
@@ -198,15 +212,16 @@ fn minutes(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
 
     use serde_json::json;
 
-    use super::{Facts, minutes};
+    use super::{Facts, LAST_LINES, minutes};
     use crate::{
         base::{
             content::joined_text,
             path::AbsPath,
+            sandbox::Confinement,
             terminal::{Exit, Findings},
         },
         world::tools::shell::watch::Ending,
@@ -267,6 +282,49 @@ mod tests {
         let running =
             "Command is running in background. PID: 7. Initial output:\n(empty)\nIts output goes to: /s/b.log";
         check(Ending::Running, "", running);
+    }
+
+    fn confined(read_only: bool, untrusted: bool, network: bool) -> Facts {
+        let path = |it: &str| AbsPath::new(it).unwrap();
+        let it = Confinement {
+            read_only,
+            untrusted,
+            roots: vec![path("/w")],
+            writable: Vec::new(),
+            granted: Vec::new(),
+            gits: Vec::new(),
+            kept: Vec::new(),
+            open: Vec::new(),
+            tmp: path("/t"),
+            records: path("/r"),
+            network,
+        };
+        let text = "touch: cannot touch '/opt/a/b': Read-only file system\n".to_owned();
+        let ending = Ending::Exited(Exit { code: Some(1), ..Exit::default() });
+        let (confined, cwd) = (Some(Arc::new(it)), path("/w"));
+        Facts { ending, pid: Some(7), text, log: None, note: None, confined, masked: false, cwd, home: None }
+    }
+
+    #[test]
+    fn what_is_left_to_do_is_what_the_folder_allows() {
+        let said = |read_only, untrusted| joined_text(&confined(read_only, untrusted, false).report().content);
+        assert!(said(false, false).contains(" Work within the workspace and $TMPDIR, or say what"));
+        assert!(
+            said(true, true).contains(" read-only for commands, as the folder is not trusted: they write in $TMPDIR.")
+        );
+        assert!(said(true, false).contains(" read-only for commands: they write in $TMPDIR."));
+    }
+
+    #[test]
+    fn a_hidden_failure_is_asked_about_where_the_last_lines_tell() {
+        let asked = |code, masked, behind: usize| {
+            let facts = confined(false, false, false);
+            let text = format!("{}{}", facts.text, "fine\n".repeat(behind));
+            let ending = Ending::Exited(Exit { code: Some(code), ..Exit::default() });
+            Facts { ending, masked, text, ..facts }.report().denied.is_some()
+        };
+        assert!(asked(1, false, 50) && asked(0, true, 0) && asked(0, true, LAST_LINES - 1));
+        assert!(!asked(0, false, 0) && !asked(0, true, LAST_LINES));
     }
 
     #[test]

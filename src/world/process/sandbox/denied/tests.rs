@@ -17,6 +17,7 @@ fn denials_are_told_from_failures() {
     let path = |it: &str| AbsPath::new(it).unwrap();
     let it = Confinement {
         read_only: false,
+        untrusted: false,
         roots: vec![path("/w")],
         writable: Vec::new(),
         granted: Vec::new(),
@@ -108,6 +109,7 @@ fn what_a_stand_in_was_in_the_way_of_is_told_from_failures() {
     let path = |it: &str| AbsPath::new(it).unwrap();
     let it = |open: &[&str]| Confinement {
         read_only: false,
+        untrusted: false,
         roots: vec![path("/w"), path("/new")],
         writable: Vec::new(),
         granted: Vec::new(),
@@ -173,6 +175,7 @@ fn a_server_out_of_reach_is_told_from_none() {
     let path = |it: &str| AbsPath::new(it).unwrap();
     let it = Confinement {
         read_only: false,
+        untrusted: false,
         roots: vec![path("/w")],
         writable: Vec::new(),
         granted: Vec::new(),
@@ -242,6 +245,7 @@ fn sockets_that_cannot_be_opened_are_told_from_those_of_nobody() {
     let path = |it: &str| AbsPath::new(it).unwrap();
     let it = Confinement {
         read_only: false,
+        untrusted: false,
         roots: vec![path("/w")],
         writable: Vec::new(),
         granted: Vec::new(),
