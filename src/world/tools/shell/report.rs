@@ -28,6 +28,11 @@ const SAY: &str = "say what you need: only the user can allow more.";
 /// may be a file with such words in it.
 const DOUBT: &str = "The command ended with exit code 0, but unless it only shows what others printed: ";
 
+/// To the model, of who goes on where each command has a network of its own.
+const OUT_OF_REACH: &str = "The sandbox gives each command a network of its own: no other command can reach a port of \
+                            this one. Run server and client in one command, or say that you need network for commands \
+                            (security.sandbox.network), which only the user can allow.";
+
 /// How much of the end of an output tells of a failure that no exit code tells of, in lines.
 const LAST_LINES: usize = 20;
 
@@ -161,6 +166,7 @@ impl Facts {
             lines.push(format!("Background PIDs: {}", left.join(", ")));
             lines.push(format!("Process Group PGID: {}", self.pid()));
             lines.extend(self.log.as_ref().map(|it| format!("Background Output: {it}")));
+            lines.extend(self.out_of_reach().map(str::to_owned));
         }
         lines.join("\n")
     }
@@ -175,7 +181,12 @@ impl Facts {
     fn running(&self) -> String {
         let text = untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned());
         let log = self.log.as_ref().map(|it| format!("\nIts output goes to: {it}")).unwrap_or_default();
-        format!("Command is running in background. PID: {}. Initial output:\n{text}{log}", self.pid())
+        let apart = self.out_of_reach().map(|it| format!("\n{it}")).unwrap_or_default();
+        format!("Command is running in background. PID: {}. Initial output:\n{text}{log}{apart}", self.pid())
+    }
+
+    fn out_of_reach(&self) -> Option<&'static str> {
+        self.confined.as_ref().is_some_and(|it| !it.network).then_some(OUT_OF_REACH)
     }
 }
 
@@ -313,6 +324,20 @@ mod tests {
             said(true, true).contains(" read-only for commands, as the folder is not trusted: they write in $TMPDIR.")
         );
         assert!(said(true, false).contains(" read-only for commands: they write in $TMPDIR."));
+    }
+
+    #[test]
+    fn who_goes_on_without_network_cannot_be_reached_and_that_is_said() {
+        let left = || Ending::Exited(Exit { code: Some(0), left: vec![8], ..Exit::default() });
+        for (ending, network, want) in [
+            (Ending::Running, false, true),
+            (left(), false, true),
+            (Ending::Running, true, false),
+            (left(), true, false),
+        ] {
+            let facts = Facts { ending, text: "up\n".to_owned(), ..confined(false, false, network) };
+            assert_eq!(joined_text(&facts.report().content).contains("Run server and client in one command"), want);
+        }
     }
 
     #[test]
