@@ -83,8 +83,6 @@ const FOR_CHILDREN: &[&str] = &[
     "YARN_HTTP_RETRY",
     "npm_config_fetch_retries",
     "pnpm_config_fetch_retries",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
     "http_proxy",
     "https_proxy",
     "all_proxy",
@@ -93,6 +91,20 @@ const FOR_CHILDREN: &[&str] = &[
     "HTTPS_PROXY",
     "ALL_PROXY",
     "NO_PROXY",
+];
+
+/// Where authorities are that are trusted, also those of a company: files and folders that anybody may read. Children see
+/// them where they are absolute paths.
+const CERTIFICATES: &[&str] = &[
+    "AWS_CA_BUNDLE",
+    "CARGO_HTTP_CAINFO",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
 ];
 
 /// What a repository's settings may fill in: where they are used, and by whom. A server that it names sees these
@@ -192,7 +204,8 @@ impl Env {
     pub fn child_env(&self, allowed_extra: &[String], blocked: &[String]) -> Vec<(String, String)> {
         let passes = |name: &str, value: &str| {
             let allowed = || allowed_extra.iter().any(|it| it == name);
-            let listed = || FOR_CHILDREN.iter().any(|it| matches(it, name));
+            let certificates = || CERTIFICATES.contains(&name) && are_paths(value);
+            let listed = || FOR_CHILDREN.iter().any(|it| matches(it, name)) || certificates();
             let secret = || name_looks_secret(name) || value_looks_secret(value);
             !blocked.iter().any(|it| it.eq_ignore_ascii_case(name)) && (allowed() || listed() && !secret())
         };
@@ -205,6 +218,11 @@ impl Env {
 fn absolute(path: &str) -> String {
     let kept: Vec<&str> = path.split(':').filter(|it| it.starts_with('/')).collect();
     kept.join(":")
+}
+
+/// Of folders with certificates there may be several.
+fn are_paths(value: &str) -> bool {
+    value.split(':').all(|it| it.starts_with('/')) && !value.contains(char::is_control)
 }
 
 /// Names only: a value in a log would be a leak.
@@ -307,6 +325,19 @@ mod tests {
         ] {
             assert_eq!(names(env, allowed, blocked), want, "{allowed:?} {blocked:?}");
         }
+    }
+
+    #[test]
+    fn children_find_certificates_by_their_paths() {
+        for name in super::CERTIFICATES {
+            assert_eq!(names(&[(name, "/etc/ca.pem")], &[], &[]), *name);
+            assert_eq!(names(&[(name, "/etc/ca.pem")], &[], &[&name.to_lowercase()]), "", "{name}");
+            for no in ["", "ca.pem", "-----BEGIN CERTIFICATE-----", "/a\nb", "https://u:pw@host/ca", "/a:b"] {
+                assert_eq!(names(&[(name, no)], &[], &[]), "", "{name} {no}");
+            }
+        }
+        assert_eq!(names(&[("SSL_CERT_DIR", "/a:/b")], &[], &[]), "SSL_CERT_DIR");
+        assert_eq!(names(&[("SSL_CERT_KEY", "/a")], &[], &[]), "");
     }
 
     #[test]
