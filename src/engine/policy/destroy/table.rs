@@ -11,8 +11,14 @@ pub(super) const BUILD: &[&str] = &[
     "build",
     "out",
     "__pycache__",
+    "coverage",
+    "htmlcov",
+    "venv",
+    ".angular",
     ".cache",
     ".dart_tool",
+    ".eggs",
+    ".gradle",
     ".hypothesis",
     ".mypy_cache",
     ".next",
@@ -69,9 +75,8 @@ const fn row(program: &'static str, sub: &'static [&'static str], when: When) ->
 pub(super) const DESTRUCTIVE: &[Row] = {
     use When::{Always, Begins, Holds, HoldsOutside, OntoOutside, Options, Outside, OutsideBuild, Unless, Words};
     &[
-        // Files.
+        // Files. `rmdir` takes empty folders only.
         row("rm", &[], OutsideBuild),
-        row("rmdir", &[], OutsideBuild),
         row("unlink", &[], OutsideBuild),
         row("srm", &[], Always),
         row("rimraf", &[], OutsideBuild),

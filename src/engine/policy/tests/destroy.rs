@@ -10,7 +10,7 @@ fn destructive_in_every_mode() {
         rm -rf "$X" | rm -rf /w | rm -rf /etc/target | rm -rf target/.* | rm -rf ~/target | rm -rf ../target
         rm -rf "$PWD/target" | cd .. && rm -rf target | cd /tmp; rm -rf target | popd && rm -rf build
         cd "$X" && rm -rf target | cd ~ && rm -rf target | env -C / rm -rf target
-        rmdir x | unlink x | /bin/rm x | RM x | \rm x | r''m x | "rm" x | command rm x | sudo rm x | time rm x
+        rm -rf .venvs | rm -rf ../coverage | rm -rf .gradle src | unlink x | /bin/rm x | RM x | \rm x | r''m x | "rm" x | command rm x | sudo rm x | time rm x
         env A=b rm x | nohup rm x | xargs rm | ls | xargs rm -f | find . -delete | find . -name x -delete
         find . -exec rm {} \; | find src -execdir rm {} + | sh -c 'rm x' | bash -lc "ls; rm x" | eval 'rm x'
         echo "$(rm x)" | echo `rm x` | cat <(rm x) | (rm x) | { rm x; } | if true; then rm x; fi | ! rm x
@@ -358,6 +358,8 @@ fn harmless_neighbours_run_in_yolo() {
     let table = "
         rm -rf target | rm -rf ./node_modules | rm -rf dist/* | rm -rf crates/a/target build | rm -r /w/out
         rm -rf /w/a/.venv/x | cd sub && rm -rf target | cd /w/a && rm -rf target | rmdir build/x | find target -delete
+        rm -rf venv .venv .next .nuxt .cache coverage htmlcov .nyc_output .turbo .parcel-cache .pytest_cache
+        rm -rf .mypy_cache .ruff_cache .tox __pycache__ .svelte-kit .angular .gradle | rmdir x | rmdir -p a/b
         find dist -name x -delete | git clean -fd target | git clean -n | git restore --staged x | git checkout main
         git checkout -b x | git checkout feature/x | git checkout v1.2.3 | git push | git push --follow-tags
         git push -u origin main | git push --dry-run --force | git commit --amend | git rebase --abort | git branch x
