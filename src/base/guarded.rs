@@ -90,14 +90,31 @@ pub const SECRETS: Guarded = Guarded {
         "kubeconfig",
         "local.settings.json",
         "oauth_creds.json",
+        "secrets.auto.tfvars",
         "secrets.json",
+        "secrets.tfvars",
         "secrets.toml",
         "secrets.yaml",
         "secrets.yml",
         "shadow",
+        "wp-config.php",
     ],
     starts: &[".env.", ".env-", ".env_", "client_secret", "firebase-adminsdk", "service-account", "service_account"],
-    ends: &[".jks", ".kdbx", ".key", ".keystore", ".p12", ".pem", ".pfx", ".ppk"],
+    // Other `.tfvars` are not here: they are what a project is set up with, committed and edited like code, and nobody
+    // could work on it without a question at each step.
+    ends: &[
+        ".env",
+        ".jks",
+        ".kdbx",
+        ".key",
+        ".keystore",
+        ".p12",
+        ".pem",
+        ".pfx",
+        ".ppk",
+        ".tfstate",
+        ".tfstate.backup",
+    ],
     paths: &[
         ".cargo/credentials",
         ".cargo/credentials.toml",
@@ -313,6 +330,8 @@ pub const TOOLS: Guarded = Guarded {
 
 /// What people publish in place of a secret file.
 const TEMPLATES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub"];
+/// The same in front of `.env`; and what code reads variables from (`process.env`, `import.meta.env`).
+const NO_ENV: &[&str] = &["example", "sample", "template", "process", "meta"];
 
 impl Guarded {
     /// The entry that covers `path`, if one does.
@@ -372,8 +391,15 @@ impl Guarded {
         let start = self.starts.iter().find(|it| name.starts_with(**it));
         let end = || self.ends.iter().find(|it| name.ends_with(**it) && name.len() > it.len());
         let found = start.or_else(end)?;
-        (!TEMPLATES.iter().any(|it| name.ends_with(it))).then_some(found)
+        (!TEMPLATES.iter().any(|it| name.ends_with(it)) && !is_no_env(name)).then_some(found)
     }
+}
+
+/// `example.env`, `prod.sample.env`; and what is left out, or stands in a sentence, is `.env` alone: `:!.env`, `ignore .env`.
+fn is_no_env(name: &str) -> bool {
+    let Some(stem) = name.strip_suffix(".env") else { return false };
+    let last = stem.rsplit('.').next().unwrap_or_default();
+    NO_ENV.contains(&last) || !stem.ends_with(|it: char| it.is_alphanumeric() || "_-*?]}".contains(it))
 }
 
 /// As many names of `path` as `like` has, from its beginning.

@@ -45,6 +45,18 @@ fn tells_guarded_paths() {
     check("/w/.env.local", (Some(".env."), None));
     check("/w/.env.example", (None, None));
     check("/w/environment.ts", (None, None));
+    check("/w/config/prod.env", (Some(".env"), None));
+    check("/w/Prod.ENV", (Some(".env"), None));
+    check("/w/example.env", (None, None));
+    check("/w/prod.sample.env", (None, None));
+    check("/w/template.env", (None, None));
+    check("/w/prod.env.example", (None, None));
+    check("/w/terraform.tfstate", (Some(".tfstate"), None));
+    check("/w/terraform.tfstate.backup", (Some(".tfstate.backup"), None));
+    check("/w/terraform.tfvars", (None, None));
+    check("/w/secrets.tfvars", (Some("secrets.tfvars"), None));
+    check("/w/wp-config.php", (Some("wp-config.php"), None));
+    check("/w/wp-config-sample.php", (None, None));
     check("/h/.ssh/id_ed25519.pub", (Some(".ssh"), Some(".ssh")));
     check("/w/keys/id_ed25519.pub", (None, None));
     check("/w/keys/id_ed25519", (Some("id_ed25519"), None));

@@ -58,6 +58,9 @@ pub(super) enum When {
     Outside,
 }
 
+/// With these terraform asks nobody before it changes what runs elsewhere.
+const APPLIES: &[&str] = &["-auto-approve", "--auto-approve", "-destroy", "--destroy"];
+
 /// One row; a program may have several.
 pub(super) struct Row {
     pub program: &'static str,
@@ -253,16 +256,18 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("mvnw", &[], Words(&["deploy"])),
         // What runs elsewhere.
         row("terraform", &["destroy"], Always),
-        row("terraform", &["apply"], Begins(&["-destroy"])),
+        row("terraform", &["apply"], Begins(APPLIES)),
         row("terraform", &["state", "rm"], Always),
         row("terraform", &["workspace", "delete"], Always),
         row("tofu", &["destroy"], Always),
-        row("tofu", &["apply"], Begins(&["-destroy"])),
+        row("tofu", &["apply"], Begins(APPLIES)),
         row("tofu", &["state", "rm"], Always),
         row("tofu", &["workspace", "delete"], Always),
-        row("terragrunt", &[], Words(&["destroy", "-destroy"])),
+        row("terragrunt", &[], Words(&["destroy", "-destroy", "-auto-approve", "--auto-approve"])),
         row("pulumi", &["destroy"], Always),
         row("pulumi", &["down"], Always),
+        row("pulumi", &["up"], Options("y", &["--yes"])),
+        row("pulumi", &["update"], Options("y", &["--yes"])),
         row("pulumi", &["stack", "rm"], Always),
         row("pulumi", &["state", "delete"], Always),
         row("kubectl", &["delete"], Always),
@@ -324,6 +329,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("vercel", &[], Words(&["remove", "rm"])),
         row("wrangler", &[], Words(&["delete"])),
         row("gh", &[], Words(&["delete", "archive", "remove"])),
+        row("gh", &["pr", "merge"], Always),
         row("gh", &["pr", "close"], Options("d", &["--delete-branch"])),
         row("glab", &[], Words(&["delete"])),
         row("hub", &["delete"], Always),
@@ -333,12 +339,16 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("http", &[], Holds(checks::http)),
         row("https", &[], Holds(checks::http)),
         row("xh", &[], Holds(checks::http)),
+        row("docker", &["rm"], Options("fv", &["--force", "--volumes"])),
+        row("docker", &["container", "rm"], Options("fv", &["--force", "--volumes"])),
         row("docker", &["system", "prune"], Always),
         row("docker", &["volume"], Words(&["rm", "prune", "remove"])),
         row("docker", &["image"], Words(&["prune"])),
         row("docker", &["compose"], Holds(checks::compose)),
         row("docker-compose", &[], Holds(checks::compose)),
         row("docker", &["stack", "rm"], Always),
+        row("podman", &["rm"], Options("fv", &["--force", "--volumes"])),
+        row("podman", &["container", "rm"], Options("fv", &["--force", "--volumes"])),
         row("podman", &["system", "prune"], Always),
         row("podman", &["volume"], Words(&["rm", "prune"])),
         row("redis-cli", &[], Holds(checks::redis)),

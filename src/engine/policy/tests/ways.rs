@@ -235,12 +235,16 @@ fn what_destroys_elsewhere() {
         npx lerna publish | npx semantic-release | changeset publish | goreleaser release | dart pub publish
         ./gradlew publish | ./mvnw deploy | sbt publish | npm dist-tag rm x latest | npm token revoke x
         pkill -9 . | pkill -u root | pm2 delete all | service x stop | hg strip x | svn revert -R .
+        terraform apply -auto-approve | terraform -chdir=a apply --auto-approve x | tofu apply -auto-approve | pulumi up -y
+        terragrunt run-all apply -auto-approve | pulumi up --yes -s a | gh pr merge 1 | gh -R a/b pr merge 1 --squash
+        docker rm -f x | docker rm -fv x | docker container rm --force x | podman rm -f x | podman volume rm x
+        helm uninstall x | kubectl -n a delete pod x | docker volume rm x | docker system prune
         nvme format /dev/nvme0 | btrfs subvolume delete x";
     let table: String = table.replace(" | ", "\n");
     check_in_yolo(Decision::Ask, &table);
     let table = "
-        docker compose -f x.yml down | docker build -t x . | docker pull x | gh pr merge 1 | gh pr view 1 | gh pr close 1
-        firebase emulators:start | vercel dev | wrangler dev | supabase start | cdk diff | pulumi up | kubectl scale --replicas=3 x
+        docker compose -f x.yml down | docker build -t x . | docker pull x | docker rm x | gh pr view 1 | gh pr close 1
+        firebase emulators:start | vercel dev | wrangler dev | supabase start | cdk diff | pulumi up | terraform apply x | kubectl scale --replicas=3 x
         kubectl rollout status x | helm upgrade --install x y | minikube start | mongosh --eval 'db.users.find()'
         redis-cli get x | duckdb x -c 'select 1' | mysqladmin status | pg_restore -d x y | rails db:migrate | rails db:setup
         python manage.py migrate | php artisan migrate | npx prisma migrate dev | mix ecto.migrate | sqlx migrate run
