@@ -250,19 +250,22 @@ fn named_config(root: &AbsPath, text: &str) -> Option<AbsPath> {
     })
 }
 
-/// Where a redirection plainly leads out of the roots; places that are thrown away do not count. What only the shell
-/// knows is not guessed at.
+/// Where a redirection plainly leads out of the roots. What only the shell knows is not guessed at. Places that are thrown
+/// away do not count where they are said: `make > /tmp/log` is everyday, and where there is a sandbox, that asks about it
+/// or stops it. `../x` is the neighbour of the workspace, wherever that lies.
 pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath], leads: &Leads) -> Option<&'a str> {
     const THROWN_AWAY: &[&str] = &["/dev", "/proc", "/tmp", "/var/tmp"];
     let here = roots.first().filter(|_| !places::moves(script));
     let outside = |word: &Word| {
         let home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"].iter().any(|it| word.text.starts_with(it));
+        let said = word.literal().is_some_and(|it| it.starts_with('/'));
         let path = match word.literal() {
-            Some(it) if it.starts_with('/') => AbsPath::new(it),
+            Some(it) if said => AbsPath::new(it),
             Some(it) => here.map(|here| here.join(it)),
             None => None,
         };
-        let kept = roots.iter().cloned().chain(THROWN_AWAY.iter().filter_map(AbsPath::new)).collect::<Vec<_>>();
+        let thrown_away = THROWN_AWAY.iter().filter(|_| said).filter_map(AbsPath::new);
+        let kept: Vec<AbsPath> = roots.iter().cloned().chain(thrown_away).collect();
         home || path.is_some_and(|path| !kept.iter().any(|it| path.is_within(it)))
     };
     script

@@ -327,3 +327,20 @@ fn bash_runs_nothing_that_is_not_listed() {
     assert!(wrong.is_empty(), "\n{wrong}");
     assert!(n_read > 0);
 }
+
+/// A workspace among what is thrown away has neighbours, too.
+#[test]
+fn output_beside_a_workspace_below_tmp() {
+    let roots = [AbsPath::new("/tmp/w").unwrap()];
+    let shipped = rules("");
+    for (target, want) in
+        [("x", "allow"), ("/tmp/w/x", "allow"), ("/tmp/x", "allow"), ("../x", "ask"), ("a/../../x", "ask")]
+    {
+        let command = format!("echo x > {target}");
+        let args = json!({ "command": command });
+        let targets = Targets { command: Some(command), ..Targets::default() };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        let got = decide(&shipped, &Query { mode: Mode::Yolo, roots: &roots, ..query }).decision;
+        assert_eq!(super::word(got), want, "{target}");
+    }
+}
