@@ -64,7 +64,7 @@ pub struct Targets {
     /// Of a command: the files of secrets that the roots hold, as far as somebody looked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<AbsPath>,
-    /// Of a command: what it names, and lies elsewhere than the name says.
+    /// Of a command: what it names, and lies elsewhere than the name says, or is one of secrets by its place alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leads: Vec<Lead>,
     /// Of a command: those of `secrets` that git may show.
@@ -78,7 +78,8 @@ pub struct Targets {
     pub unseen: bool,
 }
 
-/// A name that leads elsewhere: there is a link on the way, or it is another name of a file of secrets.
+/// A name that leads elsewhere: there is a link on the way, or it is another name of a file of secrets. Also one that says
+/// less than its place does, as `deploy` in `.ssh`: then both places are the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lead {
     /// As the command says it, a pattern too; empty for a link that nobody named, below the roots.

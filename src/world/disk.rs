@@ -7,8 +7,8 @@ mod private;
 mod real;
 
 use std::{
-    ffi::OsStr,
-    fs::{self, File, Metadata, OpenOptions},
+    ffi::{OsStr, OsString},
+    fs::{self, File, FileType, Metadata, OpenOptions},
     io::{self, ErrorKind, Read, Write},
     path::{Component, Path, PathBuf},
     time::UNIX_EPOCH,
@@ -147,6 +147,14 @@ pub fn names(path: &Path, max: usize) -> io::Result<Option<Vec<String>>> {
         res.push(entry?.file_name().to_string_lossy().into_owned());
     }
     Ok(Some(res))
+}
+
+/// Names in a folder with what they are, links as links, sorted; `max` at most. Of one that cannot be read, nothing.
+pub fn entries(path: &AbsPath, max: usize) -> Vec<(OsString, FileType)> {
+    let found = fs::read_dir(path).into_iter().flatten().take(max).flatten();
+    let mut res: Vec<_> = found.filter_map(|it| Some((it.file_name(), it.file_type().ok()?))).collect();
+    res.sort_by(|a, b| a.0.cmp(&b.0));
+    res
 }
 
 /// As [`read_dir`] by a real path: a link in its place is an error.

@@ -158,5 +158,7 @@ fn linked(targets: &Targets) -> impl Iterator<Item = &TargetPath> {
 /// Names of a command that lead where it matters.
 fn strange(targets: &Targets) -> impl Iterator<Item = &Lead> {
     let guarded = |it: &Lead| paths::guard_of_place(&it.real, true).is_some();
-    targets.leads.iter().filter(move |it| !it.name.is_empty() && (!it.in_roots || guarded(it)))
+    // What is where it says is a reason of the question, and leads nowhere.
+    let leads = targets.leads.iter().filter(|it| !it.name.is_empty() && it.path != it.real);
+    leads.filter(move |it| !it.in_roots || guarded(it))
 }

@@ -17,7 +17,7 @@ use crate::{
     world::{
         disk,
         tools::{
-            kept::{self, Aliases},
+            kept::{self, Aliases, Kept},
             tracked,
         },
     },
@@ -45,12 +45,10 @@ pub struct Found {
 /// Looks up the names of a command that runs in `dir`. `roots` are the session's folders, canonical, `scratch` its own.
 /// Blocks.
 pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&AbsPath>) -> Found {
-    let kept = kept::look(roots);
     let scratch = scratch.and_then(|it| disk::real_path(it).ok());
-    let roots: Vec<&AbsPath> = roots.iter().chain(&scratch).collect();
     let mut looker = Looker {
-        roots,
-        secrets: &kept.secrets,
+        kept: kept::look(roots),
+        roots: roots.iter().chain(&scratch).collect(),
         aliases: None,
         seen: BTreeSet::new(),
         leads: Vec::new(),
@@ -58,6 +56,9 @@ pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&Ab
         unseen: words.more,
     };
     let bases = looker.bases(dir, &words.dirs);
+    for base in &bases {
+        looker.kept.look_into(base, &looker.roots);
+    }
     for name in &words.names {
         looker.name(dir, name);
     }
@@ -70,11 +71,12 @@ pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&Ab
     let behind = looker.leads.split_off(of_dir);
     looker.leads.extend(behind.into_iter().filter(is_there));
     // Beyond what the names may cost.
-    looker.left += kept.links.len();
-    for link in &kept.links {
+    let links = std::mem::take(&mut looker.kept.links);
+    looker.left += links.len();
+    for link in &links {
         looker.follow("", link.as_path());
     }
-    let Looker { mut leads, unseen, .. } = looker;
+    let Looker { kept, mut leads, unseen, .. } = looker;
     // Most links of a project lead from one place of it to another.
     leads.retain(|it| !it.name.is_empty() || !it.in_roots || SECRETS.find(it.real.as_path()).is_some());
     let tracked = if words.shows { tracked::tracked(&kept.secrets) } else { Vec::new() };
@@ -83,7 +85,7 @@ pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&Ab
 
 struct Looker<'a> {
     roots: Vec<&'a AbsPath>,
-    secrets: &'a [AbsPath],
+    kept: Kept,
     /// Looked for with the first file that has two names.
     aliases: Option<Aliases>,
     seen: BTreeSet<(String, PathBuf)>,
@@ -117,6 +119,12 @@ impl Looker<'_> {
 
     /// Follows all that a pattern finds, folder by folder.
     fn expand(&mut self, name: &str, start: PathBuf, parts: &[&str]) {
+        for path in self.found(start, parts) {
+            self.follow(name, &path);
+        }
+    }
+
+    fn found(&mut self, start: PathBuf, parts: &[&str]) -> Vec<PathBuf> {
         let mut found = vec![start];
         for part in parts {
             found = match part.contains(['*', '?', '[']) {
@@ -126,9 +134,7 @@ impl Looker<'_> {
             self.unseen |= found.len() > self.left;
             found.truncate(self.left);
         }
-        for path in found {
-            self.follow(name, &path);
-        }
+        found
     }
 
     fn matching(&mut self, folder: &Path, pattern: &str) -> Vec<PathBuf> {
@@ -152,15 +158,19 @@ impl Looker<'_> {
         res
     }
 
-    /// Notes where `path` is, if it is elsewhere. What cannot be resolved cannot be opened.
+    /// Notes where `path` is, if it is elsewhere, or one of secrets though the name does not say so. What cannot be
+    /// resolved cannot be opened.
     fn follow(&mut self, name: &str, path: &Path) {
         let Some(said) = AbsPath::new(path) else { return };
         if !self.seen.insert((name.to_owned(), path.to_path_buf())) || !self.spend() {
             return;
         }
         let Ok(real) = disk::real_place(path) else { return };
+        if !name.is_empty() {
+            self.kept.look_into(&real, &self.roots);
+        }
         let real = self.secret_of(&real).unwrap_or(real);
-        if real != said {
+        if real != said || is_secret_unsaid(name, &real) {
             let in_roots = self.roots.iter().any(|it| real.is_within(it));
             self.leads.push(Lead { name: name.to_owned(), path: said, real, in_roots });
         }
@@ -169,7 +179,16 @@ impl Looker<'_> {
     /// The file of secrets that `real` is another name of.
     fn secret_of(&mut self, real: &AbsPath) -> Option<AbsPath> {
         disk::shared_id(real)?;
-        self.aliases.get_or_insert_with(|| Aliases::of(self.secrets)).secret_of(real).cloned()
+        self.aliases.get_or_insert_with(|| Aliases::of(&self.kept)).secret_of(real).cloned()
+    }
+}
+
+/// Whether only its place tells that a file is one of secrets: `deploy` in `.ssh`, what a pattern finds.
+fn is_secret_unsaid(name: &str, real: &AbsPath) -> bool {
+    !name.is_empty() && SECRETS.find(real.as_path()).is_some() && SECRETS.find(Path::new(name)).is_none() && {
+        // A star at the start leaves out what begins with a dot.
+        let mut parts = name.rsplit('/').filter(|it| !it.is_empty()).zip(real.as_path().iter().rev());
+        !parts.any(|(part, it)| part.starts_with(['*', '?', '[']) && it.as_encoded_bytes().starts_with(b"."))
     }
 }
 
@@ -188,6 +207,9 @@ mod tests {
             ("docs/b.md", "x"),
             ("build/c.md", "x"),
             (".env", "x"),
+            (".ssh/deploy", "x"),
+            ("keys/.env", "x"),
+            ("keys/a.pem", "x"),
             ("../out/.ssh/id_rsa", "x"),
             ("../out/notes", "x"),
         ]);
@@ -224,6 +246,9 @@ mod tests {
         check(&[], "loop", &[]);
         check(&[], "hard", &[".env"]);
         check(&[], ".env", &[]);
+        check(&[], "keys/*", &["keys/a.pem"]);
+        check(&[], "keys/a.pem", &[]);
+        check(&[".ssh"], "deploy", &[".ssh/deploy"]);
         check(&["lnk"], "id_rsa", &["../out/.ssh/id_rsa out"]);
         check(&["docs", "../lnk"], "id_rsa", &["../out/.ssh/id_rsa out"]);
         check(&[], "*/k*.md", &["../out/.ssh/id_rsa out", "../out/.ssh/id_rsa out"]);
@@ -232,7 +257,8 @@ mod tests {
         // What nobody names is told where it leads out, or to secrets.
         let found = look(&Words::default(), &ground.cwd, &ground.ctx().roots, None);
         assert_eq!(found.leads.len(), 3, "{:?}", found.leads);
-        assert_eq!(found.secrets, [ground.cwd.join(".env")]);
+        let secrets = [".env", ".ssh/deploy", "keys/.env", "keys/a.pem"];
+        assert_eq!(found.secrets, secrets.map(|it| ground.cwd.join(it)));
     }
 
     #[test]
