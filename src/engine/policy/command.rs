@@ -132,6 +132,8 @@ impl<'a> Shell<'a> {
         let dir = query.args.get("dir_path").and_then(|it| it.as_str());
         let plain = safe::is_plain(script) && !query.targets.unseen && !dir.is_some_and(super::paths::is_secret_dir);
         let all_safe = plain && script.commands.iter().all(|it| it.transparent || safe::is_safe(it, script));
+        // What a loop's variable stands for is only known where nothing in it might set it.
+        let plain = plain && (all_safe || script.loops.only.is_none());
         let place = Place::of(query, script);
         Self { query, rules, text, script, place, plain, all_safe }
     }
@@ -322,7 +324,8 @@ impl<'a> Shell<'a> {
         // A question that the user's own rule wants is not spared by a table.
         let by_default = opinion.tier.is_none_or(|it| it == Tier::Default);
         let strays = || safe::follows_links(command) && self.query.targets.leads.iter().any(|it| !it.in_roots);
-        let reads_here = || !safe::read_paths(command).any(|it| self.place.is_outside(&it)) && !strays();
+        let leaves = |it: &Command| safe::read_paths(it).any(|it| self.place.is_outside(&it));
+        let reads_here = || !safe::readings(command, self.script).iter().any(|it| leaves(it)) && !strays();
         let shown = shown::reason(command, self.here(), self.query.targets);
         if shown.is_none() && by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
             // A program that is allowed in one place may do harm in another.

@@ -35,7 +35,7 @@ pub(super) fn moves(script: &Script) -> bool {
 pub(super) fn goes_nowhere(command: &Command, script: &Script) -> bool {
     let [to] = command.args() else { return false };
     let there = |start: &String| to.literal().is_some_and(|it| it == start || it.strip_suffix('/') == Some(start));
-    command.name() == Some("cd") && !script.has_definitions && script.start.as_ref().is_some_and(there)
+    command.name() == Some("cd") && !script.loops.beside && script.start.as_ref().is_some_and(there)
 }
 
 pub(super) fn is_cd(command: &Command) -> bool {

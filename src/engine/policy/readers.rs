@@ -49,7 +49,9 @@ pub(super) fn comes_upon(
         let path = here.filter(|_| word.kind == WordKind::Pattern)?.join(&word.text);
         secrets().filter(|it| finds(&path, it.0)).find_map(entry)
     };
-    if let Some(it) = args.iter().filter(|_| PRINT.contains(&name)).find_map(found) {
+    // `for f in *; do cat "$f"; done` is the same.
+    let looped = script.loops.only.iter().flat_map(|it| it.values_in(command));
+    if let Some(it) = args.iter().chain(looped).filter(|_| PRINT.contains(&name)).find_map(found) {
         return Some(it);
     }
     if printed {

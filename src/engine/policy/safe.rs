@@ -4,6 +4,8 @@ mod forms;
 mod sed;
 mod versions;
 
+use std::borrow::Cow;
+
 use super::shell::{Command, Script, Word, WordKind};
 use super::{paths, places};
 
@@ -82,11 +84,30 @@ const RG: &[&str] = &["rg", "/usr/bin/rg", "/usr/local/bin/rg", "/opt/homebrew/b
 
 /// Whether nothing in the script gives its words another meaning: the ground for calling any of its commands safe.
 pub(super) fn is_plain(script: &Script) -> bool {
-    script.redirects.is_empty() && !script.has_substitution && !script.has_definitions && !script.has_heredoc
+    let means_itself = !script.has_definitions || script.loops.only.is_some();
+    script.redirects.is_empty() && !script.has_substitution && means_itself && !script.has_heredoc
 }
 
 /// Whether this command, in a plain script, only looks, and not where secrets are kept.
 pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
+    readings(command, script).iter().all(|it| looks(it, script))
+}
+
+/// The command as it runs: in a loop once for each word.
+pub(super) fn readings<'c>(command: &'c Command, script: &Script) -> Vec<Cow<'c, Command>> {
+    // Who takes any words takes those that come of a name with blanks in it, too.
+    let split = || matches!(command.name().and_then(row), Some(Args::Any));
+    match script.loops.only.as_ref().filter(|it| !it.values_in(command).is_empty()) {
+        Some(it) => it.readings(command, split()).into_iter().map(Cow::Owned).collect(),
+        None => vec![Cow::Borrowed(command)],
+    }
+}
+
+fn row(name: &str) -> Option<&'static Args> {
+    SAFE.binary_search_by_key(&name, |it| it.0).ok().and_then(|it| SAFE.get(it)).map(|it| &it.1)
+}
+
+fn looks(command: &Command, script: &Script) -> bool {
     let Some(name) = command.name() else { return false };
     let args = command.args();
     let wide = script.wide;
@@ -116,9 +137,9 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
     if name == "grep" && args.iter().any(recurses) && (wide || searches_wide(args)) {
         return false;
     }
-    match SAFE.binary_search_by_key(&name, |it| it.0).ok().and_then(|it| SAFE.get(it)) {
-        Some((_, Args::Any)) => true,
-        Some((_, Args::When(holds))) => holds(args) && !args.iter().any(may_be_option),
+    match row(name) {
+        Some(Args::Any) => true,
+        Some(Args::When(holds)) => holds(args) && !args.iter().any(may_be_option),
         None => false,
     }
 }

@@ -8,6 +8,7 @@ mod carriers;
 mod evaluate;
 mod heredoc;
 mod interpreters;
+mod loops;
 mod unseen;
 mod variables;
 mod walk;
@@ -20,6 +21,7 @@ use std::sync::OnceLock;
 
 use super::pieces::Known;
 pub(super) use interpreters::SPAWNS;
+pub use loops::Loops;
 pub use words::{Word, WordKind};
 pub(super) use wrap::{base_name, is_shell, looks_up, runs_by_assignment};
 
@@ -126,6 +128,8 @@ pub struct Script {
     pub has_substitution: bool,
     /// Assignments, functions, loops over a variable, arithmetic: later words may not mean what they say.
     pub has_definitions: bool,
+    /// Of these, loops over words.
+    pub loops: Loops,
     /// Variables that it sets, by name.
     pub assigned: Vec<String>,
     /// Functions that it defines, by name.
@@ -151,6 +155,7 @@ impl Script {
         evaluate::list_hidden(&mut res);
         written::mark(&mut res);
         res.mark_aliases();
+        res.loops.only = loops::find(&res);
         match res.commands.is_empty() {
             true => Err(Unparsed("it has no command in it")),
             false => Ok(res),

@@ -150,7 +150,7 @@ pub(super) fn list_hidden(script: &mut Script) {
     let sown = evaluated.planted || evaluated.functions && evaluated.quoted;
     if let Some(text) = evaluated.first.filter(|_| sown || evaluated.direct) {
         let words = vec![Word::expanded(&text)];
-        script.has_definitions = true;
+        (script.has_definitions, script.loops.beside) = (true, true);
         script.commands.push(Command::new(words, text));
     }
 }

@@ -107,13 +107,13 @@ impl Walker<'_> {
             | "for_statement"
             | "c_style_for_statement"
             | "arithmetic_expansion" => {
-                self.out.has_definitions = true;
+                self.defines(node.kind() != "for_statement");
                 self.assigned(node);
                 self.obeyed(node);
                 Ok(())
             }
             "compound_statement" if self.slice(node).starts_with("((") => {
-                self.out.has_definitions = true;
+                self.defines(true);
                 Ok(())
             }
             "command_substitution" | "process_substitution" => self.substitution(node),
@@ -160,7 +160,9 @@ impl Walker<'_> {
             _ => Vec::new(),
         };
         let appends = self.slice(node).split_once('=').is_some_and(|it| it.0.ends_with('+'));
+        let count = values.len();
         let words: Vec<Word> = values.into_iter().filter_map(|it| Word::read(it).ok()).collect();
+        self.out.loops.beside |= words.len() < count;
         self.out.values.all.extend(words.into_iter().map(|word| Value { name: name.clone(), word, appends }));
     }
 
@@ -182,6 +184,11 @@ impl Walker<'_> {
             (Obeyed::Command, Some(it)) => self.scripts.push(it.trim_start_matches(['|', '-', ' ']).to_owned()),
             _ => self.out.commands.push(Command::new(vec![Word::expanded(value)], text.clone())),
         }
+    }
+
+    fn defines(&mut self, more: bool) {
+        self.out.has_definitions = true;
+        self.out.loops.beside |= more;
     }
 
     fn finish(&self) -> Result<(), Unparsed> {
@@ -285,7 +292,7 @@ impl Walker<'_> {
                 _ => self.word(child)?,
             });
         }
-        self.out.has_definitions = true;
+        self.defines(true);
         self.push(words, node);
         Ok(())
     }
@@ -306,7 +313,7 @@ impl Walker<'_> {
             Some(it) => words.extend(it),
             // Subscripts in here are evaluated: `[[ -v a[$(x)] ]]`.
             None => {
-                self.out.has_definitions = true;
+                self.defines(true);
                 words.push(Word::expanded(text.trim_start_matches('[')));
             }
         }
