@@ -113,8 +113,9 @@ impl Aliases {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods)]
 mod tests {
+    #![allow(clippy::disallowed_methods)]
+
     use std::fs;
 
     use super::{Aliases, MAX_ENTRIES, look};
