@@ -11,11 +11,10 @@ const PYTHON: &[&str] = &["--version", "-V", "-VV"];
 const TERRAFORM: &[&str] = &["--version", "-version", "version"];
 
 /// All the words behind the name. Absent are those that run or load what a file of the folder names before they say
-/// anything: yarn (`.yarnrc.yml`), mvn (`.mvn/jvm.config`), dotnet (`global.json`), poetry and composer (their plugins),
-/// and wrappers such as `gradlew`.
+/// anything: yarn (`.yarnrc.yml`), pnpm (`packageManager`), cargo and rustc (`rust-toolchain.toml`), mvn
+/// (`.mvn/jvm.config`), dotnet (`global.json`), poetry and composer (their plugins), and wrappers such as `gradlew`.
 const VERSIONS: &[(&str, &[&str])] = &[
     ("bun", SMALL),
-    ("cargo", CAPITAL),
     ("clang", SMALL),
     ("clang++", SMALL),
     ("cmake", LONG),
@@ -39,14 +38,11 @@ const VERSIONS: &[(&str, &[&str])] = &[
     ("php", SMALL),
     ("pip", CAPITAL),
     ("pip3", CAPITAL),
-    ("pnpm", SMALL),
     ("podman", SMALL),
     ("psql", CAPITAL),
     ("python", PYTHON),
     ("python3", PYTHON),
     ("ruby", SMALL),
-    ("rustc", &["--version", "-V", "-vV", "--version --verbose"]),
-    ("rustup", CAPITAL),
     ("sqlite3", JAVA),
     ("swift", LONG),
     ("terraform", TERRAFORM),
