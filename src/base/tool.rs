@@ -102,9 +102,9 @@ pub struct Tracked {
 /// What a command names: who reads commands cannot look, and who looks does not read them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Words {
-    /// Names and patterns of names, as the command says them.
+    /// Names and patterns of names, as the command says them; from home with `~`.
     pub names: Vec<String>,
-    /// Folders that it changes to.
+    /// Folders that it changes to, said in the same way.
     pub dirs: Vec<String>,
     /// There were more than anybody looks up.
     pub more: bool,

@@ -38,11 +38,15 @@ pub fn words(tool: &str, args: &Value) -> Words {
     let more = names.len() > MAX_NAMES;
     let dirs = script.commands.iter().flat_map(|it| {
         let moves = places::is_cd(it).then(|| places::target(it)).flatten();
-        moves.cloned().into_iter().chain(places::folders(it))
+        let words = moves.cloned().into_iter().chain(places::folders(it));
+        let named = words.flat_map(|it| spelt(&it, &script)).collect::<Vec<_>>();
+        // `cd` alone goes home.
+        let home = it.name() == Some("cd") && it.args().is_empty();
+        named.into_iter().chain(home.then(|| "~".to_owned()))
     });
     Words {
         names: names.into_iter().take(MAX_NAMES).collect(),
-        dirs: dirs.filter_map(|it| it.literal().map(str::to_owned)).collect(),
+        dirs: dirs.collect(),
         more,
         shows: shown::may_show(&script),
     }
@@ -50,12 +54,25 @@ pub fn words(tool: &str, args: &Value) -> Words {
 
 /// What a word may name: itself, or what sticks to an option or behind a sign in it.
 fn candidates(word: &Word, script: &Script) -> Vec<String> {
-    let spelt = match word.kind {
-        WordKind::Expanded => pieces::spellings(word, script),
-        _ => vec![word.text.clone()],
-    };
-    let whole = spelt.into_iter().filter(|it| !it.contains(ANY));
-    whole.flat_map(|it| parts(&it).map(str::to_owned).collect::<Vec<_>>()).collect()
+    spelt(word, script).iter().flat_map(|it| parts(it).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// A word as the shell reads it, as far as that is known; what counts from home begins with `~`.
+fn spelt(word: &Word, script: &Script) -> Vec<String> {
+    if word.kind != WordKind::Expanded {
+        return vec![word.text.clone()];
+    }
+    let known = |it: &Word| pieces::spellings(it, script).into_iter().filter(|it| !it.contains(ANY));
+    let from_home = behind_home(word).into_iter().flat_map(|it| known(&it).collect::<Vec<_>>());
+    known(word).chain(from_home.map(|it| format!("~{it}"))).filter(|it| !it.is_empty()).collect()
+}
+
+/// What stands behind `$HOME`, in quotes or not.
+fn behind_home(word: &Word) -> Option<Word> {
+    let (quote, text) = word.text.split_at(usize::from(word.text.starts_with('"')));
+    let rest = ["$HOME", "${HOME}"].iter().find_map(|it| text.strip_prefix(it))?;
+    let ends = rest.is_empty() || rest.starts_with(['/', '"']);
+    ends.then(|| Word { text: format!("{quote}{rest}"), kind: word.kind })
 }
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {

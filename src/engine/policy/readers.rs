@@ -5,7 +5,11 @@ use super::{
     safe,
     shell::{Command, Script, Word, WordKind, base_name},
 };
-use crate::base::{guarded::SECRETS, path::AbsPath, tool::Targets};
+use crate::base::{
+    guarded::SECRETS,
+    path::AbsPath,
+    tool::{Lead, Targets},
+};
 
 /// Take in a folder whole.
 const PACK: &[&str] = &["rsync", "scp", "tar", "zip"];
@@ -63,11 +67,16 @@ pub(super) fn comes_upon(
             None => Some(first),
         };
     }
-    takes_in(command, here, &met)
+    takes_in(command, here, &met, &targets.leads)
 }
 
 /// The same for a command that takes in folders, of what is met in them.
-fn takes_in(command: &Command, here: Option<&AbsPath>, met: &[(&AbsPath, &AbsPath)]) -> Option<&'static str> {
+fn takes_in(
+    command: &Command,
+    here: Option<&AbsPath>,
+    met: &[(&AbsPath, &AbsPath)],
+    leads: &[Lead],
+) -> Option<&'static str> {
     let (name, args) = (base_name(command.name()?), command.args());
     let secrets = || met.iter().copied();
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
@@ -75,7 +84,7 @@ fn takes_in(command: &Command, here: Option<&AbsPath>, met: &[(&AbsPath, &AbsPat
         let inside = |secret: &(&AbsPath, &AbsPath)| match places.is_empty() {
             true => here.is_none_or(|it| secret.0.is_within(it)),
             // A place that is not known may be any.
-            false => places.iter().any(|it| it.as_ref().is_none_or(|it| secret.0.is_within(it))),
+            false => places.iter().any(|it| it.as_ref().is_none_or(|it| is_in(secret.0, it, leads))),
         };
         secrets().filter(inside).filter(|it| passes(it.0)).find_map(entry)
     };
@@ -106,6 +115,12 @@ fn takes_in(command: &Command, here: Option<&AbsPath>, met: &[(&AbsPath, &AbsPat
         }
         _ => None,
     }
+}
+
+/// Whether a file is in a folder, or where that leads.
+fn is_in(file: &AbsPath, folder: &AbsPath, leads: &[Lead]) -> bool {
+    let led = |it: &Lead| !it.name.is_empty() && it.path == *folder && file.is_within(&it.real);
+    file.is_within(folder) || leads.iter().any(led)
 }
 
 /// Whether a command takes in all of a home, or of the disk, what is hidden in it too: there lie keys. `printed`: somebody

@@ -1,7 +1,7 @@
 //! Where the roots keep secrets, by name: for commands that would come upon them, and for files that are the same under
 //! another name.
 
-use std::{collections::VecDeque, ffi::OsStr};
+use std::{collections::VecDeque, ffi::OsStr, path::Path};
 
 use crate::{
     base::{guarded::SECRETS, path::AbsPath},
@@ -51,6 +51,18 @@ impl Kept {
         if !known && self.spent < MAX_ENTRIES && is_folder() {
             self.named.push(real.clone());
             self.spent += self.walk([real.clone()].into(), MAX_ENTRIES - self.spent, false);
+        }
+    }
+
+    /// Of a folder outside the roots, only what its own name is the first part of is known: `config.json` in `.docker`.
+    /// Blocks.
+    pub fn look_outside(&mut self, real: &AbsPath) {
+        let begun = |entry: &str, rest: &Path| rest.iter().count() < entry.split('/').count();
+        for (_, rest) in SECRETS.paths_below(real.as_path()).into_iter().filter(|it| begun(it.0, &it.1)) {
+            let path = real.join(rest);
+            if path != *real && !self.secrets.contains(&path) && disk::metadata(&path).is_ok() {
+                self.secrets.push(path);
+            }
         }
     }
 

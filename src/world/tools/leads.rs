@@ -42,13 +42,23 @@ pub struct Found {
     pub unseen: bool,
 }
 
-/// Looks up the names of a command that runs in `dir`. `roots` are the session's folders, canonical, `scratch` its own.
-/// Blocks.
-pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&AbsPath>) -> Found {
-    let scratch = scratch.and_then(|it| disk::real_path(it).ok());
+/// What the session's ground is.
+pub struct Places<'a> {
+    /// Its folders, canonical.
+    pub roots: &'a [AbsPath],
+    /// Its own one.
+    pub scratch: Option<&'a AbsPath>,
+    /// What a command takes for `~`.
+    pub home: Option<&'a AbsPath>,
+}
+
+/// Looks up the names of a command that runs in `dir`. Blocks.
+pub fn look(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Found {
+    let scratch = places.scratch.and_then(|it| disk::real_path(it).ok());
     let mut looker = Looker {
-        kept: kept::look(roots),
-        roots: roots.iter().chain(&scratch).collect(),
+        kept: kept::look(places.roots),
+        roots: places.roots.iter().chain(&scratch).collect(),
+        home: places.home,
         aliases: None,
         seen: BTreeSet::new(),
         leads: Vec::new(),
@@ -57,10 +67,11 @@ pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&Ab
     };
     let bases = looker.bases(dir, &words.dirs);
     for base in &bases {
-        looker.kept.look_into(base, &looker.roots);
+        looker.look_into(base);
     }
     for name in &words.names {
         looker.name(dir, name);
+        looker.name_at_home(name);
     }
     let of_dir = looker.leads.len();
     for (base, name) in bases.iter().skip(1).flat_map(|base| words.names.iter().map(move |name| (base, name))) {
@@ -86,6 +97,7 @@ pub fn look(words: &Words, dir: &AbsPath, roots: &[AbsPath], scratch: Option<&Ab
 struct Looker<'a> {
     roots: Vec<&'a AbsPath>,
     kept: Kept,
+    home: Option<&'a AbsPath>,
     /// Looked for with the first file that has two names.
     aliases: Option<Aliases>,
     seen: BTreeSet<(String, PathBuf)>,
@@ -94,13 +106,16 @@ struct Looker<'a> {
     unseen: bool,
 }
 
-impl Looker<'_> {
+impl<'a> Looker<'a> {
     /// A `cd` may be undone, or never come to pass: names count from each folder on the way. The shell goes by names there,
     /// not by what they lead to.
     fn bases(&mut self, dir: &AbsPath, dirs: &[String]) -> Vec<AbsPath> {
         let mut res = vec![dir.clone()];
         for to in dirs {
-            let more: Vec<AbsPath> = res.iter().map(|it| it.join(to)).filter(|it| !res.contains(it)).collect();
+            let here: Vec<AbsPath> = res.iter().flat_map(|it| self.folders(it, to)).collect();
+            let home = self.at_home(to).map(|(home, rest)| self.folders(home, rest));
+            let mut more: Vec<AbsPath> = here.into_iter().chain(home.into_iter().flatten()).collect();
+            more.retain(|it| !res.contains(it));
             self.unseen |= res.len() + more.len() > MAX_BASES;
             res.extend(more);
             res.truncate(MAX_BASES);
@@ -108,26 +123,46 @@ impl Looker<'_> {
         res
     }
 
+    fn folders(&mut self, base: &AbsPath, to: &str) -> Vec<AbsPath> {
+        let mut res = vec![base.join(to)];
+        let found = if is_pattern(to) { self.found(base, to) } else { Vec::new() };
+        let folders = found.into_iter().filter_map(AbsPath::new);
+        res.extend(folders.filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir)));
+        res
+    }
+
     fn name(&mut self, base: &AbsPath, name: &str) {
-        self.follow(name, &base.as_path().join(name));
-        if name.contains(['*', '?', '[']) {
-            let start = if name.starts_with('/') { PathBuf::from("/") } else { base.as_path().to_path_buf() };
-            let parts: Vec<&str> = name.split('/').filter(|it| !it.is_empty()).collect();
-            self.expand(name, start, &parts);
+        self.name_below(name, base, name);
+    }
+
+    /// The same from home. Quoted, it would be a folder of that name: nobody knows here.
+    fn name_at_home(&mut self, name: &str) {
+        if let Some((home, rest)) = self.at_home(name) {
+            self.name_below(name, home, rest);
         }
     }
 
-    /// Follows all that a pattern finds, folder by folder.
-    fn expand(&mut self, name: &str, start: PathBuf, parts: &[&str]) {
-        for path in self.found(start, parts) {
-            self.follow(name, &path);
+    fn at_home<'n>(&self, name: &'n str) -> Option<(&'a AbsPath, &'n str)> {
+        let rest = name.strip_prefix('~').filter(|it| it.is_empty() || it.starts_with('/'))?;
+        Some((self.home?, rest.trim_start_matches('/')))
+    }
+
+    /// Follows all that a name, or a pattern, finds.
+    fn name_below(&mut self, name: &str, base: &AbsPath, rest: &str) {
+        self.follow(name, &base.as_path().join(rest));
+        if is_pattern(rest) {
+            for path in self.found(base, rest) {
+                self.follow(name, &path);
+            }
         }
     }
 
-    fn found(&mut self, start: PathBuf, parts: &[&str]) -> Vec<PathBuf> {
+    /// What a pattern finds, folder by folder.
+    fn found(&mut self, base: &AbsPath, pattern: &str) -> Vec<PathBuf> {
+        let start = if pattern.starts_with('/') { PathBuf::from("/") } else { base.as_path().to_path_buf() };
         let mut found = vec![start];
-        for part in parts {
-            found = match part.contains(['*', '?', '[']) {
+        for part in pattern.split('/').filter(|it| !it.is_empty()) {
+            found = match is_pattern(part) {
                 true => found.iter().flat_map(|it| self.matching(it, part)).collect(),
                 false => found.into_iter().map(|it| it.join(part)).collect(),
             };
@@ -150,6 +185,15 @@ impl Looker<'_> {
         listed.unwrap_or_default().into_iter().filter(fits).map(|it| folder.join(it)).collect()
     }
 
+    /// Looks for secrets in a folder that is named and of which only its name is known.
+    fn look_into(&mut self, real: &AbsPath) {
+        match self.roots.iter().any(|it| real.is_within(it)) {
+            true => self.kept.look_into(real, &self.roots),
+            false if disk::metadata(real).is_ok_and(|it| it.is_dir) => self.kept.look_outside(real),
+            false => (),
+        }
+    }
+
     /// Whether one more may be looked up.
     fn spend(&mut self) -> bool {
         self.unseen |= self.left == 0;
@@ -167,7 +211,7 @@ impl Looker<'_> {
         }
         let Ok(real) = disk::real_place(path) else { return };
         if !name.is_empty() {
-            self.kept.look_into(&real, &self.roots);
+            self.look_into(&real);
         }
         let real = self.secret_of(&real).unwrap_or(real);
         if real != said || is_secret_unsaid(name, &real) {
@@ -183,6 +227,10 @@ impl Looker<'_> {
     }
 }
 
+fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?', '['])
+}
+
 /// Whether only its place tells that a file is one of secrets: `deploy` in `.ssh`, what a pattern finds.
 fn is_secret_unsaid(name: &str, real: &AbsPath) -> bool {
     !name.is_empty() && SECRETS.find(real.as_path()).is_some() && SECRETS.find(Path::new(name)).is_none() && {
@@ -196,8 +244,13 @@ fn is_secret_unsaid(name: &str, real: &AbsPath) -> bool {
 mod tests {
     use std::fs;
 
-    use super::{MAX_ENTRIES, look};
+    use super::{Found, MAX_ENTRIES, Places};
     use crate::{base::tool::Words, world::tools::testing::Ground};
+
+    fn look(words: &Words, ground: &Ground) -> Found {
+        let (roots, home) = (ground.ctx().roots, ground.cwd.join("../home"));
+        super::look(words, &ground.cwd, &Places { roots: &roots, scratch: None, home: Some(&home) })
+    }
 
     #[test]
     #[allow(clippy::disallowed_methods)]
@@ -210,6 +263,8 @@ mod tests {
             (".ssh/deploy", "x"),
             ("keys/.env", "x"),
             ("keys/a.pem", "x"),
+            ("../home/.config/gh/hosts.yml", "x"),
+            ("../home/.config/other.yml", "x"),
             ("../out/.ssh/id_rsa", "x"),
             ("../out/notes", "x"),
         ]);
@@ -226,7 +281,7 @@ mod tests {
                 dirs: dirs.iter().map(|it| (*it).to_owned()).collect(),
                 ..Words::default()
             };
-            let found = look(&words, &ground.cwd, &ground.ctx().roots, None);
+            let found = look(&words, &ground);
             let named = found.leads.iter().filter(|it| !it.name.is_empty());
             let mut got: Vec<String> = named
                 .map(|it| format!("{}{}", it.real.shown_from(&ground.cwd), if it.in_roots { "" } else { " out" }))
@@ -249,16 +304,29 @@ mod tests {
         check(&[], "keys/*", &["keys/a.pem"]);
         check(&[], "keys/a.pem", &[]);
         check(&[".ssh"], "deploy", &[".ssh/deploy"]);
+        check(&[".s*"], "deploy", &[".ssh/deploy"]);
+        check(&[], "~/.config/gh/*", &["../home/.config/gh/hosts.yml out"]);
+        check(&[], "~/.config/gh/none", &[]);
+        check(&["~/.config"], "*/h*.yml", &["../home/.config/gh/hosts.yml out"]);
+        check(&["~", ".config/gh"], "hosts.yml", &["../home/.config/gh/hosts.yml out"]);
         check(&["lnk"], "id_rsa", &["../out/.ssh/id_rsa out"]);
         check(&["docs", "../lnk"], "id_rsa", &["../out/.ssh/id_rsa out"]);
         check(&[], "*/k*.md", &["../out/.ssh/id_rsa out", "../out/.ssh/id_rsa out"]);
         check(&[], "build/[k]ey.m?", &["../out/.ssh/id_rsa out"]);
         check(&[], "docs/[ab].md", &[]);
         // What nobody names is told where it leads out, or to secrets.
-        let found = look(&Words::default(), &ground.cwd, &ground.ctx().roots, None);
+        let found = look(&Words::default(), &ground);
         assert_eq!(found.leads.len(), 3, "{:?}", found.leads);
         let secrets = [".env", ".ssh/deploy", "keys/.env", "keys/a.pem"];
         assert_eq!(found.secrets, secrets.map(|it| ground.cwd.join(it)));
+    }
+
+    /// Nobody looks all through it.
+    #[test]
+    fn a_folder_outside_is_known_by_its_name() {
+        let ground = Ground::new(&[("../home/.config/gh/hosts.yml", "x"), ("../home/.config/deep/.env", "x")]);
+        let words = Words { names: vec!["~/.config".to_owned()], ..Words::default() };
+        assert_eq!(look(&words, &ground).secrets, [ground.cwd.join("../home/.config/gh/hosts.yml")]);
     }
 
     #[test]
@@ -268,7 +336,7 @@ mod tests {
             ground.write(&format!("many/{n}"), b"");
         }
         let words = Words { names: vec!["many/*".to_owned()], ..Words::default() };
-        let look = |words: &Words| look(words, &ground.cwd, &ground.ctx().roots, None).unseen;
+        let look = |words: &Words| look(words, &ground).unseen;
         assert!(look(&words));
         assert!(!look(&Words { names: vec!["many/1".to_owned()], ..Words::default() }));
         assert!(look(&Words { more: true, ..Words::default() }));

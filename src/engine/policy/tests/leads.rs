@@ -55,6 +55,9 @@ fn words_that_may_name_a_file_are_looked_up() {
     check("python3 -c 'print(open(\"a\").read())'", &["a"]);
     check("while read f; do cat \"$f\"; done <<< a", &["a"]);
     assert_eq!(looked_up("cd a && cat x; pushd -n b; cd $C").dirs, ["a", "b"]);
+    assert_eq!(looked_up("cd ~/.config && cat x; cd .s*; cd; cd ~/a").dirs, ["~/.config", ".s*", "~", "~/a"]);
+    check("cat \"$HOME/.config/gh/\"* ${HOME}/b $HOMES/c", &["~/.config/gh/*", "~/b"]);
+    assert!(looked_up("cd \"$HOME\"/a").dirs.contains(&"~/a".to_owned()));
     assert_eq!(looked_up("cat (").names, Vec::<String>::new());
     assert_eq!(words("other", &json!({ "command": "cat a" })), Words::default());
     let many: Vec<String> = (0..500).map(|it| format!("f{it}")).collect();
@@ -112,6 +115,33 @@ fn a_command_is_judged_by_where_its_names_lead() {
     check("cat docs/a.md", &unnamed("/home/u/.ssh/id_rsa"), [allow; 3]);
     let cat = "cat a";
     assert_eq!(asked(&named, Mode::Yolo, cat, &targets(cat, &key)).decision, Decision::Ask, "it names other words");
+}
+
+/// The name says nothing, its place does; and a folder that is named by a link is where that leads.
+#[test]
+fn a_place_makes_a_name_one_of_secrets() {
+    let shipped = rules("");
+    let hosts = path("/home/u/.config/gh/hosts.yml");
+    let there = |name: &str| Lead { path: hosts.clone(), ..lead(name, "/home/u/.config/gh/hosts.yml") };
+    for (name, command) in [
+        ("hosts.yml", "cd ~/.config/gh && cat hosts.yml"),
+        ("*/hosts.yml", "(cd ~/.config; cat */hosts.yml)"),
+        ("~/.config/gh/*", "cat ~/.config/gh/*"),
+        ("~/.config/gh/*", "cat \"$HOME\"/.config/gh/*"),
+        ("hosts.yml", "git -C x diff --no-index /dev/null hosts.yml"),
+    ] {
+        let (with, without) = (targets(command, &[there(name)]), targets(command, &[]));
+        assert_eq!(asked(&shipped, Mode::Yolo, command, &with).decision, Decision::Ask, "{command}");
+        assert_eq!(asked(&shipped, Mode::Yolo, command, &without).decision, Decision::Allow, "{command}");
+        assert_eq!(leads_in_words(&with, &path("/w")), Vec::<String>::new(), "it leads nowhere");
+    }
+    for (command, want) in
+        [("grep -r x d", Decision::Ask), ("cp -r d e", Decision::Ask), ("grep -r x e", Decision::Allow)]
+    {
+        let targets =
+            Targets { secrets: vec![path("/w/.docker/config.json")], ..targets(command, &[lead("d", "/w/.docker")]) };
+        assert_eq!(asked(&shipped, Mode::Yolo, command, &targets).decision, want, "{command}");
+    }
 }
 
 #[test]

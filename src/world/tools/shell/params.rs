@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     base::{
+        guarded::SECRETS,
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
@@ -13,7 +14,7 @@ use crate::{
         disk,
         tools::{
             ToolContext, git_runs,
-            leads::{self, Found},
+            leads::{self, Found, Places},
             saved,
         },
     },
@@ -66,14 +67,17 @@ impl Params {
         // What a command does where it runs is not known: the worst is assumed.
         let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots, named: false };
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
-        let Found { leads, secrets, tracked, unseen } =
-            leads::look(&ctx.known.words, &self.real_dir, roots, Some(&ctx.scratch));
+        // In a folder of secrets every name is one of a secret.
+        let is_told = !in_roots || SECRETS.find(self.real_dir.as_path()).is_some();
+        let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").and_then(|it| AbsPath::new(&it.1));
+        let places = Places { roots, scratch: Some(&ctx.scratch), home: home.as_ref() };
+        let Found { leads, secrets, tracked, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
         let git_runs = git_runs::look(&self.real_dir);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
             title: description.unwrap_or_else(|| self.command.clone()),
-            paths: if in_roots { Vec::from_iter(repository) } else { vec![write(self.dir, self.real_dir)] },
+            paths: if is_told { vec![write(self.dir, self.real_dir)] } else { Vec::from_iter(repository) },
             command: Some(self.command),
             secrets,
             leads,
