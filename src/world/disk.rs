@@ -21,6 +21,8 @@ use crate::base::{
 
 pub use digest::*;
 pub use private::*;
+#[cfg(unix)]
+pub use real::Folder;
 
 /// Most that is read of one file for a tool, in bytes.
 const MAX_WHOLE: u64 = 64 << 20;

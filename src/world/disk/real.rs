@@ -63,6 +63,20 @@ pub fn check_dir(real: &AbsPath) -> io::Result<()> {
     open_dir(real).map(drop)
 }
 
+/// A folder by its real path, open: what it holds under a name is asked of itself, whatever stands at its path by then.
+pub struct Folder(OwnedFd);
+
+impl Folder {
+    pub fn open(real: &AbsPath) -> io::Result<Self> {
+        open_dir(real).map(Self)
+    }
+
+    /// Whether it has such an entry, a link or not.
+    pub fn has(&self, name: &OsStr) -> bool {
+        stat::fstatat(&self.0, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok()
+    }
+}
+
 fn split(real: &AbsPath) -> io::Result<(AbsPath, &OsStr)> {
     let dir = real.parent().ok_or(ErrorKind::IsADirectory)?;
     let name = real.as_path().file_name().ok_or(ErrorKind::IsADirectory)?;

@@ -1,6 +1,6 @@
 //! The tool `glob`: files by the pattern of their path, those changed lately first.
 
-use std::{fmt::Write, time::SystemTime};
+use std::{fmt::Write, path::Path, time::SystemTime};
 
 use globset::{GlobBuilder, GlobSet};
 use serde_json::{Value, json};
@@ -147,11 +147,12 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
             return Err(ToolError::new("search_path_not_a_directory", message));
         }
         let matcher = call.matcher(dir, pattern)?;
+        let mut folder = Folder::default();
         let mut entries = plan.walk("", Excludes::Core).flatten();
         // Not a filter: the walk must end when nobody waits for it any more.
         while let Some(entry) = entries.next().filter(|_| !cancel.is_cancelled() && found.len() < MAX_FILES) {
             let real = entry.path();
-            if real.strip_prefix(&plan.start).is_ok_and(|it| matcher.is_match(it)) {
+            if real.strip_prefix(&plan.start).is_ok_and(|it| matcher.is_match(it)) && folder.has(real) {
                 let file = regular(plan.shown(real));
                 match file.is_some() && plan.is_secret(real) {
                     true => secrets += 1,
@@ -165,6 +166,33 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     sort(&mut found, now);
     found.dedup_by(|a, b| a.path == b.path);
     Ok(report(call, &found, &paths::left_out(secrets)))
+}
+
+/// The folder of the last entry. The walk opens folders by name, and one that was swapped for a link meanwhile would tell
+/// what is elsewhere: only what the real folder has, too, is told.
+#[derive(Default)]
+struct Folder {
+    #[cfg(unix)]
+    open: Option<(std::path::PathBuf, Option<disk::Folder>)>,
+}
+
+#[cfg(unix)]
+impl Folder {
+    fn has(&mut self, real: &Path) -> bool {
+        let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { return true };
+        if self.open.as_ref().is_none_or(|it| it.0 != parent) {
+            let folder = AbsPath::new(parent).and_then(|it| disk::Folder::open(&it).ok());
+            self.open = Some((parent.to_owned(), folder));
+        }
+        self.open.as_ref().and_then(|it| it.1.as_ref()).is_some_and(|it| it.has(name))
+    }
+}
+
+#[cfg(not(unix))]
+impl Folder {
+    fn has(&mut self, _real: &Path) -> bool {
+        true
+    }
 }
 
 /// Links count as what they point to.
@@ -306,6 +334,34 @@ mod tests {
         );
         let said = ground.said(&Glob, &json!({"pattern": "*", "dir_path": ".aws"}));
         assert!(said.ends_with("\n$W/.aws/config"), "{said}");
+    }
+
+    /// A thread flips a folder and a link to elsewhere under one name: what is only there is never told.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_swapped_folder_tells_nothing_of_elsewhere() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+        let ground = ground(&["d/mine", "../outside/theirs"]);
+        (0..50).for_each(|it| ground.write(&format!("c{it}/x"), b""));
+        ground.link("../outside", "aside");
+        let done = AtomicBool::new(false);
+        let mut told = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (from, to) = (ground.cwd.join("d"), ground.cwd.join("aside"));
+                while !done.load(Ordering::Relaxed) {
+                    renameat2(AT_FDCWD, from.as_path(), AT_FDCWD, to.as_path(), RenameFlags::RENAME_EXCHANGE).unwrap();
+                }
+            });
+            for _ in 0..300 {
+                let said = ground.said(&Glob, &json!({"pattern": "*/*"}));
+                told += usize::from(said.contains("theirs"));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(told, 0);
     }
 
     #[test]
