@@ -369,6 +369,12 @@ pub struct Lasting {
 }
 
 impl Lasting {
+    /// Over the arguments of a tool that is about one file, as the model names it.
+    pub fn file_pattern(file: &str) -> String {
+        let pair = format!("\"file_path\":{}", Value::from(file));
+        format!("\\x00{}\\x00", regex::escape(&pair))
+    }
+
     /// Whether it means something else in another folder, as `npm test` and a relative path do.
     pub fn is_local(&self) -> bool {
         !self.prefixes.is_empty() || self.args_pattern.is_some()

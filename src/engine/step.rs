@@ -214,8 +214,8 @@ pub enum Effect {
     Ask(Box<Question>),
     /// A yes for ever, to be written down. Not answered.
     Save(Lasting),
-    /// What commands may do beyond the sandbox in the session's folder, for ever: written down, or struck out again. Not
-    /// answered.
+    /// What commands may do beyond the sandbox in the session's folder, for ever, is written down (`holds`); or any grant is
+    /// struck out of what holds for ever. Not answered.
     Keep { grant: Grant, holds: bool },
     /// The user's word on the folder: written down, then whatever follows from it. Answered by `Joined`.
     Trust(TrustChoice),

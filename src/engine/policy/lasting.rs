@@ -35,8 +35,7 @@ pub fn lasting(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode)
         Grant::Commands { prefixes } => (prefixes.clone(), None),
         Grant::Edits => {
             let file = call.args.get("file_path").and_then(Value::as_str)?;
-            let pair = format!("\"file_path\":{}", Value::from(file));
-            (Vec::new(), Some(format!("\\x00{}\\x00", regex::escape(&pair))))
+            (Vec::new(), Some(Lasting::file_pattern(file)))
         }
         Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
         Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),

@@ -11,7 +11,6 @@ use crate::{
     },
     engine::{
         hooks::Hooks,
-        policy,
         record::Step,
         scheduler::Toolbox,
         step::{Effect, Server, Standing},
@@ -340,9 +339,10 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     }
 }
 
-/// What holds in the folder is struck out, too.
+/// What of it holds for ever is struck out, too.
 fn revoke(step: &mut Step<'_>, grant: Grant) {
-    if policy::may_be_kept(&grant) {
+    let is_of_session = matches!(grant, Grant::Edits | Grant::Network);
+    if !is_of_session {
         step.effect(Effect::Keep { grant: grant.clone(), holds: false });
     }
     step.log(Fact::Revoked { grant });

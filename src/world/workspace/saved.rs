@@ -7,7 +7,7 @@ use std::io;
 
 use crate::{
     base::{
-        log::{LASTING_FILE, Lasting},
+        log::{Grant, LASTING_FILE, Lasting},
         path::AbsPath,
     },
     world::{
@@ -67,6 +67,39 @@ pub fn add(home: &AbsPath, folder: &AbsPath, lasting: &Lasting) -> io::Result<Op
             rules.push(new);
         }
     })
+}
+
+/// Strikes out the rule that came of the same yes, where there is one.
+///
+/// # Errors
+/// As [`add`].
+fn strike(home: &AbsPath, folder: &AbsPath, grant: &Grant) -> io::Result<Option<Warning>> {
+    let is_it = |it: &toml::Table| came_of(it, folder, grant);
+    let is_there = read(&RULES, home)?.is_ok_and(|it| it.iter().any(is_it));
+    if is_there { change(&RULES, home, |rules| rules.retain(|it| !is_it(it))) } else { Ok(None) }
+}
+
+fn came_of(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
+    let text = |key: &str| it.get(key).and_then(toml::Value::as_str);
+    let is_here = text("folder") == folder.as_path().to_str();
+    match grant {
+        Grant::Commands { prefixes } => {
+            let said = it.get("commandPrefix").and_then(toml::Value::as_array);
+            is_here && said.is_some_and(|it| it.iter().filter_map(toml::Value::as_str).eq(prefixes))
+        }
+        // The model may have named it either way.
+        Grant::File { tool, path } => {
+            let names = [path.shown_from(folder), path.to_string()];
+            let patterns = names.map(|it| Lasting::file_pattern(&it));
+            is_here && text("toolName") == Some(tool) && patterns.iter().any(|it| text("argsPattern") == Some(it))
+        }
+        Grant::Foreign { tool, digest } => text("toolName") == Some(tool) && text("toolDigest") == Some(digest),
+        Grant::Tool { tool } => {
+            let is_whole = ["mcpName", "commandPrefix", "argsPattern"].iter().all(|key| !it.contains_key(*key));
+            is_whole && text("toolName") == Some(tool)
+        }
+        Grant::Edits | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => false,
+    }
 }
 
 /// Takes the permission at `at` (from 0, as [`list`] counts) back, or all of them. How many went.

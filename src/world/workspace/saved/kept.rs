@@ -16,13 +16,15 @@ pub(super) const BOOK: Book = Book {
            back.\n\n",
 };
 
-/// Adds what `folder`'s commands may do, or finds that it is there; or strikes it out, where it is. A file that cannot be
-/// understood is kept aside.
+/// Adds what `folder`'s commands may do, or finds that it is there; or strikes it out, where it is, as any other yes. A file
+/// that cannot be understood is kept aside.
 ///
 /// # Errors
 /// A folder or file that cannot be written. Then nothing has changed.
 pub fn keep(home: &AbsPath, folder: &AbsPath, grant: &Grant, holds: bool) -> io::Result<Option<Warning>> {
-    let Some(new) = table(folder, grant) else { return Ok(None) };
+    let Some(new) = table(folder, grant) else {
+        return if holds { Ok(None) } else { super::strike(home, folder, grant) };
+    };
     let is_there = read(&BOOK, home)?.is_ok_and(|it| it.contains(&new));
     if is_there == holds {
         return Ok(None);
