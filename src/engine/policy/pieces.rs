@@ -9,9 +9,11 @@ use super::{
 
 /// Stands for what only the shell knows. In no word.
 pub(super) const ANY: char = '\0';
-/// More readings of one word are "anything".
+/// The same, where the script says what it is, but that is too much to follow: it may well be what decides.
+pub(super) const TOO_MUCH: &str = "\0\0";
+/// More readings of one word are too much.
 const MAX_READINGS: usize = 64;
-/// Longer ones of a word, together and in bytes, are "anything", too, unless the word itself is that long.
+/// Longer ones of a word, together and in bytes, are so, too, unless the word itself is that long.
 const MAX_BYTES: usize = 32 * 1024;
 /// Variables that stand for variables are followed so far.
 const MAX_DEPTH: usize = 4;
@@ -68,7 +70,8 @@ impl Known {
         }
         let mut res = Self { variables, positional: positional(script, before), read: read_in(script, before) };
         for (name, word) in longer {
-            let mut of_it = res.variables.remove(name).unwrap_or_else(|| res.unset(name, script));
+            let unset = || [vec![String::new()], res.unset(name, script)].concat();
+            let mut of_it = res.variables.get(name).cloned().unwrap_or_else(unset);
             let more = expand(word, script, before);
             let both: Vec<String> =
                 of_it.iter().flat_map(|it| more.iter().map(move |more| format!("{it}{more}"))).collect();
@@ -95,10 +98,10 @@ impl Known {
     }
 }
 
-/// The same, or "anything" where there are too many.
+/// The same, unless there are too many.
 fn bounded(readings: Vec<String>) -> Vec<String> {
     let is_much = readings.len() > MAX_READINGS || readings.iter().map(String::len).sum::<usize>() > MAX_BYTES;
-    if is_much { vec![ANY.to_string()] } else { readings }
+    if is_much { vec![TOO_MUCH.to_owned()] } else { readings }
 }
 
 fn expand(word: &Word, script: &Script, known: Option<&Known>) -> Vec<String> {
@@ -172,7 +175,7 @@ impl<'r> Reader<'r> {
         let size = |them: &[String]| them.iter().map(String::len).sum::<usize>();
         let bytes = size(&self.res) * more.len() + size(more) * self.res.len();
         match more {
-            _ if bytes > self.max || self.res.len() * more.len() > MAX_READINGS => self.res = vec![ANY.to_string()],
+            _ if bytes > self.max || self.res.len() * more.len() > MAX_READINGS => self.res = vec![TOO_MUCH.to_owned()],
             [it] => self.res.iter_mut().for_each(|res| res.push_str(it)),
             _ => {
                 let joined = self.res.iter().flat_map(|it| more.iter().map(move |more| format!("{it}{more}")));
@@ -210,7 +213,7 @@ impl<'r> Reader<'r> {
     fn positional(&mut self) {
         match self.known {
             Some(it) => self.push(&it.positional),
-            None => self.push_any(),
+            None => self.push(&[TOO_MUCH.to_owned()]),
         }
     }
 
@@ -286,7 +289,7 @@ impl<'r> Reader<'r> {
 
     /// What a variable may be: all that the script sets it to.
     fn values(&self, name: &str) -> Vec<String> {
-        self.known.map_or_else(|| vec![ANY.to_string()], |it| it.variable(name, self.script))
+        self.known.map_or_else(|| vec![TOO_MUCH.to_owned()], |it| it.variable(name, self.script))
     }
 }
 
@@ -301,7 +304,7 @@ fn positional(script: &Script, known: Option<&Known>) -> Vec<String> {
         }
         _ => &[],
     });
-    args.flat_map(|it| expand(it, script, known)).take(MAX_READINGS).chain([ANY.to_string()]).collect()
+    with_any(args.flat_map(|it| expand(it, script, known)))
 }
 
 /// What `read` and its like may find: what the script prints or hands on as text, or anything.
@@ -309,7 +312,14 @@ fn read_in(script: &Script, known: Option<&Known>) -> Vec<String> {
     let handed = script.values.all.iter().filter(|it| it.name.is_none()).flat_map(|it| expand(&it.word, script, known));
     let says = script.commands.iter().filter(|it| matches!(it.name(), Some("echo" | "printf")));
     let said = says.flat_map(Command::args).filter_map(Word::literal).map(str::to_owned);
-    handed.chain(said).take(MAX_READINGS).chain([ANY.to_string()]).collect()
+    with_any(handed.chain(said))
+}
+
+/// These, and what nobody knows.
+fn with_any(readings: impl Iterator<Item = String>) -> Vec<String> {
+    let mut res: Vec<String> = readings.take(MAX_READINGS).collect();
+    res.push(if res.len() < MAX_READINGS { ANY.to_string() } else { TOO_MUCH.to_owned() });
+    res
 }
 
 /// What a command prints whose words say it all: `echo a b`, `printf %s a`.

@@ -66,7 +66,7 @@ const SAFE: &[(&str, Args)] = &[
     ("stat", Args::Any),
     ("tac", Args::Any),
     ("tail", Args::Any),
-    ("test", Args::Any),
+    ("test", Args::When(forms::test)),
     ("tr", Args::Any),
     ("tree", Args::When(forms::tree)),
     ("true", Args::Any),
@@ -95,8 +95,8 @@ pub(super) fn is_safe(command: &Command, script: &Script) -> bool {
 
 /// The command as it runs: in a loop once for each word.
 pub(super) fn readings<'c>(command: &'c Command, script: &Script) -> Vec<Cow<'c, Command>> {
-    // Who takes any words takes those that come of a name with blanks in it, too.
-    let split = || matches!(command.name().and_then(row), Some(Args::Any));
+    // A name with blanks in it comes apart where the variable stands unquoted, into words that nobody looked at.
+    let split = || command.name() == Some("echo");
     match script.loops.only.as_ref().filter(|it| !it.values_in(command).is_empty()) {
         Some(it) => it.readings(command, split()).into_iter().map(Cow::Owned).collect(),
         None => vec![Cow::Borrowed(command)],
@@ -288,7 +288,7 @@ const GIT_ACTS: &[&str] =
 pub(super) fn git_acts(arg: &Word) -> bool {
     let name = arg.text.split('=').next().unwrap_or_default();
     // `%G` formats run the signature program; `%+G`, `%-G` and `% G` are the same.
-    let signature = ["%G", "%+G", "%-G", "% G", "%(signature"].iter().any(|it| arg.text.contains(it));
+    let signature = ["%G", "%+G", "%-G", "% G", "%(signature", "%(*signature"].iter().any(|it| arg.text.contains(it));
     (name.len() > 2 && name.starts_with("--") && GIT_ACTS.iter().any(|it| it.starts_with(name)))
         || name.starts_with("--output")
         || signature

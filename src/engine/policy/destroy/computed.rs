@@ -8,7 +8,7 @@
 
 use crate::engine::policy::{
     danger::git_words,
-    pieces::{self, ANY},
+    pieces::{self, ANY, TOO_MUCH},
     shell::{Command, Script, Word, WordKind, base_name},
 };
 
@@ -66,6 +66,7 @@ pub(super) fn variants(args: &[Word], script: &Script, hangs: bool) -> Vec<Vec<W
     let count = readings.iter().map(Vec::len).max().unwrap_or_default();
     let read_as = |(word, readings): (&Word, &Vec<String>), at: usize| -> Vec<Word> {
         match readings.get(at).or(readings.last()) {
+            Some(it) if it.starts_with(TOO_MUCH) => vec![Word::unknown()],
             Some(it) if !it.contains(ANY) => it.split_whitespace().map(Word::literally).collect(),
             Some(_) if hangs && may_be_option(word) && sources(word, script).any(|it| prints_anything(it, script)) => {
                 vec![Word::unknown()]

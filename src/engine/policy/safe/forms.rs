@@ -29,6 +29,12 @@ fn behind_variable(text: &str) -> Option<&str> {
     PUBLIC.contains(&name).then_some(rest)
 }
 
+/// What bash evaluates in subscripts (`-v 'a[$(x)]'`) is run, and names that a pattern finds may say so.
+pub(super) fn test(args: &[Word]) -> bool {
+    let plain = |it: &Word| it.literal().is_some_and(|it| !it.contains(['[', '$', '`']));
+    args.iter().all(plain)
+}
+
 /// `-o` writes, and so does `-R` at the depth of `-L`; files of names are read and printed.
 pub(super) fn tree(args: &[Word]) -> bool {
     const LONG: &[&str] = &["--dirsfirst", "--du", "--filesfirst", "--gitignore", "--noreport", "--prune", "--si"];

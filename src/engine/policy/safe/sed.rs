@@ -29,6 +29,10 @@ fn scripts(args: &[Word]) -> Option<Vec<&Word>> {
             first = first.or(Some(word));
             continue;
         };
+        // To some dialects the first operand is the last of the options.
+        if first.is_some() {
+            return None;
+        }
         let plain = |it: &str| it.bytes().all(|it| FLAGS.contains(&it));
         match letters.strip_suffix('e').filter(|it| plain(it)) {
             Some(_) => scripts.extend(words.next()),

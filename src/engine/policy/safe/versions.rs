@@ -11,7 +11,7 @@ const PYTHON: &[&str] = &["--version", "-V", "-VV"];
 const TERRAFORM: &[&str] = &["--version", "-version", "version"];
 
 /// All the words behind the name. Absent are those that run or load what a file of the folder names before they say
-/// anything: yarn (`.yarnrc.yml`), pnpm (`packageManager`), cargo and rustc (`rust-toolchain.toml`), mvn
+/// anything: yarn (`.yarnrc.yml`), pnpm (`packageManager`), cargo, rustc (`rust-toolchain.toml`) and go (`go.mod`), mvn
 /// (`.mvn/jvm.config`), dotnet (`global.json`), poetry and composer (their plugins), and wrappers such as `gradlew`.
 const VERSIONS: &[(&str, &[&str])] = &[
     ("bun", SMALL),
@@ -25,7 +25,6 @@ const VERSIONS: &[(&str, &[&str])] = &[
     ("g++", SMALL),
     ("gcc", SMALL),
     ("gh", LONG),
-    ("go", &["version"]),
     ("java", JAVA),
     ("javac", JAVA),
     ("jq", CAPITAL),

@@ -2,8 +2,9 @@
 
 use super::{Command, Script, Word, WordKind};
 
-/// Longer lists are not gone through.
+/// Longer lists are not gone through, nor so many words of commands.
 const MAX_VALUES: usize = 100;
+const MAX_WORDS: usize = 5_000;
 
 /// What a script's loops over words set, and what is set beside them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,11 @@ pub(super) fn find(script: &Script) -> Option<Loop> {
     let [name] = script.assigned.as_slice() else { return None };
     let values: Vec<Word> =
         script.values.all.iter().filter(|it| it.name.as_ref() == Some(name)).map(|it| it.word.clone()).collect();
-    let plain = !script.loops.beside && (1..=MAX_VALUES).contains(&values.len()) && values.iter().all(is_plain);
+    let n_words: usize = script.commands.iter().map(|it| it.words.len()).sum();
+    let plain = values.len() * n_words <= MAX_WORDS
+        && !script.loops.beside
+        && (1..=MAX_VALUES).contains(&values.len())
+        && values.iter().all(is_plain);
     plain.then(|| Loop { name: name.clone(), values })
 }
 

@@ -7,6 +7,7 @@ mod fuzz;
 mod incidents;
 mod leads;
 mod origins;
+mod pieces;
 mod shell;
 mod tools;
 mod ways;

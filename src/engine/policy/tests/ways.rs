@@ -464,26 +464,3 @@ fn options_behind_options_and_folders_behind_carriers() {
         find ~/work -name '*.rs' | xargs cat"##;
     check_in_yolo(Decision::Allow, table);
 }
-
-/// Variables that name variables are each found out once: such lines took longer than anybody waits. What is too much to know
-/// may be anything.
-#[test]
-fn variables_of_variables_are_no_more_work_than_they_are_words() {
-    let path = |n: usize| (0..n).map(|n| format!("[ -d /x{n} ] && D=\"${{D}}${{D:+,}}x{n}\"\n")).collect::<String>();
-    let long = format!("a={}; {}rm -rf $b", "x".repeat(3000), "b=$b$a$a$a; ".repeat(400));
-    let many: String = (0..70).map(|n| format!("t=dist{n}; ")).collect();
-    for (line, want) in [
-        (format!("{}rm -rf $x", "x=$x$x;".repeat(40)), Decision::Ask),
-        (format!("{}ls $D; git push", path(40)), Decision::Allow),
-        (format!("{}git reset --hard", "A=\"$A$B\"; B=\"$B$A\"; ".repeat(20)), Decision::Ask),
-        (format!("{}ls", "export PATH=$HOME/bin:$PATH LD=$LD:$PATH; ".repeat(25)), Decision::Ask),
-        (long, Decision::Ask),
-        // The last of many counts as the first does.
-        (format!("{many}t=src; rm -rf $t"), Decision::Ask),
-        ("m=--hard; n=$m; o=$n; git reset $o".to_owned(), Decision::Ask),
-        ("f() { rm -rf \"$@\"; }; f src".to_owned(), Decision::Ask),
-    ] {
-        let head: String = line.chars().take(60).collect();
-        assert_eq!(shell(&Rules::shipped(), Mode::Yolo, true, &line, &[]).decision, want, "{head}");
-    }
-}

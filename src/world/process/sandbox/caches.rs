@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::base::path::AbsPath;
 
 /// Below the home folder; `*` is any one name. Not here is what the tools obey or run and lies beside their caches
-/// (`~/.yarn/bin`, `~/.bundle/config`, `~/.nuget/NuGet`), nor what is below a folder that is kept (`~/.local`).
+/// (`~/.yarn/bin`, `~/.bundle/config`, `~/.nuget/NuGet`, `~/.gradle/init.d`), nor what is below a folder that is kept (`~/.local`).
 const CACHES: &[&str] = &[
     ".bun/install/cache",
     ".bundle/cache",
@@ -14,8 +14,7 @@ const CACHES: &[&str] = &[
     ".cargo/registry",
     ".ccache",
     ".composer/cache",
-    ".gem/*",
-    ".gradle",
+    ".gradle/caches",
     ".ivy2/cache",
     ".m2/repository",
     ".m2/wrapper",
@@ -59,7 +58,6 @@ mod tests {
             ("/h/u/.cache/pip/http/a", "/h/u/.cache/pip"),
             ("/h/u/.cargo/registry/index", "/h/u/.cargo/registry"),
             ("/h/u/go/pkg/mod/cache/lock", "/h/u/go/pkg/mod"),
-            ("/h/u/.gem/ruby/3.0.0", "/h/u/.gem/ruby"),
         ] {
             let found = around(&AbsPath::new(path).unwrap(), &home).map(|it| it.to_string());
             assert_eq!(found.as_deref(), Some(want), "{path}");

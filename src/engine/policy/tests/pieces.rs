@@ -1,0 +1,79 @@
+//! Words that are put together, from more than anybody follows, or from names that are anybody's.
+
+use super::*;
+
+/// Variables that name variables are each found out once: such lines took longer than anybody waits. What is too much to know
+/// may be anything.
+#[test]
+fn variables_of_variables_are_no_more_work_than_they_are_words() {
+    let path = |n: usize| (0..n).map(|n| format!("[ -d /x{n} ] && D=\"${{D}}${{D:+,}}x{n}\"\n")).collect::<String>();
+    let long = format!("a={}; {}rm -rf $b", "x".repeat(3000), "b=$b$a$a$a; ".repeat(400));
+    let many: String = (0..70).map(|n| format!("t=dist{n}; ")).collect();
+    for (line, want) in [
+        (format!("{}rm -rf $x", "x=$x$x;".repeat(40)), Decision::Ask),
+        (format!("{}ls $D; git push", path(40)), Decision::Allow),
+        (format!("{}git reset --hard", "A=\"$A$B\"; B=\"$B$A\"; ".repeat(20)), Decision::Ask),
+        (format!("{}ls", "export PATH=$HOME/bin:$PATH LD=$LD:$PATH; ".repeat(25)), Decision::Ask),
+        (long, Decision::Ask),
+        // The last of many counts as the first does.
+        (format!("{many}t=src; rm -rf $t"), Decision::Ask),
+        ("m=--hard; n=$m; o=$n; git reset $o".to_owned(), Decision::Ask),
+        ("f() { rm -rf \"$@\"; }; f src".to_owned(), Decision::Ask),
+    ] {
+        let head: String = line.chars().take(60).collect();
+        assert_eq!(shell(&Rules::shipped(), Mode::Yolo, true, &line, &[]).decision, want, "{head}");
+    }
+}
+
+/// Names of files are anybody's: bash runs what stands in a subscript, and a name with blanks comes apart.
+#[test]
+fn what_names_of_files_may_say_is_not_safe() {
+    let default = |command: &str| shell(&Rules::shipped(), Mode::Default, true, command, &[]).decision;
+    for command in [
+        "for f in *; do test -v \"$f\"; done",
+        "for f in *; do test -f $f && echo $f; done",
+        "test *",
+        "test -v a*",
+        "test -v 'a[$(id)]'",
+        "for f in x*; do cat $f; done",
+        "for f in *; do head -3 $f; done",
+        "for f in *; do printf $f; done",
+        "sed 'w out' -e p a.txt",
+        "sed -n 'w out' -e 1p a.txt",
+        "git tag --list --format='%(*signature:grade)'",
+        "go version",
+    ] {
+        assert_eq!(default(command), Decision::Ask, "{command}");
+    }
+    for command in
+        ["test -f x", "for f in *.txt; do cat \"$f\"; done", "for f in a b; do cat $f; done", "sed -n 1,3p x"]
+    {
+        assert_eq!(default(command), Decision::Allow, "{command}");
+    }
+}
+
+/// Where a script says what a variable is, and that is too much to follow, it may be what decides.
+#[test]
+fn more_than_is_followed_may_be_what_decides() {
+    let many: String = (0..70).map(|n| format!("a=x{n}; ")).collect();
+    let long = format!("a={}; ", "x".repeat(33_000));
+    let listed: Vec<String> = (0..70).map(|n| format!("x{n}")).collect();
+    let mut table: Vec<String> = ["a=--hard; git reset $a", "a=--force; git push $a", "a=+main; git push origin $a"]
+        .into_iter()
+        .chain(["a=-auto-approve; terraform apply $a", "a=-delete; find src $a", "a=-D; git branch $a main"])
+        .chain(["a=-fdx; git clean $a", "a=-R; chmod $a 777 src"])
+        .flat_map(|it| [format!("{many}{it}"), format!("{long}{it}")])
+        .collect();
+    table.extend([
+        "a=--hard; b=$a; c=$b; d=$c; e=$d; git reset $e".to_owned(),
+        format!("for a in {} --hard; do git reset $a; done", listed.join(" ")),
+        format!("git reset {{{},--hard}}", listed.join(",")),
+        format!("f() {{ git reset $@; }}; f {} --hard", listed.join(" ")),
+        "a+=--; a+=hard; git reset $a".to_owned(),
+        "a=(); a+=(--hard); git reset \"${a[@]}\"".to_owned(),
+    ]);
+    let yolo = |command: &str| shell(&Rules::shipped(), Mode::Yolo, true, command, &[]).decision;
+    let wrong: Vec<&str> =
+        table.iter().filter(|it| yolo(it) != Decision::Ask).map(|it| &it[it.len().saturating_sub(60)..]).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
