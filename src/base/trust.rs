@@ -329,11 +329,18 @@ fn would_start(starts: &Starts) -> String {
     res
 }
 
+const ALLOW: &str = "They would allow without a question:\n";
+
 /// What a yes would let happen without another one, for the question; nothing where there is nothing of the kind.
 pub fn would_allow(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
-        them => format!("They would allow without a question:\n{}", list(them.iter().map(|it| (it.as_str(), "")))),
+        them if them.len() > MAX_NAMES => {
+            let shown = list(them.iter().take(MAX_NAMES).map(|it| (it.as_str(), "")));
+            let more = them.len() - MAX_NAMES;
+            format!("{ALLOW}{shown}- and {more} more; `castor trust why` lists all of them\n")
+        }
+        them => format!("{ALLOW}{}", list(them.iter().map(|it| (it.as_str(), "")))),
     }
 }
 

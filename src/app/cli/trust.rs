@@ -11,7 +11,7 @@ use crate::{
     },
     base::{
         path::AbsPath,
-        trust::{Trust, TrustChoice, all_below, unwatched, would_allow},
+        trust::{Trust, TrustChoice, all_below, unwatched},
     },
     world::{
         disk,
@@ -123,8 +123,8 @@ fn why(ground: &Ground, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
         writeln!(out, "  {}: {}{why}", shown_line(name), if counts { "is used" } else { "is not used" })?;
     }
     if ground.doubt.is_some() {
-        let lines = would_allow(&policies::brought(ground, env));
-        lines.lines().try_for_each(|it| writeln!(out, "  {it}"))?;
+        let lines = policies::brought(ground, env);
+        lines.iter().try_for_each(|it| writeln!(out, "  would allow without a question: {}", shown_line(it)))?;
     }
     if let Some(it) = unwatched(&ground.project.starts(|_| true)) {
         writeln!(out, "  {it}")?;
@@ -140,6 +140,7 @@ mod tests {
     use super::run;
     use crate::{
         app::cli::testing::{Ground, parse, said},
+        base::trust::would_allow,
         world::secrets::Env,
     };
 
@@ -209,6 +210,29 @@ mod tests {
             let (text, _) = said(|out| run(&parse(line), &env, &ws, None, out));
             assert!(text.contains("x\\u000ay is trusted") && !text.contains("\ny is"), "{text}");
         }
+    }
+
+    /// However many there are: the question shows the first of them.
+    #[test]
+    fn all_that_policies_would_allow_is_listed() {
+        let ground = Ground::new();
+        let rule = |n: usize| {
+            format!(
+                "[[rule]]\ntoolName = 'run_shell_command'\ncommandPrefix = 'c{n}'\ndecision = 'allow'\npriority = 1\n"
+            )
+        };
+        ground.write("w/ws/.castor/policies/a.toml", &(0..30).map(rule).collect::<String>());
+        let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
+        let (text, _) = said(|out| run(&parse(&["why"]), &env, &ground.root.join("w/ws"), None, out));
+        for n in 0..30 {
+            let line = format!(
+                "would allow without a question: .castor/policies/a.toml:{}: run_shell_command c{n}\n",
+                n * 5 + 1
+            );
+            assert!(text.contains(&line), "{text}");
+        }
+        let lines: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+        assert!(would_allow(&lines).ends_with("- 19\n- and 10 more; `castor trust why` lists all of them\n"));
     }
 
     #[test]

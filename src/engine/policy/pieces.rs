@@ -271,13 +271,16 @@ impl<'r> Reader<'r> {
     /// `${x:-y}`, `${x:+y}`: the one or the other.
     fn or_else(&mut self, name: &str, rest: &str) {
         let rest = rest.strip_prefix(':').unwrap_or(rest);
-        let other = rest.strip_prefix(['-', '=', '+']).filter(|it| !it.contains(['$', '`', '{', '"', '\'', '\\']));
+        let written = rest.strip_prefix(['-', '=', '+']);
+        let other = written.filter(|it| !it.contains(['$', '`', '{', '"', '\'', '\\']));
         match other {
             Some(it) => {
                 let mut either = self.values(name);
                 either.push(it.to_owned());
                 self.push(&either);
             }
+            // The script says it, in words within words.
+            None if written.is_some() => self.push(&[TOO_MUCH.to_owned()]),
             None => self.push_any(),
         }
     }

@@ -69,6 +69,8 @@ fn more_than_is_followed_may_be_what_decides() {
         format!("for a in {} --hard; do git reset $a; done", listed.join(" ")),
         format!("git reset {{{},--hard}}", listed.join(",")),
         format!("f() {{ git reset $@; }}; f {} --hard", listed.join(" ")),
+        "git reset ${b:-\"--hard\"}".to_owned(),
+        "git reset \"${b:-${c:---hard}}\"".to_owned(),
         "a+=--; a+=hard; git reset $a".to_owned(),
         "a=(); a+=(--hard); git reset \"${a[@]}\"".to_owned(),
     ]);
