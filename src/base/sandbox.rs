@@ -217,6 +217,26 @@ impl Confinement {
     }
 }
 
+#[cfg(test)]
+impl Confinement {
+    /// That of commands in one folder, for tests: they write nothing else, and there is no network.
+    pub fn of(root: &AbsPath) -> Self {
+        Self {
+            read_only: false,
+            untrusted: false,
+            roots: vec![root.clone()],
+            writable: Vec::new(),
+            granted: Vec::new(),
+            gits: Vec::new(),
+            kept: Vec::new(),
+            open: Vec::new(),
+            tmp: root.join("/t"),
+            records: root.join("/r"),
+            network: false,
+        }
+    }
+}
+
 fn is_git_config(below: &Path) -> bool {
     let of_worktree = |rest: &Path| WORKTREE_CONFIG.iter().any(|(name, _)| rest.iter().skip(1).eq([OsStr::new(name)]));
     GIT_CONFIG.iter().any(|(name, _)| below.starts_with(name)) || below.strip_prefix("worktrees").is_ok_and(of_worktree)
@@ -379,17 +399,11 @@ mod tests {
     fn what_may_be_written() {
         let path = |it: &str| AbsPath::new(it).unwrap();
         let it = Confinement {
-            read_only: false,
-            untrusted: false,
-            roots: vec![path("/w")],
             writable: vec![path("/more")],
-            granted: Vec::new(),
             gits: vec![path("/up/.git")],
             kept: vec![path("/h/.castor")],
-            open: Vec::new(),
             tmp: path("/h/.castor/tmp"),
-            records: path("/h/.castor/stand-ins"),
-            network: false,
+            ..Confinement::of(&path("/w"))
         };
         for yes in ["/w", "/w/a", "/w/.git/index", "/w/.github/x", "/more/x", "/up/.git/index", "/h/.castor/tmp/x"] {
             assert!(it.writes(&path(yes)), "{yes}");

@@ -55,19 +55,7 @@ mod tests {
     use crate::base::{path::AbsPath, sandbox::Confinement};
 
     fn confined(network: bool) -> Confinement {
-        Confinement {
-            read_only: false,
-            untrusted: false,
-            roots: Vec::new(),
-            writable: Vec::new(),
-            granted: Vec::new(),
-            gits: Vec::new(),
-            kept: Vec::new(),
-            open: Vec::new(),
-            tmp: AbsPath::new("/t").unwrap(),
-            records: AbsPath::new("/r").unwrap(),
-            network,
-        }
+        Confinement { network, ..Confinement::of(&AbsPath::new("/w").unwrap()) }
     }
 
     fn words(network: bool, env: &[(&str, &str)]) -> String {

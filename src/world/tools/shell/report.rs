@@ -297,19 +297,7 @@ mod tests {
 
     fn confined(read_only: bool, untrusted: bool, network: bool) -> Facts {
         let path = |it: &str| AbsPath::new(it).unwrap();
-        let it = Confinement {
-            read_only,
-            untrusted,
-            roots: vec![path("/w")],
-            writable: Vec::new(),
-            granted: Vec::new(),
-            gits: Vec::new(),
-            kept: Vec::new(),
-            open: Vec::new(),
-            tmp: path("/t"),
-            records: path("/r"),
-            network,
-        };
+        let it = Confinement { read_only, untrusted, network, ..Confinement::of(&path("/w")) };
         let text = "touch: cannot touch '/opt/a/b': Read-only file system\n".to_owned();
         let ending = Ending::Exited(Exit { code: Some(1), ..Exit::default() });
         let (confined, cwd) = (Some(Arc::new(it)), path("/w"));

@@ -15,19 +15,8 @@ fn world() -> World<'static> {
 #[test]
 fn denials_are_told_from_failures() {
     let path = |it: &str| AbsPath::new(it).unwrap();
-    let it = Confinement {
-        read_only: false,
-        untrusted: false,
-        roots: vec![path("/w")],
-        writable: Vec::new(),
-        granted: Vec::new(),
-        gits: Vec::new(),
-        kept: vec![path("/h/u/.castor")],
-        open: Vec::new(),
-        tmp: path("/h/u/.castor/tmp"),
-        records: path("/h/u/.castor/stand-ins"),
-        network: false,
-    };
+    let it =
+        Confinement { kept: vec![path("/h/u/.castor")], tmp: path("/h/u/.castor/tmp"), ..Confinement::of(&path("/w")) };
     let home = path("/h/u");
     let check = |output: &str, want: &str| {
         let there = ["/h/u/.cache/x", "/h/u/.cargo/registry", "/h/u/.npm/_cacache", "/opt/a", "/tmp", "/w"];
@@ -108,17 +97,10 @@ fn denials_are_told_from_failures() {
 fn what_a_stand_in_was_in_the_way_of_is_told_from_failures() {
     let path = |it: &str| AbsPath::new(it).unwrap();
     let it = |open: &[&str]| Confinement {
-        read_only: false,
-        untrusted: false,
         roots: vec![path("/w"), path("/new")],
-        writable: Vec::new(),
-        granted: Vec::new(),
-        gits: Vec::new(),
         kept: vec![path("/w/.castor")],
         open: open.iter().map(|it| path(it)).collect(),
-        tmp: path("/t"),
-        records: path("/r"),
-        network: false,
+        ..Confinement::of(&path("/w"))
     };
     let there = ["/w/.git", "/w/.git/config", "/w/.git/index", "/w/.zed", "/w/src", "/new/.idea"];
     let said = |it: &Confinement, output: &str| {
@@ -173,19 +155,7 @@ fn what_a_stand_in_was_in_the_way_of_is_told_from_failures() {
 #[test]
 fn a_server_out_of_reach_is_told_from_none() {
     let path = |it: &str| AbsPath::new(it).unwrap();
-    let it = Confinement {
-        read_only: false,
-        untrusted: false,
-        roots: vec![path("/w")],
-        writable: Vec::new(),
-        granted: Vec::new(),
-        gits: Vec::new(),
-        kept: Vec::new(),
-        open: Vec::new(),
-        tmp: path("/t"),
-        records: path("/r"),
-        network: false,
-    };
+    let it = Confinement::of(&path("/w"));
     let check = |it: &Confinement, output: &str, want: bool| {
         let world = World { listens: &|port| port == 8080, ..world() };
         let said = guess(it, &path("/w"), output, &world);
@@ -243,19 +213,7 @@ fn who_listens_is_known() {
 #[test]
 fn sockets_that_cannot_be_opened_are_told_from_those_of_nobody() {
     let path = |it: &str| AbsPath::new(it).unwrap();
-    let it = Confinement {
-        read_only: false,
-        untrusted: false,
-        roots: vec![path("/w")],
-        writable: Vec::new(),
-        granted: Vec::new(),
-        gits: Vec::new(),
-        kept: Vec::new(),
-        open: Vec::new(),
-        tmp: path("/t"),
-        records: path("/r"),
-        network: true,
-    };
+    let it = Confinement { network: true, ..Confinement::of(&path("/w")) };
     let world = World { is_there: &|it| it.to_string() == "/run/x.sock", ..world() };
     let said = |output: &str| guess(&it, &path("/w"), output, &world);
     for shut in [
