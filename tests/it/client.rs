@@ -28,8 +28,43 @@ pub struct Sandbox {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub env: Vec<(String, String)>,
-    /// As some distributions do it.
-    pub forbids_namespaces: bool,
+    pub namespaces: Namespaces,
+}
+
+/// Whom the system lets make namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Namespaces {
+    Castor,
+    /// Only it, as where it is set-uid, or known to AppArmor.
+    Bubblewrap,
+    Nobody,
+}
+
+impl Namespaces {
+    /// Those that can be had here.
+    #[cfg(target_os = "linux")]
+    pub fn all() -> impl Iterator<Item = Self> {
+        let mut bubblewrap = Command::new("/usr/bin/bwrap");
+        bubblewrap.args([
+            "--unshare-pid",
+            "--unshare-net",
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            "true",
+        ]);
+        let has_it = bubblewrap.stderr(Stdio::null()).status().is_ok_and(|it| it.success());
+        [Self::Castor, Self::Bubblewrap, Self::Nobody].into_iter().filter(move |it| has_it || *it != Self::Bubblewrap)
+    }
+
+    /// `NAMESPACES=bubblewrap` lets all sandboxes be made by it.
+    fn wanted() -> Self {
+        if std::env::var("NAMESPACES").is_ok_and(|it| it == "bubblewrap") { Self::Bubblewrap } else { Self::Castor }
+    }
 }
 
 impl Sandbox {
@@ -44,7 +79,7 @@ impl Sandbox {
             program: env!("CARGO_BIN_EXE_castor").into(),
             args: vec!["acp".into()],
             env,
-            forbids_namespaces: false,
+            namespaces: Namespaces::wanted(),
         }
     }
 
@@ -75,24 +110,37 @@ impl Sandbox {
         res.env("HOME", self.home()).env("CASTOR_HOME", self.home().join(".castor")).env("LANG", "C.UTF-8");
         res.envs(self.env.iter().map(|(name, value)| (name, value)));
         #[cfg(target_os = "linux")]
-        if self.forbids_namespaces {
-            forbid_namespaces(&mut res);
+        if self.namespaces != Namespaces::Castor {
+            forbid_namespaces(&mut res, self.namespaces);
         }
         res
     }
 }
 
-/// The system call answers "not permitted", to castor and all its children.
+/// System calls answer "not permitted", to castor and all its children.
 #[cfg(target_os = "linux")]
-fn forbid_namespaces(command: &mut Command) {
+fn forbid_namespaces(command: &mut Command, but_for: Namespaces) {
     use std::os::unix::process::CommandExt;
 
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
-    let unshare = [(nix::libc::SYS_unshare, Vec::new())].into_iter().collect();
+    use nix::libc::{CLONE_NEWNS, CLONE_NEWUSER, SYS_clone, SYS_unshare};
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+        apply_filter,
+    };
+    let when = |op, flag: i32| {
+        let condition = SeccompCondition::new(0, Dword, op, flag.try_into().unwrap()).unwrap();
+        vec![SeccompRule::new(vec![condition]).unwrap()]
+    };
+    let mounts = u64::try_from(CLONE_NEWNS).unwrap();
+    let rules = match but_for {
+        // It clones, and asks for nothing else in this way.
+        Namespaces::Bubblewrap => vec![(SYS_unshare, when(SeccompCmpOp::Ne, CLONE_NEWUSER))],
+        _ => vec![(SYS_unshare, Vec::new()), (SYS_clone, when(SeccompCmpOp::MaskedEq(mounts), CLONE_NEWNS))],
+    };
     let refuse = SeccompAction::Errno(nix::libc::EPERM as u32);
     let arch = std::env::consts::ARCH.try_into().unwrap();
-    let filter: BpfProgram =
-        SeccompFilter::new(unshare, SeccompAction::Allow, refuse, arch).unwrap().try_into().unwrap();
+    let rules = rules.into_iter().collect();
+    let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).unwrap().try_into().unwrap();
     let restrict = move || {
         nix::sys::prctl::set_no_new_privs()?;
         apply_filter(&filter).map_err(|_| std::io::ErrorKind::PermissionDenied.into())

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, thread, time::Instant};
 use serde_json::{Value, json};
 
 use crate::{
-    client::{Client, Sandbox, WATCHDOG, is_worked_in},
+    client::{Client, Namespaces, Sandbox, WATCHDOG, is_worked_in},
     model_server::{ModelServer, calls, says},
 };
 
@@ -44,13 +44,16 @@ pub struct Bed {
 impl Bed {
     /// A session whose model calls for each of the commands, one in each prompt: in the background behind a `&`, and for
     /// an empty one it only says something.
-    pub fn new(namespaces: bool, commands: &[&str]) -> Self {
-        Self::prepared(namespaces, commands, |_| ())
+    pub fn new(commands: &[&str]) -> Self {
+        Self::prepared(commands, |_| ())
     }
 
-    pub fn prepared(namespaces: bool, commands: &[&str], prepare: impl FnOnce(&mut Sandbox)) -> Self {
+    pub fn with(namespaces: Namespaces, commands: &[&str]) -> Self {
+        Self::prepared(commands, |it| it.namespaces = namespaces)
+    }
+
+    pub fn prepared(commands: &[&str], prepare: impl FnOnce(&mut Sandbox)) -> Self {
         let mut sandbox = Sandbox::new();
-        sandbox.forbids_namespaces = !namespaces;
         let part = |part: Value| {
             let chunk = json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]});
             format!("{}\n", json!({"method": "generateContentStream", "response": [chunk]}))
@@ -128,8 +131,8 @@ impl Bed {
     }
 }
 
-fn check(namespaces: bool, end: impl FnOnce(&mut Bed)) {
-    let mut bed = Bed::new(namespaces, &["python3 stray.py"]);
+fn check(namespaces: Namespaces, end: impl FnOnce(&mut Bed)) {
+    let mut bed = Bed::with(namespaces, &["python3 stray.py"]);
     let told = bed.run();
     assert!(told.contains("backgroundPids"), "who is left is told: {told}");
     assert!(is_worked_in(&bed.path("")), "the test has nobody to look for");
@@ -139,7 +142,7 @@ fn check(namespaces: bool, end: impl FnOnce(&mut Bed)) {
 
 #[test]
 fn a_stray_does_not_outlive_its_session() {
-    for namespaces in [true, false] {
+    for namespaces in Namespaces::all() {
         check(namespaces, |it| {
             let session = json!({"sessionId": it.session});
             it.client.result("session/close", session).unwrap();
@@ -149,7 +152,7 @@ fn a_stray_does_not_outlive_its_session() {
 
 #[test]
 fn a_stray_does_not_outlive_castor() {
-    for namespaces in [true, false] {
+    for namespaces in Namespaces::all() {
         check(namespaces, |it| _ = it.client.end().unwrap());
     }
 }
@@ -157,8 +160,8 @@ fn a_stray_does_not_outlive_castor() {
 /// Nobody can tidy up then, but nobody writes any more either.
 #[test]
 fn a_stray_does_not_outlive_a_killed_castor() {
-    for namespaces in [true, false] {
-        let mut bed = Bed::new(namespaces, &["python3 stray.py"]);
+    for namespaces in Namespaces::all() {
+        let mut bed = Bed::with(namespaces, &["python3 stray.py"]);
         bed.run();
         bed.client.kill().unwrap();
         bed.is_over();
@@ -167,8 +170,8 @@ fn a_stray_does_not_outlive_a_killed_castor() {
 }
 
 /// What the commands of `script` reached, `$PID` being castor.
-fn reached(namespaces: bool, script: &str) -> Vec<String> {
-    let mut bed = Bed::new(namespaces, &["bash reach.sh"]);
+fn reached(namespaces: Namespaces, script: &str) -> Vec<String> {
+    let mut bed = Bed::with(namespaces, &["bash reach.sh"]);
     let pid = bed.client.pid().to_string();
     fs::write(bed.path("reach.sh"), format!("PID={pid}\n{script}")).unwrap();
     let told = bed.run();
@@ -184,20 +187,28 @@ fn castor_and_what_all_share_are_out_of_reach() {
             'renice -n 19 -p $PID' 'taskset -p 1 $PID' 'ionice -c 3 -p $PID' 'chrt -b -p 0 $PID'
         do eval \"$it\" >/dev/null 2>&1 && echo \"<<$it>>\"; done
         echo '<<ran>>'";
-    for namespaces in [true, false] {
-        assert_eq!(reached(namespaces, tries), ["ran"], "{namespaces}");
+    for namespaces in Namespaces::all() {
+        assert_eq!(reached(namespaces, tries), ["ran"], "{namespaces:?}");
     }
     let memory =
         "perl -e 'print \"<<memory>>\" if defined shmget(0, 4096, 0600)'; echo '<<'$(readlink /proc/self/ns/ipc)'>>'";
     let ours = fs::read_link("/proc/self/ns/ipc").unwrap().display().to_string();
-    assert_eq!(reached(false, memory), std::slice::from_ref(&ours));
-    let own = reached(true, memory);
-    assert!(own.len() == 2 && !own.contains(&ours), "{own:?}");
+    for namespaces in Namespaces::all() {
+        let seen = reached(namespaces, memory);
+        match namespaces {
+            Namespaces::Nobody => assert_eq!(seen, std::slice::from_ref(&ours)),
+            _ => assert!(seen.len() == 2 && !seen.contains(&ours), "{namespaces:?} {seen:?}"),
+        }
+    }
 }
 
 #[test]
 fn the_users_terminals_are_out_of_reach_and_commands_have_their_own() {
-    let mut bed = Bed::new(true, &["bash type.sh"]);
+    Namespaces::all().filter(|it| *it != Namespaces::Nobody).for_each(has_terminals_of_its_own);
+}
+
+fn has_terminals_of_its_own(namespaces: Namespaces) {
+    let mut bed = Bed::with(namespaces, &["bash type.sh"]);
     let nix::pty::OpenptyResult { master, slave } = nix::pty::openpty(None, None).unwrap();
     let name = nix::unistd::ttyname(&slave).unwrap();
     nix::unistd::write(&master, b"canary\n").unwrap();
@@ -211,7 +222,7 @@ print(\"<<\" + os.read(m, 9).decode() + \">>\")'";
 
 #[test]
 fn temporary_files_go_with_castor() {
-    let mut bed = Bed::new(true, &["echo x > $TMPDIR/kept; mkdir $TMPDIR/deep"]);
+    let mut bed = Bed::new(&["echo x > $TMPDIR/kept; mkdir $TMPDIR/deep"]);
     bed.run();
     let folder = bed.sandbox.home().join(".castor/tmp");
     let of_session = folder.join(&bed.session);
@@ -220,44 +231,9 @@ fn temporary_files_go_with_castor() {
     assert!(!of_session.exists());
 }
 
-#[test]
-fn a_root_that_became_a_link_is_not_written_to() {
-    for namespaces in [true, false] {
-        let lead = "mv p p2 && mkdir p && ln -s ../../victim p/a; echo '<<'$(ls p)'>>'";
-        let mut bed = Bed::new(namespaces, &[lead, "touch p/a/escaped; echo '<<ran>>'"]);
-        bed.sandbox.write("ws/p/a/there", "");
-        bed.sandbox.write("victim/there", "");
-        let (ws, root) = (bed.path(""), bed.path("p/a"));
-        let new = json!({"cwd": ws, "mcpServers": [], "additionalDirectories": [root]});
-        let session = bed.client.result("session/new", new).unwrap();
-        bed.session = session["sessionId"].as_str().unwrap().to_owned();
-        let told = bed.run();
-        assert!(told.contains("<<a>>") && !bed.path("p2").exists(), "{told}");
-        // Somebody outside can.
-        fs::rename(&root, bed.path("p/b")).unwrap();
-        std::os::unix::fs::symlink(ws.join("../victim"), &root).unwrap();
-        let told = bed.run();
-        assert!(told.contains("is not the folder that it was"), "{told}");
-        assert!(!ws.join("../victim/escaped").exists());
-    }
-}
-
-#[test]
-fn stand_ins_are_not_made_where_a_link_leads() {
-    let mut bed = Bed::new(true, &["bash link.sh", "bash link.sh"]);
-    bed.sandbox.write("ws/link.sh", "ln -s ../../victim .git/worktrees; echo '<<ran>>'");
-    bed.sandbox.write("victim/tree/there", "");
-    bed.run();
-    assert!(bed.path(".git/worktrees").is_symlink(), "the test has no link");
-    let told = bed.run();
-    assert!(told.contains("<<ran>>"), "{told}");
-    let names: Vec<_> = fs::read_dir(bed.path("../victim/tree")).unwrap().map(|it| it.unwrap().file_name()).collect();
-    assert_eq!(names, ["there"]);
-}
-
 /// Runs a command that waits until somebody outside has done `outside`, then `script`; what the client was told.
 fn meddled(script: &str, outside: impl FnOnce(PathBuf) + Send + 'static) -> (Bed, String) {
-    let mut bed = Bed::new(true, &["bash wait.sh"]);
+    let mut bed = Bed::new(&["bash wait.sh"]);
     let wait = format!("touch out/ready; until [ -e out/go ]; do sleep 0.01; done; {script}");
     bed.sandbox.write("ws/wait.sh", &wait);
     let (root, ready, go) = (bed.path(""), bed.path("out/ready"), bed.path("out/go"));
@@ -288,7 +264,7 @@ fn what_a_command_made_that_was_cut_short_is_put_aside_and_told() {
     // It does not heed the first signal either.
     let make = "trap '' TERM; echo evil > .npmrc; touch out/ready; while sleep 0.01; do echo evil > .npmrc; done";
     let commands = [&["bash make.sh"][..], &[""; 20]].concat();
-    let mut bed = Bed::new(true, &commands);
+    let mut bed = Bed::new(&commands);
     bed.sandbox.write("ws/make.sh", make);
     let prompt = json!({"sessionId": bed.session, "prompt": [{"type": "text", "text": "go"}]});
     bed.client.request_as(json!("cut"), "session/prompt", prompt);
@@ -323,7 +299,7 @@ fn what_the_user_replaces_is_no_longer_held_and_that_is_told() {
 #[test]
 fn what_is_found_under_the_background_the_next_result_tells() {
     for background in ["& bash wait.sh", "bash wait.sh >out/log 2>&1 & true"] {
-        let mut bed = Bed::new(true, &[background, "true", "true"]);
+        let mut bed = Bed::new(&[background, "true", "true"]);
         let wait = |it: &str| format!("until [ -e out/{it} ]; do sleep 0.01; done");
         let script = format!("{}; rm .git/HEAD; touch out/spoilt; {}", wait("spoil"), wait("go"));
         bed.sandbox.write("ws/wait.sh", &script);
@@ -346,7 +322,7 @@ fn what_is_found_under_the_background_the_next_result_tells() {
 #[test]
 fn what_is_found_at_the_end_of_the_background_a_notice_tells() {
     let turns = [&["& bash wait.sh"][..], &[""; 300]].concat();
-    let mut bed = Bed::new(true, &turns);
+    let mut bed = Bed::new(&turns);
     bed.sandbox.write("ws/wait.sh", "touch out/ready; until [ -e out/go ]; do sleep 0.01; done");
     bed.run();
     bed.until("out/ready");
@@ -364,14 +340,14 @@ fn a_repository_keeps_its_head() {
     for script in
         ["rm .git/HEAD", "echo x > .git/HEAD", "rm .git/HEAD; ln -s nowhere .git/HEAD", "rm .git/HEAD; mkdir .git/HEAD"]
     {
-        let mut bed = Bed::new(true, &["bash spoil.sh"]);
+        let mut bed = Bed::new(&["bash spoil.sh"]);
         bed.sandbox.write("ws/spoil.sh", script);
         let told = bed.run();
         assert!(told.contains("restored"), "{script}: {told}");
         let head = bed.path(".git/HEAD");
         assert!(!head.is_symlink() && fs::read_to_string(head).unwrap() == "ref: refs/heads/main", "{script}");
     }
-    let mut bed = Bed::new(true, &["bash switch.sh"]);
+    let mut bed = Bed::new(&["bash switch.sh"]);
     bed.sandbox.write("ws/switch.sh", "echo ref: refs/heads/side > .git/HEAD");
     assert!(!bed.run().contains("restored"));
     assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/side\n");
@@ -379,7 +355,7 @@ fn a_repository_keeps_its_head() {
 
 #[test]
 fn a_root_does_not_become_a_repository() {
-    let mut bed = Bed::new(true, &["bash make.sh"]);
+    let mut bed = Bed::new(&["bash make.sh"]);
     bed.sandbox
         .write("ws/make.sh", "rm .git/HEAD; mkdir objects refs; echo ref: refs/heads/m > HEAD; echo evil > config");
     let told = bed.run();
@@ -390,7 +366,7 @@ fn a_root_does_not_become_a_repository() {
 /// A castor is killed while a command runs: what stood in for configuration is there still, and a file of the user's in
 /// one of the folders.
 fn killed() -> Bed {
-    let mut bed = Bed::new(true, &["touch out/ready; read < out/never"]);
+    let mut bed = Bed::new(&["touch out/ready; read < out/never"]);
     fs::create_dir(bed.path(".idea")).unwrap();
     nix::unistd::mkfifo(&bed.path("out/never"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let prompt = json!({"sessionId": bed.session, "prompt": [{"type": "text", "text": "go"}]});

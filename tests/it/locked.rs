@@ -5,12 +5,15 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::{client::Sandbox, confined::Bed};
+use crate::{
+    client::{Namespaces, Sandbox},
+    confined::Bed,
+};
 
 /// A lock can be had on all that can be read.
 #[test]
 fn what_a_command_locks_is_put_aside_and_holds_nobody_up() {
-    let mut bed = Bed::new(true, &["bash lock.sh", "echo '<<ran>>'"]);
+    let mut bed = Bed::new(&["bash lock.sh", "echo '<<ran>>'"]);
     let lock = "echo evil > .npmrc
 for it in '-s .npmrc' '-x .git/config' '-x .git'; do flock $it -c 'touch out/$$; exec sleep 3333' >/dev/null 2>&1 & done
 until [ $(ls out | wc -l) = 4 ]; do sleep 0.01; done";
@@ -31,6 +34,8 @@ fn mounted(sandbox: &mut Sandbox, mount: &str) {
     let script = format!("{mount} && cd . && exec \"$@\"");
     let before = ["-rm", "sh", "-c", &script, "sh"].map(Into::into);
     sandbox.args = [&before[..], &[first], &sandbox.args].concat();
+    // The mount needs them itself.
+    sandbox.namespaces = Namespaces::Castor;
 }
 
 /// Nobody in the sandbox can make it one that is written.
@@ -38,7 +43,7 @@ fn mounted(sandbox: &mut Sandbox, mount: &str) {
 fn commands_run_in_a_workspace_that_is_mounted_read_only() {
     let command = "touch a || echo '<<kept>>'; echo x > $TMPDIR/t && cat $TMPDIR/t out/there";
     let mount = "mount --bind . . && mount -o remount,bind,ro .";
-    let mut bed = Bed::prepared(true, &[command], |it| mounted(it, mount));
+    let mut bed = Bed::prepared(&[command], |it| mounted(it, mount));
     let told = bed.run();
     assert!(told.contains("<<kept>>") && told.contains("Read-only") && !told.contains("was not run"), "{told}");
     assert!(!bed.path("a").exists());

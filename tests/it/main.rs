@@ -30,6 +30,7 @@ mod kill9;
 mod ledger;
 mod leftovers;
 mod life;
+mod links;
 mod locked;
 mod logs;
 mod long;

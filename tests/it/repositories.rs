@@ -23,7 +23,7 @@ fn git(folder: &Path, args: &[&str]) {
 
 /// A session in `root`, beside `repo`, a repository with a linked worktree `tree`; `writable` below the folder of both.
 fn bed(root: &str, writable: &[&str], commands: &[&str]) -> Bed {
-    let mut bed = Bed::new(true, commands);
+    let mut bed = Bed::new(commands);
     bed.sandbox.write("repo/sub/a", "");
     let top = bed.path("..").canonicalize().unwrap();
     let repo = top.join("repo");
@@ -109,7 +109,7 @@ fn what_makes_a_root_a_repository_goes_with_the_call() {
 
 #[test]
 fn what_the_background_makes_of_a_repository_ends_with_castor() {
-    let mut bed = Bed::new(true, &["& bash attack.sh"]);
+    let mut bed = Bed::new(&["& bash attack.sh"]);
     bed.sandbox.write("ws/attack.sh", "mv .git/HEAD out/h; touch out/ready; sleep 100");
     bed.run();
     let start = Instant::now();
@@ -125,7 +125,7 @@ fn what_the_background_makes_of_a_repository_ends_with_castor() {
 #[test]
 fn configuration_behind_links_is_put_aside_or_held() {
     let link = "mkdir cfg; echo evil > cfg/config.toml; ln -s cfg .cargo";
-    let mut bed = Bed::new(true, &["bash link.sh", "echo x > new && echo '<<new>>'", "bash make.sh"]);
+    let mut bed = Bed::new(&["bash link.sh", "echo x > new && echo '<<new>>'", "bash make.sh"]);
     bed.sandbox.write("ws/link.sh", link);
     bed.sandbox.write("ws/make.sh", "mkdir -p hidden/vs && echo evil > hidden/vs/tasks.json; echo '<<made>>'");
     let told = bed.run();
@@ -143,7 +143,7 @@ fn configuration_behind_links_is_put_aside_or_held() {
 fn a_root_in_shared_memory_is_a_root_as_others() {
     let Ok(root) = tempfile::tempdir_in("/dev/shm") else { return };
     let script = "touch made; touch ../castor-escaped || echo '<<kept>>'; echo x > .vscode/x || echo '<<held>>'";
-    let mut bed = Bed::new(true, &["bash try.sh"]);
+    let mut bed = Bed::new(&["bash try.sh"]);
     fs::write(root.path().join("try.sh"), script).unwrap();
     let new = json!({"cwd": root.path(), "mcpServers": []});
     bed.session = bed.client.result("session/new", new).unwrap()["sessionId"].as_str().unwrap().to_owned();
@@ -155,7 +155,7 @@ fn a_root_in_shared_memory_is_a_root_as_others() {
 fn names_that_are_no_text_are_guarded_and_in_nobodys_way() {
     let make = "mkdir -p $'odd\\xff/.vscode'; git init -q $'odd\\xff'; echo '<<made>>'";
     let write = "echo evil > $'odd\\xff/.vscode/x' || echo evil > $'odd\\xff/.git/hooks/x' || echo '<<kept>>'";
-    let mut bed = Bed::new(true, &["bash make.sh", "bash write.sh"]);
+    let mut bed = Bed::new(&["bash make.sh", "bash write.sh"]);
     bed.sandbox.write("ws/make.sh", make);
     bed.sandbox.write("ws/write.sh", write);
     bed.run();
@@ -166,7 +166,7 @@ fn names_that_are_no_text_are_guarded_and_in_nobodys_way() {
 #[test]
 fn what_was_guarded_once_is_guarded_among_many_folders_too() {
     let many = "mkdir $(seq -f a%g 400); echo '<<many>>'";
-    let mut bed = Bed::new(true, &["bash many.sh", "bash write.sh"]);
+    let mut bed = Bed::new(&["bash many.sh", "bash write.sh"]);
     bed.sandbox.write("ws/many.sh", many);
     let write = "for it in z*; do echo evil > $it/repo/.git/hooks/evil; done 2>/dev/null; ls z*/repo/.git/hooks; echo '<<tried>>'";
     bed.sandbox.write("ws/write.sh", write);
@@ -181,7 +181,7 @@ fn what_was_guarded_once_is_guarded_among_many_folders_too() {
 
 #[test]
 fn what_the_settings_of_a_repository_name_is_held_as_its_hooks_are() {
-    let mut bed = Bed::new(true, &["bash write.sh"]);
+    let mut bed = Bed::new(&["bash write.sh"]);
     let config = "[core]\nhooksPath = dev/hooks\nfsmonitor = sh tools/mon.sh\n[include]\npath = ../dev/none/more\n";
     bed.sandbox.write("ws/.git/config", config);
     // As the user's own settings have it for all repositories, or below the home folder.

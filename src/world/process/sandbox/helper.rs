@@ -1,5 +1,6 @@
 //! The helper: castor, started anew to confine itself and then become the command. It makes no thread and no runtime.
 
+mod bubblewrap;
 mod calls;
 pub(in crate::world::process) mod init;
 mod mounts;
@@ -7,11 +8,13 @@ mod rules;
 
 use std::{
     ffi::OsString,
+    fmt,
     io::PipeReader,
     os::{
-        fd::{FromRawFd, OwnedFd},
+        fd::{FromRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
+    path::PathBuf,
     process::{Command, Stdio},
     sync::OnceLock,
 };
@@ -22,33 +25,81 @@ use nix::{
     sys::wait::{WaitStatus, waitpid},
     unistd::{ForkResult, fork},
 };
+use serde::{Deserialize, Serialize};
 
-use super::{ARG, FAILED, Plan, Start};
+use super::{ARG, FAILED, Plan, coded};
 
-/// In place of a plan: only tries namespaces, and says by its exit code whether they can be had.
-const PROBE: &str = "probe";
-
-/// What the trial exits with where the system is short of processes or memory.
+/// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
+
+/// Why this process was started: its second argument.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Task {
+    /// Only tries namespaces, and says by its exit code whether they can be had.
+    Try(Namespaces),
+    /// Does nothing: the command of a trial.
+    Nothing,
+    /// Becomes the command that follows.
+    Start(Start),
+    /// The same, as number 1 of what bubblewrap made; the number of the descriptor with the rest.
+    Within(RawFd),
+}
+
+/// What the helper must know before it has its plan.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Start {
+    /// The number of the descriptor that brings the plan, and closes when castor lets go.
+    pub life: RawFd,
+    pub network: bool,
+    pub namespaces: Namespaces,
+}
+
+/// Who makes mounts, processes and a network for a command alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Namespaces {
+    /// Nobody may.
+    None,
+    Helper,
+    /// The system lets this program, and not castor.
+    Bubblewrap(#[serde(with = "coded::one")] PathBuf),
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
 
 /// Whether the kernel has Landlock, and it is switched on.
 pub(super) fn has_landlock() -> bool {
     rules::abi() > 0
 }
 
-/// Whether this user may make namespaces; some distributions forbid it. Found out once, when it is first needed; but that
-/// there is nothing left to find it out with is no answer.
-pub(super) fn has_namespaces() -> bool {
-    static FOUND: OnceLock<bool> = OnceLock::new();
-    let try_it = || {
-        let mut probe = Command::new("/proc/self/exe");
-        probe.args([ARG, PROBE]).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        match probe.status().ok()?.code()? {
+/// Who can make namespaces for this user; some distributions forbid it to all but few programs. Found out once, when it is
+/// first needed; but that there is nothing left to find it out with is no answer.
+pub(super) fn namespaces() -> Namespaces {
+    static FOUND: OnceLock<Namespaces> = OnceLock::new();
+    if let Some(it) = FOUND.get() {
+        return it.clone();
+    }
+    let can = |it: &Namespaces| {
+        let mut trial = Command::new("/proc/self/exe");
+        trial.args([ARG, &Task::Try(it.clone()).to_string()]).env_clear();
+        trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        match trial.status().ok()?.code()? {
             SHORT => None,
             code => Some(code == 0),
         }
     };
-    FOUND.get().copied().or_else(|| try_it().map(|it| *FOUND.get_or_init(|| it))).unwrap_or_default()
+    let found = || {
+        for it in std::iter::once(Namespaces::Helper).chain(bubblewrap::places().map(Namespaces::Bubblewrap)) {
+            if can(&it)? {
+                return Some(it);
+            }
+        }
+        Some(Namespaces::None)
+    };
+    found().map_or(Namespaces::None, |it| FOUND.get_or_init(|| it).clone())
 }
 
 /// Does nothing unless this process was started as the helper; then it never returns.
@@ -63,38 +114,56 @@ pub fn enter_if_asked() {
 }
 
 fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible, String> {
-    let start = args.next().and_then(|it| it.into_string().ok()).ok_or("nothing to start with")?;
-    if start == PROBE {
-        probe();
+    let task = args.next().and_then(|it| it.into_string().ok()).ok_or("nothing to start with")?;
+    match serde_json::from_str(&task).map_err(|it| it.to_string())? {
+        Task::Try(Namespaces::Bubblewrap(it)) => bubblewrap::try_it(&it),
+        Task::Try(Namespaces::Helper) => try_own(),
+        Task::Try(Namespaces::None) => Err("nothing to try".to_owned()),
+        Task::Nothing => std::process::exit(0),
+        Task::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
+        Task::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),
     }
-    let start: Start = serde_json::from_str(&start).map_err(|it| it.to_string())?;
+}
+
+/// With what castor left open for it.
+fn enter_new(start: &Start, command: &[OsString]) -> Result<std::convert::Infallible, String> {
     if start.life <= 2 {
         return Err("nobody to live for".to_owned());
     }
-    let program = args.next().ok_or("no program")?;
-    let args: Vec<OsString> = args.collect();
     // SAFETY: castor left it open for this process, and nobody else here knows of it.
     let life = unsafe { OwnedFd::from_raw_fd(start.life) };
     nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|it| format!("life: {it}"))?;
+    let life = PipeReader::from(life);
+    if let Namespaces::Bubblewrap(it) = &start.namespaces {
+        // Not before it: what it may, it may by its file.
+        return bubblewrap::start(it, life, command);
+    }
     nix::sys::prctl::set_no_new_privs().map_err(|it| format!("no_new_privs: {it}"))?;
     // What takes long and needs no plan is done while castor still looks at the folders.
-    if start.namespaces {
+    let own = start.namespaces == Namespaces::Helper;
+    if own {
         mounts::isolate(start.network)?;
     }
     let arrange = |life: &mut PipeReader| {
         let plan = Plan::receive(life).map_err(|it| format!("no plan: {it}"))?;
-        if start.namespaces {
+        if own {
             mounts::arrange(&plan)?;
         }
         Ok(plan)
     };
-    Err(init::start(life.into(), start.namespaces, arrange, |plan| match confine(&plan) {
+    Err(init::start(life, own, arrange, |plan| become_it(&plan, command)))
+}
+
+/// Returns only where the command cannot be had.
+fn become_it(plan: &Plan, command: &[OsString]) -> String {
+    let Some((program, args)) = command.split_first() else { return "no program".to_owned() };
+    match confine(plan) {
         Ok(()) => {
-            let why = Command::new(&program).args(&args).exec();
+            let why = Command::new(program).args(args).exec();
             format!("{}: {why}", program.to_string_lossy())
         }
         Err(it) => it,
-    }))
+    }
 }
 
 /// Restricts the process that becomes the command.
@@ -107,7 +176,7 @@ fn confine(plan: &Plan) -> Result<(), String> {
 }
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.
-fn probe() -> ! {
+fn try_own() -> ! {
     let plan = Plan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..Plan::default() };
     let tried = || -> Result<i32, String> {
         mounts::isolate(plan.network)?;

@@ -22,7 +22,7 @@ mod seatbelt;
 use std::{
     ffi::OsString,
     fs, io,
-    os::fd::{OwnedFd, RawFd},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -37,21 +37,14 @@ pub(super) use environment::scrubbed;
 pub use held::{Gone, Held};
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
+#[cfg(target_os = "linux")]
+use helper::{Namespaces, Start, Task};
 pub use records::sweep;
 
 /// The first argument by which the binary knows that it is the helper.
 pub const ARG: &str = "__castor-sandbox";
 /// The helper's exit code when it could not confine, and ran nothing.
 pub const FAILED: i32 = 125;
-
-/// What the helper must know before it has its plan.
-#[derive(Debug, Serialize, Deserialize)]
-struct Start {
-    /// The number of the descriptor that brings the plan, and closes when castor lets go.
-    life: RawFd,
-    network: bool,
-    namespaces: bool,
-}
 
 /// What the helper does, in paths that were there when it was made.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,10 +104,11 @@ pub fn is_available() -> bool {
 /// What this system has to confine with, and what it lacks, in words.
 pub fn state() -> (&'static str, Option<&'static str>) {
     #[cfg(target_os = "linux")]
-    return match (is_available(), helper::has_namespaces()) {
-        (false, _) => ("nothing", Some("the kernel has no Landlock, or it is switched off")),
-        (true, true) => ("namespaces, Landlock and seccomp", None),
-        (true, false) => ("Landlock and seccomp", Some("this user may make no namespaces, which would hold more")),
+    return match helper::namespaces() {
+        _ if !is_available() => ("nothing", Some("the kernel has no Landlock, or it is switched off")),
+        Namespaces::Helper => ("namespaces, Landlock and seccomp", None),
+        Namespaces::Bubblewrap(_) => ("bubblewrap's namespaces, Landlock and seccomp", None),
+        Namespaces::None => ("Landlock and seccomp", Some(NO_NAMESPACES)),
     };
     #[cfg(not(target_os = "linux"))]
     return match is_available() {
@@ -122,6 +116,10 @@ pub fn state() -> (&'static str, Option<&'static str>) {
         false => ("nothing", Some("castor knows no sandbox of this system")),
     };
 }
+
+#[cfg(target_os = "linux")]
+const NO_NAMESPACES: &str =
+    "this user may make no namespaces, which would hold more; nor may bubblewrap, if it is there (/usr/bin/bwrap)";
 
 static AVAILABLE: OnceLock<bool> = OnceLock::new();
 
@@ -151,11 +149,11 @@ pub(super) fn door<'c>(
 #[cfg(target_os = "linux")]
 fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
     use std::os::fd::AsRawFd;
-    let namespaces = helper::has_namespaces();
+    let by = helper::namespaces();
+    let namespaces = by != Namespaces::None;
     let (life, mut writer) = io::pipe()?;
-    let start = Start { life: life.as_raw_fd(), network: it.network, namespaces };
-    let start = serde_json::to_string(&start).map_err(io::Error::other)?;
-    let args = [ARG, &start, program].iter().chain(args).map(OsString::from).collect();
+    let task = Task::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
+    let args = [ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut held) = guards::plan(it, around, namespaces)?;
         match plan.send(&mut writer) {

@@ -32,10 +32,10 @@ use crate::world::process::{
 pub const NAME: &std::ffi::CStr = c"castor-init";
 
 /// What became of the command: its exit code, or the signal that ended it, and whether somebody is left.
-struct Report {
+pub(super) struct Report {
     code: i32,
     signal: i32,
-    left: bool,
+    pub(super) left: bool,
 }
 
 /// Runs `command` in the last of the three processes, with what `arrange` in the second read from `life`. Returns only
@@ -82,6 +82,11 @@ fn wait_and_report(first: Pid, mut reader: PipeReader) -> ! {
             std::process::exit(code);
         }
     }
+    end_as(report)
+}
+
+/// Nobody who could report was there to do it: then it was killed.
+pub(super) fn end_as(report: Option<Report>) -> ! {
     match report {
         Some(Report { code, signal: 0, .. }) => std::process::exit(code),
         Some(it) => die_of(it.signal),
@@ -103,7 +108,8 @@ fn die_of(number: i32) -> ! {
     std::process::exit(128 + number)
 }
 
-fn be_first<P>(
+/// The second of the three processes; it never returns but in the third, where the command cannot be had.
+pub(super) fn be_first<P>(
     mut life: PipeReader,
     mut writer: PipeWriter,
     own_numbers: bool,
@@ -197,7 +203,8 @@ fn end_all(own_numbers: bool) -> ! {
     std::process::exit(0)
 }
 
-fn silence() {
+/// Lets go of the command's pipes.
+pub(super) fn silence() {
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         _ = dup2_stdin(&null);
         _ = dup2_stdout(&null);
@@ -212,7 +219,7 @@ impl Report {
         to.write_all(&[a, b, c, d, signal, u8::from(self.left)])
     }
 
-    fn read(from: &mut PipeReader) -> Option<Self> {
+    pub(super) fn read(from: &mut PipeReader) -> Option<Self> {
         let mut bytes = [0; 6];
         from.read_exact(&mut bytes).ok()?;
         let [a, b, c, d, signal, left] = bytes;

@@ -157,7 +157,7 @@ fn said<'p>(path: &'p Path, what: &'static str) -> impl FnOnce(io::Error) -> Str
     move |it| format!("{}: {what}: {it}", path.display())
 }
 
-fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     open_at(AT_FDCWD, path)
 }
 
