@@ -225,7 +225,10 @@ impl<'a> Shell<'a> {
         let mut found: Option<&Rule> = None;
         let mut broken: Option<&Rule> = None;
         let spelt = Spelt::new(command, self.text, self.query.args);
-        for rule in &self.rules {
+        // A yes of one folder is none for another.
+        let elsewhere = destroy::works_elsewhere(command, &self.place);
+        let strays = |it: &Rule| elsewhere && it.decision == Decision::Allow && it.who.folder.is_some();
+        for rule in self.rules.iter().filter(|it| !strays(it)) {
             if rule.is_broken() {
                 broken = broken.or(Some(rule));
                 continue;
@@ -341,6 +344,7 @@ impl<'a> Shell<'a> {
             Grant::Commands { prefixes } => prefixes::covered(command, prefixes),
             _ => false,
         });
+        let granted = granted && !destroy::works_elsewhere(command, &self.place);
         match grantable && granted {
             true => Opinion::new(Decision::Allow, "allowed for this session"),
             // In plan mode it would be denied.
@@ -361,7 +365,9 @@ impl<'a> Shell<'a> {
         let guarded = script.commands.iter().any(|it| self.guard(it).is_some());
         // A yes for the session does not read what cannot be read.
         let broken = self.rules.iter().any(|it| it.is_broken());
-        if broken || !simple || asked.is_empty() || danger::find(script).is_some() || self.destroys() || guarded {
+        let elsewhere = asked.iter().any(|it| destroy::works_elsewhere(it, &self.place));
+        let spoils = broken || guarded || elsewhere || danger::find(script).is_some() || self.destroys();
+        if spoils || !simple || asked.is_empty() {
             return None;
         }
         prefixes::grantable(asked.iter().copied()).map(|prefixes| Grant::Commands { prefixes })

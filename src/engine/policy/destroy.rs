@@ -127,13 +127,17 @@ fn is_below(folder: &Word, roots: &[AbsPath]) -> bool {
     })
 }
 
+/// Whether its options lead it out of the roots: `make -C ../b`.
+pub(super) fn works_elsewhere(command: &Command, place: &Place) -> bool {
+    places::folders(command).iter().any(|it| !is_below(it, place.roots) || place.leads.leave(it))
+}
+
 /// What makes the command destructive, if it is. What it hides counts by the words that can be seen, and as
 /// destructive when none can.
 pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
-    let elsewhere = |it: &Word| !is_below(it, place.roots) || place.leads.leave(it);
     let apart: Place;
     let contained = command.carried && places::has_container(place.script);
-    let place = match contained || places::folders(command).iter().any(elsewhere) {
+    let place = match contained || works_elsewhere(command, place) {
         true => {
             apart = Place { steady: false, leads: place.leads.clone(), ..*place };
             &apart

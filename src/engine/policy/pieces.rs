@@ -1,5 +1,7 @@
 //! Words of the shell that are put together from pieces: what they may come to, as far as the script itself says it.
 
+mod forms;
+
 use std::collections::BTreeMap;
 
 use super::{
@@ -268,10 +270,9 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// `${x:-y}`, `${x:+y}`: the one or the other.
+    /// `${x:-y}`, `${x:+y}`: the one or the other; `${x#y}`: some of it.
     fn or_else(&mut self, name: &str, rest: &str) {
-        let rest = rest.strip_prefix(':').unwrap_or(rest);
-        let written = rest.strip_prefix(['-', '=', '+']);
+        let written = rest.strip_prefix(':').unwrap_or(rest).strip_prefix(['-', '=', '+']);
         let other = written.filter(|it| !it.contains(['$', '`', '{', '"', '\'', '\\']));
         match other {
             Some(it) => {
@@ -281,7 +282,14 @@ impl<'r> Reader<'r> {
             }
             // The script says it, in words within words.
             None if written.is_some() => self.push(&[TOO_MUCH.to_owned()]),
-            None => self.push_any(),
+            None => {
+                let cut = |it: String| match it.contains(ANY) {
+                    true => it,
+                    false => forms::cut(&it, rest).unwrap_or_else(|| TOO_MUCH.to_owned()),
+                };
+                let cut: Vec<String> = self.values(name).into_iter().map(cut).collect();
+                self.push(&cut);
+            }
         }
     }
 
@@ -315,7 +323,11 @@ fn read_in(script: &Script, known: Option<&Known>) -> Vec<String> {
     let handed = script.values.all.iter().filter(|it| it.name.is_none()).flat_map(|it| expand(&it.word, script, known));
     let says = script.commands.iter().filter(|it| matches!(it.name(), Some("echo" | "printf")));
     let said = says.flat_map(Command::args).filter_map(Word::literal).map(str::to_owned);
-    with_any(handed.chain(said))
+    let lines = script.commands.iter().filter_map(|it| it.input.as_ref()).flat_map(|it| match it.literal {
+        true => vec![it.text.clone()],
+        false => expand(&Word::expanded(&it.text), script, known),
+    });
+    with_any(handed.chain(said).chain(lines))
 }
 
 /// These, and what nobody knows.

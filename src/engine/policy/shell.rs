@@ -5,6 +5,7 @@
 //! words after a redirection) the text counts as unparsed: nobody may be misled by our reading.
 
 mod carriers;
+mod changed;
 mod evaluate;
 mod heredoc;
 mod interpreters;
@@ -152,6 +153,7 @@ impl Script {
     pub fn parse(text: &str) -> Result<Self, Unparsed> {
         let mut res = Self::default();
         res.add(text, 0)?;
+        changed::by_commands(&mut res)?;
         evaluate::list_hidden(&mut res);
         written::mark(&mut res);
         res.mark_aliases();

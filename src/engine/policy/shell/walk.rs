@@ -3,7 +3,7 @@
 use tree_sitter::{Node, Parser};
 
 use super::{
-    Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Value, Word,
+    Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Value, Word, changed,
     heredoc::{self, Body, Masked},
     unseen,
     variables::{Obeyed, obeyed},
@@ -117,7 +117,7 @@ impl Walker<'_> {
                 Ok(())
             }
             "command_substitution" | "process_substitution" => self.substitution(node),
-            "expansion" => check_expansion(self.slice(node)),
+            "expansion" => changed::by_expansion(self.slice(node).to_owned().as_str(), self.out),
             "comment" => self.comment(node),
             "file_redirect" => self.redirect(node),
             // All were taken out before.
@@ -477,22 +477,6 @@ fn plain_test(name: &str, inside: &str) -> Option<Vec<Word>> {
         _ => false,
     };
     plain.then_some(words)
-}
-
-/// `${x@P}` runs what is in a prompt; of `@` only the sign for all of an array is not that.
-fn check_expansion(text: &str) -> Result<(), Unparsed> {
-    let plain = text.replace("[@]", "[*]");
-    if let Some(inside) = plain.strip_prefix("${!") {
-        // `${!a[@]}` are an array's keys.
-        let name = inside.strip_suffix("[*]}").unwrap_or_default();
-        let is_name = !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
-        return if is_name { Ok(()) } else { Err(Unparsed("it reads a variable by another's name")) };
-    }
-    let all = ["${@", "${#@"].iter().find_map(|it| plain.strip_prefix(it));
-    match all.unwrap_or(&plain).contains('@') {
-        true => Err(Unparsed("it transforms a variable into a prompt")),
-        false => Ok(()),
-    }
 }
 
 fn blank_at(text: &str, at: usize) -> bool {

@@ -42,7 +42,7 @@ impl Word {
         self.kind == WordKind::Expanded && self.text.trim_matches('"').starts_with(Self::UNKNOWN)
     }
 
-    pub(super) fn expanded(text: &str) -> Self {
+    pub(in crate::engine::policy) fn expanded(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WordKind::Expanded }
     }
 

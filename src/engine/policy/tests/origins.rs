@@ -268,3 +268,24 @@ fn what_is_always_denied_is_hidden() {
     let kept = ["run_shell_command", "write_file", "read_file", "unknown"];
     assert!(kept.iter().all(|it| !hidden(&shipped, &spec(it), None, false)));
 }
+
+/// A yes for ever or for a session is one for the folders of the session.
+#[test]
+fn a_yes_does_not_lead_into_other_folders() {
+    let lasting = rules(&rule("allow", "commandPrefix='make test'\nfolder='/w'"));
+    let yes = [Grant::Commands { prefixes: vec!["make test".to_owned()] }];
+    let decisions = |command| {
+        let by_rule = shell(&lasting, Mode::Default, true, command, &[]);
+        let by_grant = shell(&rules(""), Mode::Default, true, command, &yes);
+        assert_eq!(by_rule.decision, by_grant.decision, "{command}");
+        (by_rule.decision, by_grant.grant.is_some())
+    };
+    for command in ["make test", "make test -C sub", "make test -j 4", "make test -C /w/sub"] {
+        assert_eq!(decisions(command), (Decision::Allow, false), "{command}");
+    }
+    for command in ["make test -C ../b", "make test -C/x", "make test --directory=$D", "make test -C sub/../../b"] {
+        assert_eq!(decisions(command), (Decision::Ask, false), "{command}");
+    }
+    let denied = rules(&rule("deny", "commandPrefix='make test'\nfolder='/w'"));
+    assert_eq!(shell(&denied, Mode::Default, true, "make test -C ../b", &[]).decision, Decision::Deny);
+}

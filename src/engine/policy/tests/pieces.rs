@@ -79,3 +79,69 @@ fn more_than_is_followed_may_be_what_decides() {
         table.iter().filter(|it| yolo(it) != Decision::Ask).map(|it| &it[it.len().saturating_sub(60)..]).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn variables_are_set_in_passing_too() {
+    let table = r##"
+        : ${a:=--hard}; git reset $a
+        : "${a=--hard}"; git reset "$a"
+        b=--hard; : ${a:=$b}; git reset $a
+        case ${a:=--hard} in x) ;; esac; git reset $a
+        env a=--hard bash -c 'git reset $a'
+        env -i "a=--hard" sh -c 'git reset $a'
+        b=--hard; env a=$b bash -c 'git reset $a'
+        sudo a=--hard bash -c 'git reset $a'
+        read a <<E⏎--hard⏎E⏎git reset $a
+        read x a <<'E'⏎x --hard⏎E⏎git reset $a
+        b=--hard⏎read a <<E⏎$b⏎E⏎git reset $a
+        while read a; do git reset $a; done <<E⏎--hard⏎E
+        cat <<E | while read a; do git reset $a; done⏎--hard⏎E
+        mapfile -t a <<E⏎--hard⏎E⏎git reset ${a[0]}
+        a=--hard; declare -n b=a; git reset $b
+        declare -gn b=a; b=--hard; git reset $a
+        f() { local -n r=$1; git reset $r; }; a=--hard; f a"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        : ${a:=main}; git checkout $a
+        env GIT_PAGER=cat git log
+        env a=main bash -c 'git checkout $a'
+        read a <<E⏎main⏎E⏎git checkout $a
+        while read f; do git add "$f"; done <<E⏎src/a⏎src/b⏎E
+        declare -A m; m[x]=1; echo ${m[x]}
+        declare -x a=main; git checkout $a"##;
+    check_in_yolo(Decision::Allow, table);
+}
+
+#[test]
+fn variables_are_cut_as_bash_cuts_them() {
+    let table = r##"
+        a=x--hard; git reset ${a:1}
+        a=x--hard; git reset ${a#x}
+        a=x/--hard; git reset "${a##*/}"
+        a=--hard-x; git reset ${a%-*}
+        a=--HARD; git reset ${a,,}
+        a=x-hard; git reset ${a/x/-}
+        a=--hardx; git reset ${a%?}
+        a=x--hard; git reset ${a: -6}"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        v=v1.2; git checkout ${v#v}
+        b=$(git branch --show-current); git checkout ${b#origin/}
+        git checkout ${BRANCH#origin/}
+        b=origin/main; git checkout "${b##*/}"
+        f=src/a.rs; cat "${f%.rs}.md""##;
+    check_in_yolo(Decision::Allow, table);
+}
+
+#[test]
+fn stars_may_find_what_begins_with_a_dot() {
+    let table = r##"
+        shopt -s dotglob; cat *
+        shopt -s nullglob dotglob && head -n 1 ./*
+        setopt GLOB_DOTS; cat *"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        shopt -s nullglob; cat *
+        shopt -s dotglob; cat src/a"##;
+    check_in_yolo(Decision::Allow, table);
+}
