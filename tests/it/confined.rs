@@ -202,6 +202,17 @@ fn castor_and_what_all_share_are_out_of_reach() {
     }
 }
 
+/// Nothing by which castor and its helpers speak to each other.
+#[test]
+fn commands_have_no_descriptors_but_their_own() {
+    for namespaces in Namespaces::all() {
+        assert_eq!(
+            reached(namespaces, "echo \"<<$(echo /proc/self/fd/*)>>\""),
+            ["/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3"]
+        );
+    }
+}
+
 #[test]
 fn the_users_terminals_are_out_of_reach_and_commands_have_their_own() {
     Namespaces::all().filter(|it| *it != Namespaces::Nobody).for_each(has_terminals_of_its_own);
