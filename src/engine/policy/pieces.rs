@@ -2,7 +2,7 @@
 
 mod forms;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     ansi,
@@ -21,6 +21,8 @@ const MAX_BYTES: usize = 32 * 1024;
 const MAX_DEPTH: usize = 4;
 /// What sets variables by name, to what it reads.
 const READERS: &[&str] = &["mapfile", "printf", "read", "readarray"];
+/// The same, and what sets them to whatever it likes.
+const SETTERS: &[&str] = &["getopts", "mapfile", "printf", "read", "readarray", "source", "."];
 /// What may mean more than itself.
 const SPECIAL: [char; 8] = ['"', '\'', '\\', '`', '<', '>', '{', '$'];
 
@@ -49,6 +51,41 @@ pub struct Known {
     positional: Vec<String>,
     /// What `read` and its like may find.
     read: Vec<String>,
+}
+
+/// What is asked of a script for each of its words, found out once: a script may have thousands of both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    /// The first command of a text.
+    by_text: BTreeMap<String, usize>,
+    assigned: BTreeSet<String>,
+    /// Something in it sets variables by name to what it reads.
+    reads: bool,
+    /// Or to whatever it likes.
+    sets: bool,
+}
+
+impl Index {
+    pub(super) fn of(script: &Script) -> &Self {
+        script.values.index.get_or_init(|| {
+            let mut by_text = BTreeMap::new();
+            script.commands.iter().enumerate().for_each(|(at, it)| _ = by_text.entry(it.text.clone()).or_insert(at));
+            let calls =
+                |names: &[&str]| script.commands.iter().any(|it| it.name().is_some_and(|it| names.contains(&it)));
+            let assigned = script.assigned.iter().cloned().collect();
+            Self { by_text, assigned, reads: calls(READERS), sets: calls(SETTERS) }
+        })
+    }
+
+    /// The first command that is written so.
+    pub(super) fn command<'s>(&self, text: &str, script: &'s Script) -> Option<&'s Command> {
+        script.commands.get(*self.by_text.get(text)?)
+    }
+
+    /// Whether variables may be set to more than assignments say.
+    pub(super) const fn sets(&self) -> bool {
+        self.sets
+    }
 }
 
 impl Known {
@@ -91,9 +128,9 @@ impl Known {
     /// One that the script does not set to anything it says is the environment's, and no piece of a name that is not to be
     /// seen.
     fn unset(&self, name: &str, script: &Script) -> Vec<String> {
-        let reads = || script.commands.iter().any(|it| it.name().is_some_and(|it| READERS.contains(&it)));
-        match script.assigned.iter().any(|it| it == name) {
-            _ if reads() => self.read.clone(),
+        let index = Index::of(script);
+        match index.assigned.contains(name) {
+            _ if index.reads => self.read.clone(),
             true => vec![ANY.to_string()],
             false => vec![String::new()],
         }
@@ -205,7 +242,7 @@ impl<'r> Reader<'r> {
 
     /// What a substitution comes to: known where it only prints what its words say.
     fn printed(&mut self, inside: &str) {
-        let command = self.script.commands.iter().find(|it| it.text == inside.trim());
+        let command = Index::of(self.script).command(inside.trim(), self.script);
         match command.and_then(prints) {
             Some(it) => self.push(&[it]),
             None => self.push_any(),

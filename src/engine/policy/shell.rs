@@ -20,7 +20,7 @@ mod xargs;
 
 use std::sync::OnceLock;
 
-use super::pieces::Known;
+use super::pieces::{Index, Known};
 pub(super) use interpreters::SPAWNS;
 pub use loops::Loops;
 pub use words::{Word, WordKind};
@@ -118,6 +118,7 @@ pub struct Values {
     pub all: Vec<Value>,
     /// What comes of that, from when it is first asked for.
     pub(super) known: OnceLock<Known>,
+    pub(super) index: OnceLock<Index>,
 }
 
 /// A whole command line, taken apart.

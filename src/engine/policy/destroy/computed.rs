@@ -8,7 +8,7 @@
 
 use crate::engine::policy::{
     danger::git_words,
-    pieces::{self, ANY, TOO_MUCH},
+    pieces::{self, ANY, Index, TOO_MUCH},
     shell::{Command, Script, Word, WordKind, base_name},
 };
 
@@ -38,12 +38,21 @@ const FILTERS: &[&str] = &["awk", "cut", "fzf", "grep", "head", "jq", "sed", "so
 /// Of git's: what prints the content of files, messages and settings.
 const CONTENT: &[&str] = &["blame", "cat-file", "config", "diff", "grep", "notes", "show"];
 
+/// More commands in a script than are looked through for what a word of it prints: all of them are, for each word.
+const MAX_COMMANDS: usize = 512;
+/// More values of one command's words are too much as well.
+const MAX_SOURCES: usize = 64;
+
 /// What the script says of a command in other places: options that its substitutions print, and what a client of a
 /// database reads.
 pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) -> Vec<Word> {
     let open = command.args().iter().filter(|it| may_be_option(it));
-    let sources = open.flat_map(|it| sources(it, script));
-    let mut res: Vec<Word> = sources.flat_map(|it| inner(it, script)).flat_map(options).collect();
+    let sources = open.flat_map(|it| sources(it, script)).filter(|it| substitutes(it)).take(MAX_SOURCES);
+    let sources: Vec<&str> = sources.collect();
+    let mut res: Vec<Word> = match sources.len() == MAX_SOURCES || !sources.is_empty() && is_long(script) {
+        true => vec![Word::unknown()],
+        false => sources.into_iter().flat_map(|it| inner(it, script)).flat_map(options).collect(),
+    };
     if SQL.contains(&program) {
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
         let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
@@ -80,19 +89,15 @@ pub(super) fn variants(args: &[Word], script: &Script, hangs: bool) -> Vec<Vec<W
 /// `"$T"` behind `T=$(mktemp)`: what the script made for itself, whatever it is called.
 pub(super) fn is_temporary(word: &Word, script: &Script) -> bool {
     let Some(name) = variable(word.text.trim_matches('"')) else { return false };
-    let reads = ["getopts", "mapfile", "printf", "read", "readarray", "source", "."];
-    let clear = |it: &Command| !it.name().is_some_and(|it| reads.contains(&it));
+    let index = Index::of(script);
     let shadowed = script.functions.iter().any(|it| it == "mktemp") || script.assigned.iter().any(|it| it == "PATH");
     let is_made = |text: &str| {
         let inside = text.trim_matches('"').strip_prefix("$(").and_then(|it| it.strip_suffix(')'));
         let made = |it: &Command| it.name() == Some("mktemp") && it.args().iter().all(|it| it.literal().is_some());
-        script.commands.iter().any(|it| inside == Some(it.text.as_str()) && made(it))
+        inside.and_then(|it| index.command(it, script)).is_some_and(made)
     };
     let mut set = script.values.all.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
-    // `${T:=x}` sets it where mktemp failed.
-    let defaults = [format!("${{{name}:="), format!("${{{name}=")];
-    let clear = |it: &Command| clear(it) && !defaults.iter().any(|default| it.text.contains(default));
-    let known = word.kind == WordKind::Expanded && !shadowed && script.commands.iter().all(clear);
+    let known = word.kind == WordKind::Expanded && !shadowed && !index.sets();
     known && set.peek().is_some() && set.all(|it| !it.appends && is_made(&it.word.text))
 }
 
@@ -117,11 +122,18 @@ fn sources<'a>(word: &'a Word, script: &'a Script) -> impl Iterator<Item = &'a s
     [text].into_iter().chain(set.map(|it| it.word.text.as_str()))
 }
 
+fn substitutes(text: &str) -> bool {
+    text.contains("$(") || text.contains('`')
+}
+
+fn is_long(script: &Script) -> bool {
+    script.commands.len() > MAX_COMMANDS
+}
+
 /// The commands in the substitutions of a word.
 fn inner<'a>(text: &'a str, script: &'a Script) -> impl Iterator<Item = &'a Command> {
-    let runs = text.contains("$(") || text.contains('`');
-    let within = move |it: &&Command| runs && it.text.len() < text.len() && text.contains(&it.text);
-    script.commands.iter().filter(within)
+    let commands = if substitutes(text) { script.commands.as_slice() } else { &[] };
+    commands.iter().filter(|it| it.text.len() < text.len() && text.contains(&it.text))
 }
 
 fn is_echo(command: &Command) -> bool {
@@ -139,6 +151,9 @@ fn options(command: &Command) -> Vec<Word> {
 }
 
 fn prints_anything(text: &str, script: &Script) -> bool {
+    if substitutes(text) && is_long(script) {
+        return true;
+    }
     let from_git = inner(text, script).any(prints_names);
     let filters = |it: &Command| from_git && it.name().is_some_and(|it| FILTERS.contains(&base_name(it)));
     let coded = |it: &Command| it.text.replace("\\n", "").contains('\\');

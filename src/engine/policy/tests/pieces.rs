@@ -145,3 +145,19 @@ fn stars_may_find_what_begins_with_a_dot() {
         shopt -s dotglob; cat src/a"##;
     check_in_yolo(Decision::Allow, table);
 }
+
+/// Work that grows with words, values and commands all at once would stop everything for minutes.
+#[test]
+fn many_words_and_values_are_no_more_work_than_they_are_together() {
+    let many = |each: &dyn Fn(usize) -> String| (0..1000).map(each).collect::<Vec<_>>().join("; ");
+    let table = [
+        many(&|it| format!("a=$(echo b{it}); git reset $a")),
+        many(&|it| format!("a=b{it}; git reset $a")),
+        many(&|it| format!("git reset $(echo a{it})")),
+        many(&|it| format!("T=$(mktemp -p d{it}); rm -rf $T src")),
+        format!("git reset {}", many(&|it| format!("$(echo a{it})")).replace(';', "")),
+    ];
+    for it in table {
+        check_in_yolo(Decision::Ask, &it);
+    }
+}
