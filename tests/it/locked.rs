@@ -48,3 +48,23 @@ fn commands_run_in_a_workspace_that_is_mounted_read_only() {
     assert!(told.contains("<<kept>>") && told.contains("Read-only") && !told.contains("was not run"), "{told}");
     assert!(!bed.path("a").exists());
 }
+
+/// As a volume in a container.
+#[test]
+fn what_is_mounted_below_a_workspace_is_not_written() {
+    let command = "touch out/a || echo '<<kept>>'; touch b && echo '<<written>>'";
+    for namespaces in Namespaces::all().filter(|it| *it != Namespaces::Nobody) {
+        let mut bed = Bed::prepared(&[command], |it| match namespaces {
+            Namespaces::Bubblewrap => {
+                it.namespaces = namespaces;
+                let out = it.workspace().join("out").into_os_string();
+                let first = std::mem::replace(&mut it.program, "/usr/bin/bwrap".into());
+                let before = ["--dev-bind", "/", "/", "--tmpfs"].map(Into::into);
+                it.args = [&before[..], &[out, first], &it.args].concat();
+            }
+            _ => mounted(it, "mount -t tmpfs none out"),
+        });
+        let told = bed.run();
+        assert!(told.contains("<<kept>>") && told.contains("<<written>>"), "{namespaces:?} {told}");
+    }
+}

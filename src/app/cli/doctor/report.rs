@@ -130,7 +130,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
     let reach = if missing.is_none() { reach::ask(env, &ground.env, &merged) } else { Reach::Unasked };
     let ((has, lacks), hold) = (sandbox::state(), confinement::hold(&ground, &merged));
     // Where nothing is confined nobody looks.
-    let unseen = hold.available.then(|| sandbox::not_all_seen(cwd.as_path())).flatten();
+    let unseen = hold.available.then(|| sandbox::not_all_held(cwd.as_path())).flatten();
     let mut report = Report {
         program: program.display().to_string(),
         tried,

@@ -24,8 +24,10 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// What is remembered of a root, as long as castor lives.
 #[derive(Debug, Default)]
 struct Known {
-    /// All that was ever found: a command that makes hundreds of folders does not hide from the next one what was guarded before.
-    met: BTreeSet<PathBuf>,
+    /// All that was ever found, and by which look: a command that makes hundreds of folders does not hide from the next one
+    /// what was guarded before.
+    met: BTreeMap<PathBuf, usize>,
+    looks: usize,
     folders: Folders,
     said: bool,
 }
@@ -46,23 +48,26 @@ struct Folder {
 /// Device, number, and when something in it was last made, renamed or removed, which nobody can set: seconds and nanoseconds.
 type Version = (u64, u64, i64, i64);
 
-/// What is held below a root: found now or before any command of this castor, and still there.
-pub(super) fn held(root: &Path) -> BTreeSet<PathBuf> {
+/// What is held below a root: found now or before any command of this castor, and still there. First what was found first.
+pub(super) fn held(root: &Path) -> Vec<PathBuf> {
     static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = all.entry(root.to_owned()).or_default();
     let (found, all) = look(root, &mut known.folders);
-    known.met.extend(found);
-    known.met.retain(|it| it.symlink_metadata().is_ok());
+    known.looks += 1;
+    found.into_iter().for_each(|it| _ = known.met.entry(it).or_insert(known.looks));
+    known.met.retain(|it, _| it.symlink_metadata().is_ok());
     // Only the log: of most large folders it is true, and few of them hold other repositories.
     if !all && !std::mem::replace(&mut known.said, true) {
         tracing::info!("{}", unseen(root));
     }
-    known.met.clone()
+    let mut res: Vec<_> = known.met.iter().collect();
+    res.sort_by_key(|it| it.1);
+    res.into_iter().map(|it| it.0.clone()).collect()
 }
 
 /// Whether not all folders below a root are looked at before a command, in words.
-pub fn not_all_seen(root: &Path) -> Option<String> {
+pub(super) fn not_all_seen(root: &Path) -> Option<String> {
     let (_, all) = look(root, &mut Folders::new());
     (!all).then(|| unseen(root))
 }

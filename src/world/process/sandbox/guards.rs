@@ -37,13 +37,14 @@ pub(super) struct Around<'a> {
     pub home: Option<&'a Path>,
 }
 
-pub(super) fn plan(it: &Confinement, around: Around<'_>, namespaces: bool) -> io::Result<(Plan, Held)> {
+/// `below`: how many repositories and editors' folders below a root are held at most; `None`: nothing can be mounted.
+pub(super) fn plan(it: &Confinement, around: Around<'_>, below: Option<usize>) -> io::Result<(Plan, Held)> {
     for _ in 0..TRIES {
         let mut held = Held::new(it.records.as_path());
         let looked = {
             // Letting go waits for it, too.
             let _alone = held::alone();
-            look(it, around, namespaces, &mut held)
+            look(it, around, below, &mut held)
         };
         let plan = looked?;
         // A stand-in is locked, and was there then.
@@ -57,7 +58,8 @@ pub(super) fn plan(it: &Confinement, around: Around<'_>, namespaces: bool) -> io
     Err(io::Error::other("its folders do not come to rest"))
 }
 
-fn look(it: &Confinement, around: Around<'_>, namespaces: bool, held: &mut Held) -> io::Result<Plan> {
+fn look(it: &Confinement, around: Around<'_>, below: Option<usize>, held: &mut Held) -> io::Result<Plan> {
+    let namespaces = below.is_some();
     let (cwd, of_user) = (around.cwd.as_path().into(), OfUser::look(around.home));
     let mut plan = Plan { cwd, of_user, network: it.network, namespaces, ..Plan::default() };
     plan.tmp = it.tmp.as_path().canonicalize()?;
@@ -68,8 +70,8 @@ fn look(it: &Confinement, around: Around<'_>, namespaces: bool, held: &mut Held)
     plan.open = it.open.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect();
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
         guard_folder(root, &mut plan, held)?;
-        if namespaces {
-            guard_below(root, &mut plan, held)?;
+        if let Some(most) = below {
+            guard_below(root, most, &mut plan, held)?;
         }
     }
     let roots = plan.writable.clone();
@@ -142,8 +144,9 @@ fn fix_ways(plan: &mut Plan) {
     let is_below = |it: &Path| plan.writable.iter().any(|root| it.starts_with(root) && it != root);
     let ends = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed).chain(&plan.writable);
     let ways = ends.flat_map(|it| it.ancestors().skip(1)).filter(|it| is_below(it)).map(Path::to_owned);
-    // What is mounted to be written stays where it is by that.
-    let fixed = ways.chain(plan.fixed.iter().cloned()).filter(|it| !plan.writable.contains(it));
+    // What is mounted itself stays where it is by that.
+    let is_mounted = |it: &PathBuf| [&plan.writable, &plan.protected, &plan.deep].iter().any(|them| them.contains(it));
+    let fixed = ways.chain(plan.fixed.iter().cloned()).filter(|it| !is_mounted(it));
     let fixed: BTreeSet<PathBuf> = fixed.collect();
     // What is above comes first in this order, and so is mounted first.
     plan.fixed = fixed.into_iter().collect();
@@ -212,10 +215,10 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
 }
 
 /// Protects what is there deeper: other repositories, and folders that an editor may have open by themselves.
-fn guard_below(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+fn guard_below(root: &Path, most: usize, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     let (open, writable, of_user) = (plan.open.clone(), plan.writable.clone(), plan.of_user.clone());
     let mut deep = Plan { namespaces: true, open, writable, of_user, ..Plan::default() };
-    for path in below::held(root) {
+    for path in below::held(root).into_iter().take(most) {
         match path.ends_with(".git") {
             true => guard_git(&path, &mut deep, held)?,
             false => protect(&path, StandIn::Folder, &mut deep, held)?,

@@ -64,6 +64,20 @@ pub(super) enum Namespaces {
     Bubblewrap(#[serde(with = "coded::one")] PathBuf),
 }
 
+/// bubblewrap reads the list of all mounts for each: with a few hundred of them, seconds.
+const BELOW_BY_BUBBLEWRAP: usize = 32;
+
+impl Namespaces {
+    /// How many repositories and editors' folders below a root are held; `None`: nothing can be mounted.
+    pub fn holds_below(&self) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Helper => Some(usize::MAX),
+            Self::Bubblewrap(_) => Some(BELOW_BY_BUBBLEWRAP),
+        }
+    }
+}
+
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)

@@ -32,7 +32,6 @@ use serde::{Deserialize, Serialize};
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub use aside::Before;
-pub use below::not_all_seen;
 pub(super) use environment::scrubbed;
 pub use held::{Gone, Held};
 #[cfg(target_os = "linux")]
@@ -117,6 +116,18 @@ pub fn state() -> (&'static str, Option<&'static str>) {
     };
 }
 
+/// Whether not all that lies below a root is held while commands run, in words.
+pub fn not_all_held(root: &Path) -> Option<String> {
+    #[cfg(target_os = "linux")]
+    if helper::namespaces().holds_below().is_some_and(|most| below::held(root).len() > most) {
+        let root = root.display();
+        return Some(format!(
+            "{root} has more repositories below it than bubblewrap is told to hold while commands run."
+        ));
+    }
+    below::not_all_seen(root)
+}
+
 #[cfg(target_os = "linux")]
 const NO_NAMESPACES: &str =
     "this user may make no namespaces, which would hold more; nor may bubblewrap, if it is there (/usr/bin/bwrap)";
@@ -150,12 +161,12 @@ pub(super) fn door<'c>(
 fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
     use std::os::fd::AsRawFd;
     let by = helper::namespaces();
-    let namespaces = by != Namespaces::None;
+    let below = by.holds_below();
     let (life, mut writer) = io::pipe()?;
     let task = Task::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
     let args = [ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
-        let (plan, mut held) = guards::plan(it, around, namespaces)?;
+        let (plan, mut held) = guards::plan(it, around, below)?;
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
@@ -200,7 +211,7 @@ impl Plan {
 fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
     #[cfg(target_os = "macos")]
     {
-        let (plan, held) = guards::plan(it, around, false)?;
+        let (plan, held) = guards::plan(it, around, None)?;
         let profile = seatbelt::profile(&plan);
         let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
         Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(held)) })

@@ -12,7 +12,10 @@ use std::{
     io::{self, PipeReader, Read, Seek, Write},
     os::{
         fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
-        unix::{ffi::OsStrExt, fs::MetadataExt},
+        unix::{
+            ffi::{OsStrExt, OsStringExt},
+            fs::MetadataExt,
+        },
     },
     path::{Path, PathBuf},
 };
@@ -78,8 +81,10 @@ pub(super) fn try_it(program: &Path) -> Result<Infallible, String> {
 /// Starts a command in it, and ends as it ended. Returns only where something went wrong.
 pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) -> Result<Infallible, String> {
     let mut plan = Plan::receive(&mut life).map_err(|it| format!("no plan: {it}"))?;
+    let mounts = fs::read("/proc/self/mountinfo").map_err(|it| format!("/proc: {it}"))?;
+    let below = below(&plan, &mounts);
     let places = look(&mut plan)?;
-    let arguments = hold(arguments(&plan, std::env::vars_os()).join(OsStr::new("\0")).as_bytes())?;
+    let arguments = hold(arguments(&plan, &below, std::env::vars_os()).join(OsStr::new("\0")).as_bytes())?;
     let (reader, report) = io::pipe().map_err(|it| format!("pipe: {it}"))?;
     let stdio = dup(io::stdin()).and_then(|a| Ok([a, dup(io::stdout())?, dup(io::stderr())?]));
     let stdio = stdio.map_err(|it| format!("stdio: {it}"))?;
@@ -148,12 +153,19 @@ fn wait(bubblewrap: Pid, mut reader: PipeReader, mut errors: File, stderr: Owned
         init::end_as(report);
     }
     let (end, mut text) = (waitpid(bubblewrap, None), String::new());
-    if errors.rewind().and_then(|()| errors.read_to_string(&mut text)).is_ok() && !text.is_empty() {
-        _ = write!(File::from(stderr), "castor: the command was not run, because there is no sandbox: {text}");
-        std::process::exit(FAILED);
-    }
+    let said = errors.rewind().and_then(|()| errors.read_to_string(&mut text)).is_ok() && !text.is_empty();
     match end {
-        Ok(WaitStatus::Exited(_, code)) => std::process::exit(code),
+        // Number 1 said why.
+        Ok(WaitStatus::Exited(_, FAILED)) if !said => std::process::exit(FAILED),
+        Ok(WaitStatus::Exited(_, 0..128)) => {
+            let why = if said { text.as_str() } else { "bubblewrap does not run anything" };
+            _ = writeln!(
+                File::from(stderr),
+                "castor: the command was not run, because there is no sandbox: {}",
+                why.trim()
+            );
+            std::process::exit(FAILED)
+        }
         _ => init::end_as(None),
     }
 }
@@ -179,7 +191,7 @@ pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, St
         if fs::read_link("/proc/self").map_err(said)? != Path::new("1") {
             return Err("its processes are not alone".to_owned());
         }
-        check(&places, &fs::read("/proc/self/mountinfo").map_err(said)?).map(|()| plan)
+        check(&plan, &places, &fs::read("/proc/self/mountinfo").map_err(said)?).map(|()| plan)
     };
     init::be_first(own(life).into(), own(report).into(), true, arrange, |plan| become_it(&plan, command))
 }
@@ -207,37 +219,81 @@ fn look(plan: &mut Plan) -> Result<Vec<Place>, String> {
     Ok(res)
 }
 
-/// Whether all is mounted, by the kernel's list of mounts, and is what it was.
-fn check(places: &[Place], mounts: &[u8]) -> Result<(), String> {
-    let points: BTreeSet<&[u8]> = mounts.split(|it| *it == b'\n').filter_map(point).collect();
+/// What is mounted below places that are written: it comes along, and is not.
+fn below(plan: &Plan, mounts: &[u8]) -> Vec<PathBuf> {
+    let is_below = |it: &Path| plan.writable.iter().any(|root| it.starts_with(root) && it != root);
+    let points: BTreeSet<PathBuf> = lines(mounts).map(|it| it.point).filter(|it| is_below(it) && !is_own(it)).collect();
+    let is_open = |it: &PathBuf| !plan.writable.contains(it) && mounts::open(it).is_ok();
+    points.into_iter().filter(is_open).collect()
+}
+
+/// Made anew by bubblewrap.
+fn is_own(point: &Path) -> bool {
+    point.starts_with("/dev") && !point.starts_with(SHARED_MEMORY) || point.starts_with("/proc")
+}
+
+/// Whether all is mounted, by the kernel's list of mounts, and is what it was, and nothing else is written.
+fn check(plan: &Plan, places: &[Place], mounts: &[u8]) -> Result<(), String> {
+    let points: BTreeSet<PathBuf> = lines(mounts).map(|it| it.point).collect();
     for it in places {
         let now = Place::now(&it.path).map_err(|why| format!("{}: {why}", it.path.display()))?;
-        let is_held = points.contains(&*escaped(&it.path)) && (now.read_only || !it.read_only);
+        let is_held = points.contains(&it.path) && (now.read_only || !it.read_only);
         if now.number != it.number || !is_held {
             return Err(format!("{} is not what it was", it.path.display()));
         }
     }
-    Ok(())
+    let is_planned = |it: &PathBuf| plan.writable.contains(it) || plan.fixed.contains(it) || plan.tmp == *it;
+    let memory = Path::new(SHARED_MEMORY);
+    let is_own = |it: &PathBuf| is_own(it) || plan.has_own_memory() && it == memory;
+    let more = lines(mounts).find(|it| it.is_written && !is_planned(&it.point) && !is_own(&it.point) && it.is_seen());
+    more.map_or(Ok(()), |it| Err(format!("{} is mounted, and could be written", it.point.display())))
 }
 
-/// The fifth word says where it is mounted; what lies beneath another mount has its line, too.
-fn point(line: &[u8]) -> Option<&[u8]> {
-    line.split(|it| *it == b' ').nth(4)
+/// A line of the kernel's list of mounts.
+struct Line<'l> {
+    number: &'l [u8],
+    point: PathBuf,
+    is_written: bool,
 }
 
-/// As the kernel writes it there.
-fn escaped(path: &Path) -> Vec<u8> {
-    let octal = |it: u8| format!("\\{it:03o}").into_bytes();
-    let parts = path.as_os_str().as_bytes().iter().map(|it| match it {
-        b' ' | b'\t' | b'\n' | b'\\' => octal(*it),
-        it => vec![*it],
-    });
-    parts.flatten().collect()
+impl Line<'_> {
+    /// Not beneath another one, and not where this user never comes.
+    fn is_seen(&self) -> bool {
+        let number = |it: OwnedFd| fs::read_to_string(format!("/proc/self/fdinfo/{}", it.as_raw_fd()));
+        let Ok(about) = mounts::open(&self.point).and_then(number) else { return false };
+        let number = about.lines().find_map(|it| it.strip_prefix("mnt_id:"));
+        number.is_some_and(|it| it.trim().as_bytes() == self.number)
+    }
+}
+
+/// Number, parent, device, root, place, options.
+fn lines(mounts: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    mounts.split(|it| *it == b'\n').filter_map(|line| {
+        let mut words = line.split(|it| *it == b' ');
+        let number = words.next()?;
+        let (point, options) = (unescaped(words.nth(3)?), words.next()?);
+        Some(Line { number, point, is_written: options.split(|it| *it == b',').any(|it| it == b"rw") })
+    })
+}
+
+/// In the list blanks and backslashes are `\040` and the like.
+fn unescaped(word: &[u8]) -> PathBuf {
+    let (mut res, mut rest) = (Vec::new(), word);
+    while let Some((first, more)) = rest.split_first() {
+        let octal = more.get(..3).filter(|_| *first == b'\\').and_then(|it| std::str::from_utf8(it).ok());
+        let (byte, behind) = match octal.and_then(|it| u8::from_str_radix(it, 8).ok()) {
+            Some(it) => (it, more.get(3..).unwrap_or_default()),
+            None => (*first, more),
+        };
+        res.push(byte);
+        rest = behind;
+    }
+    OsString::from_vec(res).into()
 }
 
 /// What bubblewrap is told. In the order of `mounts::arrange`, but that what may not be renamed comes before what it lies in:
 /// so it is mounted beneath that.
-fn arguments(plan: &Plan, env: impl Iterator<Item = (OsString, OsString)>) -> Vec<OsString> {
+fn arguments(plan: &Plan, below: &[PathBuf], env: impl Iterator<Item = (OsString, OsString)>) -> Vec<OsString> {
     let is_written = |it: &Path| plan.writable.iter().any(|root| it.starts_with(root));
     let way = |written: bool| if written { "--bind" } else { "--ro-bind" };
     let mount = |way: &str, it: &Path| [way.into(), it.into(), it.into()];
@@ -250,7 +306,9 @@ fn arguments(plan: &Plan, env: impl Iterator<Item = (OsString, OsString)>) -> Ve
         res.extend(mount(way(false), memory));
     }
     res.extend(plan.fixed.iter().flat_map(|it| mount(way(is_written(it)), it)));
-    res.extend(plan.writable.iter().filter(|it| *it != root).flat_map(|it| mount(way(true), it)));
+    let mut open: Vec<&PathBuf> = plan.writable.iter().chain(below).filter(|it| *it != root).collect();
+    open.sort_unstable();
+    res.extend(open.into_iter().flat_map(|it| mount(way(plan.writable.contains(it)), it)));
     res.extend(plan.protected.iter().chain(&plan.deep).flat_map(|it| mount(way(false), it)));
     // Last: it lies within castor's own folder, which may lie within what is protected.
     res.extend(Some(&plan.tmp).filter(|it| it.is_absolute()).into_iter().flat_map(|it| mount(way(true), it)));
@@ -279,7 +337,12 @@ fn hold(content: &[u8]) -> Result<File, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path};
+    use std::{
+        ffi::OsString,
+        fs,
+        os::unix::fs::symlink,
+        path::{Path, PathBuf},
+    };
 
     use super::{Place, arguments, check, look};
     use crate::world::process::sandbox::Plan;
@@ -299,13 +362,15 @@ mod tests {
         };
         let env =
             [("PATH", "/bin"), ("", "x"), ("a=b", "x")].map(|(name, it)| (OsString::from(name), OsString::from(it)));
-        let said = arguments(&plan, env.into_iter()).join(" ".as_ref()).into_string().unwrap();
+        let below = [PathBuf::from("/ws/a/disk")];
+        let said = arguments(&plan, &below, env.into_iter()).join(" ".as_ref()).into_string().unwrap();
         let want = "--unshare-pid --unshare-ipc --as-pid-1 --cap-drop ALL --unshare-net --ro-bind / / --dev /dev \
             --proc /proc --bind /ws/.git /ws/.git --bind /ws/a /ws/a --bind /home/.cache /home/.cache --bind /ws /ws \
-            --ro-bind /ws/.git/config /ws/.git/config --ro-bind /ws/a/.vscode /ws/a/.vscode \
-            --bind /home/.castor/tmp /home/.castor/tmp --chdir /ws --setenv PATH /bin";
+            --ro-bind /ws/a/disk /ws/a/disk --ro-bind /ws/.git/config /ws/.git/config \
+            --ro-bind /ws/a/.vscode /ws/a/.vscode --bind /home/.castor/tmp /home/.castor/tmp --chdir /ws \
+            --setenv PATH /bin";
         assert_eq!(said, want);
-        let online = arguments(&Plan { network: true, ..plan }, std::iter::empty());
+        let online = arguments(&Plan { network: true, ..plan }, &below, std::iter::empty());
         assert!(!online.contains(&"--unshare-net".into()));
     }
 
@@ -319,16 +384,23 @@ mod tests {
         assert_eq!(plan.writable, [root.join("a")], "what went is not written");
         let line = |it: &str| format!("36 35 98:0 / {}/{it} rw,noatime - ext4 /dev/root rw\n", dir.path().display());
         let mounts = line("with\\040\\134\\040and\\040space/a");
-        assert_eq!(check(&places, mounts.as_bytes()), Ok(()));
-        assert!(check(&places, line("other").as_bytes()).is_err(), "it is not mounted");
+        assert_eq!(check(&plan, &places, mounts.as_bytes()), Ok(()));
+        assert!(check(&plan, &places, line("other").as_bytes()).is_err(), "it is not mounted");
+        let about = fs::read("/proc/self/mountinfo").unwrap();
+        let written = super::lines(&about).find(|it| it.is_written && !super::is_own(&it.point) && it.is_seen());
+        let written = written.expect("a disk that can be written");
+        let number = String::from_utf8_lossy(written.number);
+        let more = |number: &str| format!("{mounts}{number} 35 98:0 / {} rw - ext4 x rw\n", written.point.display());
+        assert!(check(&plan, &places, more(&number).as_bytes()).is_err(), "another one is written");
+        assert_eq!(check(&plan, &places, more("0").as_bytes()), Ok(()), "it lies beneath another one");
         let protected: Vec<Place> = places.into_iter().map(|it| Place { read_only: true, ..it }).collect();
-        assert!(check(&protected, mounts.as_bytes()).is_err(), "it is written");
+        assert!(check(&plan, &protected, mounts.as_bytes()).is_err(), "it is written");
         let places: Vec<Place> = protected.into_iter().map(|it| Place { read_only: false, ..it }).collect();
         fs::rename(root.join("a"), root.join("b")).unwrap();
         fs::create_dir(root.join("a")).unwrap();
-        assert!(check(&places, mounts.as_bytes()).is_err(), "another folder");
+        assert!(check(&plan, &places, mounts.as_bytes()).is_err(), "another folder");
         fs::remove_dir(root.join("a")).unwrap();
         symlink(Path::new("b"), root.join("a")).unwrap();
-        assert!(check(&places, mounts.as_bytes()).is_err(), "a link to it");
+        assert!(check(&plan, &places, mounts.as_bytes()).is_err(), "a link to it");
     }
 }

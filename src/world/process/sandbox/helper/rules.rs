@@ -8,11 +8,12 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access, AccessFs, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
-    path_beneath_rules,
+    ABI, Access, AccessFs, BitFlags, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope, path_beneath_rules,
 };
 use nix::libc;
 
+use super::mounts;
 use crate::world::process::sandbox::{Plan, SHARED_MEMORY};
 
 /// Devices without a state that others see.
@@ -53,7 +54,7 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
         .handle_access(all)
         .and_then(|it| it.scope(Scope::from_all(ABI::V6)))
         .and_then(Ruleset::create)
-        .and_then(|it| it.add_rules(path_beneath_rules(&writable, all)))
+        .and_then(|it| it.add_rules(writable.iter().filter_map(|it| beneath(it, all)).map(Ok::<_, RulesetError>)))
         .and_then(|it| it.add_rules(path_beneath_rules(&devices, AccessFs::WriteFile | AccessFs::Truncate)))
         .and_then(|it| it.add_rules(own.into_iter().map(Ok::<_, RulesetError>)))
         .and_then(landlock::RulesetCreated::restrict_self);
@@ -61,6 +62,13 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
         RulesetStatus::NotEnforced => Err("Landlock is not there".to_owned()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
+}
+
+/// All below a path. A link that somebody put on the way there gives nothing.
+fn beneath(path: &Path, access: BitFlags<AccessFs>) -> Option<PathBeneath<fs::File>> {
+    let there = fs::File::from(mounts::open(path).ok()?);
+    let is_folder = there.metadata().is_ok_and(|it| it.is_dir());
+    Some(PathBeneath::new(there, if is_folder { access } else { access & AccessFs::from_file(ABI::V3) }))
 }
 
 /// Landlock cannot take back what it gave to a folder above: each entry gets its own rule, but for what is protected
