@@ -10,7 +10,7 @@ use super::{
     Query,
     danger::git_words,
     leads::Leads,
-    places,
+    pieces, places,
     rules::{Matcher, Rule, Tier},
     shell::{Command, Script, Word, WordKind, base_name},
 };
@@ -47,6 +47,10 @@ impl<'a> Place<'a> {
 
     /// Whether the word names something in a build folder, and leads to no other place.
     fn is_build(&self, word: &Word) -> bool {
+        let told = || pieces::told(word, self.script).filter(|it| !it.is_empty());
+        if let Some(told) = Some(word).filter(|it| it.kind == WordKind::Expanded).and_then(|_| told()) {
+            return told.iter().all(|it| self.is_build(it));
+        }
         if !self.made || self.leads.any(word, |it| !self.is_in_build(&it.real)) {
             return false;
         }
@@ -91,7 +95,10 @@ impl<'a> Place<'a> {
     pub fn is_outside(&self, word: &Word) -> bool {
         let text = word.text.as_str();
         match word.kind {
-            WordKind::Expanded => true,
+            WordKind::Expanded => match pieces::told(word, self.script) {
+                Some(told) => told.is_empty() || told.iter().any(|it| self.is_outside(it)),
+                None => true,
+            },
             _ if self.leads.leave(word) => true,
             _ if text.starts_with('~') || text.split('/').any(|it| it == "..") => true,
             _ if text.starts_with('/') => {
@@ -147,7 +154,8 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     if command.opaque {
         // `git -c a=b push -f` says what it does, whatever else it runs.
         let told = command.name().filter(|it| base_name(it) == "git").and_then(|_| told(command, "git", place));
-        return told.or_else(|| hidden(&command.text, command));
+        let input = command.input.as_ref().map(|it| it.text.as_str());
+        return told.or_else(|| hidden(&command.text, command)).or_else(|| handed(input?));
     }
     let program = base_name(command.name()?).to_ascii_lowercase();
     if program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
@@ -355,6 +363,15 @@ fn hidden(text: &str, command: &Command) -> Option<Signs> {
     // A shell without a script reads its input; `$X` is anything.
     let blind = command.unseen || command.name().is_none_or(|it| super::shell::is_shell(base_name(it)));
     (blind || text.contains(['$', '`'])).then(|| Signs(vec![UNSEEN.to_owned()]))
+}
+
+/// What a program that runs what it reads is handed: `ssh host <<E`.
+fn handed(text: &str) -> Option<Signs> {
+    text.lines().find_map(|it| {
+        rows_in(it)
+            .map(|row| Signs(vec![row.program.to_owned()]))
+            .or_else(|| called_in(it).map(|it| Signs(vec![it.to_owned()])))
+    })
 }
 
 /// The first row of which all words stand in the text, in whatever order and quoting.

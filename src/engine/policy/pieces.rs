@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     ansi,
-    shell::{Command, Script, Word, WordKind, base_name, is_shell},
+    shell::{Command, Script, Word, WordKind, base_name, changed, is_shell},
 };
 
 /// Stands for what only the shell knows. In no word.
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 4;
 /// What sets variables by name, to what it reads.
 const READERS: &[&str] = &["mapfile", "printf", "read", "readarray"];
 /// The same, and what sets them to whatever it likes.
-const SETTERS: &[&str] = &["getopts", "mapfile", "printf", "read", "readarray", "source", "."];
+const SETTERS: &[&str] = &["eval", "getopts", "mapfile", "printf", "read", "readarray", "source", "unset", "."];
 /// What may mean more than itself.
 const SPECIAL: [char; 8] = ['"', '\'', '\\', '`', '<', '>', '{', '$'];
 
@@ -40,6 +40,31 @@ pub(super) fn spellings(word: &Word, script: &Script) -> Vec<String> {
         WordKind::Expanded => expand(word, script, Some(script.values.known.get_or_init(|| Known::of(script)))),
         _ => vec![word.text.clone()],
     }
+}
+
+/// What a word comes to, where the script says all of it: words and names of files, in variables that have no other values
+/// when the word is read. None: somebody else may have a say.
+pub(super) fn told(word: &Word, script: &Script) -> Option<Vec<Word>> {
+    let is_plain = |name: &str| {
+        let mut set = script.values.all.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
+        let is_set = set.peek().is_some() && set.all(|it| !it.appends && it.word.kind != WordKind::Expanded);
+        is_set && !script.unsure.contains(name)
+    };
+    let index = Index::of(script);
+    if index.sets
+        || index.assigned.contains("IFS")
+        || word.text.contains('`')
+        || !changed::names_in(&word.text).all(is_plain)
+    {
+        return None;
+    }
+    let read = |it: String| {
+        let kind =
+            if it.contains(['*', '?', '[']) || it.starts_with('~') { WordKind::Pattern } else { WordKind::Literal };
+        let whole = !it.is_empty() && !it.contains(ANY) && !it.contains(char::is_whitespace);
+        whole.then_some(Word { text: it, kind })
+    };
+    spellings(word, script).into_iter().map(read).collect()
 }
 
 /// What the variables of a script may be, each found out once: variables name variables, and to follow each of them at each
@@ -73,7 +98,8 @@ impl Index {
             let calls =
                 |names: &[&str]| script.commands.iter().any(|it| it.name().is_some_and(|it| names.contains(&it)));
             let assigned = script.assigned.iter().cloned().collect();
-            Self { by_text, assigned, reads: calls(READERS), sets: calls(SETTERS) }
+            let sets = calls(SETTERS) || script.commands.iter().any(changed::declares_oddly);
+            Self { by_text, assigned, reads: calls(READERS), sets }
         })
     }
 
@@ -250,10 +276,12 @@ impl<'r> Reader<'r> {
     }
 
     fn positional(&mut self) {
-        match self.known {
-            Some(it) => self.push(&it.positional),
-            None => self.push(&[TOO_MUCH.to_owned()]),
-        }
+        let values = self.positionals();
+        self.push(&values);
+    }
+
+    fn positionals(&self) -> Vec<String> {
+        self.known.map_or_else(|| vec![TOO_MUCH.to_owned()], |it| it.positional.clone())
     }
 
     /// `{a,b}` is either; what is in there besides is not looked into.
@@ -284,18 +312,24 @@ impl<'r> Reader<'r> {
                 _ = self.next();
                 let inside = self.until('}');
                 let (name, rest) = inside.split_at(name_len(inside));
-                match (name.is_empty(), rest.is_empty() || rest.starts_with('[')) {
+                // Behind an element's number or name.
+                let rest = rest.strip_prefix('[').and_then(|it| it.split_once(']')).map_or(rest, |it| it.1);
+                match (name.is_empty(), rest.is_empty()) {
                     (false, true) => self.variable(name),
-                    (true, _) if is_positional(inside) => self.positional(),
-                    (false, _) => self.or_else(name, rest),
-                    _ => self.push_any(),
+                    (false, false) => self.or_else(self.values(name), rest),
+                    (true, _) => match inside.split_at(positional_len(inside)) {
+                        ("", _) => self.push_any(),
+                        // Some of them, too: `${@:2}`.
+                        (_, "") | ("@" | "*", _) => self.positional(),
+                        (_, rest) => self.or_else(self.positionals(), rest),
+                    },
                 }
             }
             _ => {
                 let (name, rest) = self.rest.split_at(name_len(self.rest));
                 match name.is_empty() {
                     true => match self.next() {
-                        Some(it) if is_positional(it.encode_utf8(&mut [0; 4])) => self.positional(),
+                        Some(it) if positional_len(it.encode_utf8(&mut [0; 4])) > 0 => self.positional(),
                         _ => self.push_any(),
                     },
                     false => {
@@ -308,12 +342,12 @@ impl<'r> Reader<'r> {
     }
 
     /// `${x:-y}`, `${x:+y}`: the one or the other; `${x#y}`: some of it.
-    fn or_else(&mut self, name: &str, rest: &str) {
+    fn or_else(&mut self, values: Vec<String>, rest: &str) {
         let written = rest.strip_prefix(':').unwrap_or(rest).strip_prefix(['-', '=', '+']);
         let other = written.filter(|it| !it.contains(['$', '`', '{', '"', '\'', '\\']));
         match other {
             Some(it) => {
-                let mut either = self.values(name);
+                let mut either = values;
                 either.push(it.to_owned());
                 self.push(&either);
             }
@@ -324,7 +358,7 @@ impl<'r> Reader<'r> {
                     true => it,
                     false => forms::cut(&it, rest).unwrap_or_else(|| TOO_MUCH.to_owned()),
                 };
-                let cut: Vec<String> = self.values(name).into_iter().map(cut).collect();
+                let cut: Vec<String> = values.into_iter().map(cut).collect();
                 self.push(&cut);
             }
         }
@@ -364,7 +398,9 @@ fn read_in(script: &Script, known: Option<&Known>) -> Vec<String> {
         true => vec![it.text.clone()],
         false => expand(&Word::expanded(&it.text), script, known),
     });
-    with_any(handed.chain(said).chain(lines))
+    // Each word as well: a variable may get one of them.
+    let words = |it: String| [&*it].into_iter().chain(it.split_whitespace()).map(str::to_owned).collect::<Vec<_>>();
+    with_any(handed.chain(said).chain(lines).flat_map(words))
 }
 
 /// These, and what nobody knows.
@@ -405,9 +441,10 @@ fn prints(command: &Command) -> Option<String> {
     }
 }
 
-/// `1`, `@`, `*`
-fn is_positional(name: &str) -> bool {
-    matches!(name, "@" | "*") || !name.is_empty() && name.bytes().all(|it| it.is_ascii_digit())
+/// How much of the start of `text` is the name of a word that a script or a function was called with: `1`, `@`, `*`.
+fn positional_len(text: &str) -> usize {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 { usize::from(text.starts_with(['@', '*'])) } else { digits }
 }
 
 /// How much of the start of `text` is a variable's name.

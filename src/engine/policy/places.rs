@@ -8,18 +8,30 @@ use super::{
 /// Options behind which the folder stands that a program works in; git's own stand before its sub-command.
 const OPTIONS: &[(&str, &[&str])] = &[
     ("bun", &["--cwd"]),
+    ("cargo", &["--manifest-path"]),
+    ("cmake", &["--build", "-S", "-B"]),
     ("env", &["-C", "--chdir"]),
     ("git", &["-C", "--git-dir", "--work-tree"]),
-    ("gmake", &["-C", "--directory"]),
-    ("make", &["-C", "--directory"]),
+    ("gmake", &["-C", "--directory", "-f", "--file", "--makefile", "-I", "--include-dir"]),
+    ("go", &["-C"]),
+    ("gradle", &["-p", "--project-dir"]),
+    ("gradlew", &["-p", "--project-dir"]),
+    ("just", &["-d", "--working-directory", "-f", "--justfile"]),
+    ("make", &["-C", "--directory", "-f", "--file", "--makefile", "-I", "--include-dir"]),
+    ("mise", &["-C", "--cd"]),
+    ("mvn", &["-f", "--file"]),
     ("ninja", &["-C"]),
     ("npm", &["-C", "--prefix"]),
+    ("pdm", &["-p", "--project"]),
     ("pnpm", &["-C", "--dir"]),
+    ("poetry", &["-C", "--directory", "-P", "--project"]),
     ("sudo", &["-D", "--chdir"]),
     ("tar", &["-C", "--directory"]),
-    ("uv", &["--directory"]),
+    ("uv", &["--directory", "--project"]),
     ("yarn", &["--cwd"]),
 ];
+/// Short options without a value that stand before one with it: `make -kC x`.
+const FLAGS: &[(&str, &str)] = &[("gmake", "BeikLnpqrRsStvw"), ("make", "BeikLnpqrRsStvw")];
 /// Of these, what they run works there and is listed on its own.
 const CARRIERS: &[&str] = &["bun", "env", "npm", "pnpm", "sudo", "uv", "yarn"];
 /// Variables that lead `cd` and git elsewhere.
@@ -59,8 +71,11 @@ pub(super) fn folders(command: &Command) -> Vec<Word> {
         _ => args,
     };
     let mut res = Vec::new();
-    for (at, arg) in args.iter().enumerate() {
-        let Some(rest) = options.iter().find_map(|it| arg.text.strip_prefix(it)) else { continue };
+    for (at, arg) in args.iter().enumerate().take_while(|it| it.1.text != "--") {
+        let flags = FLAGS.iter().find(|it| it.0 == name).map_or("", |it| it.1);
+        let short = arg.text.strip_prefix('-').map(|it| format!("-{}", it.trim_start_matches(|it| flags.contains(it))));
+        let text = short.as_ref().filter(|_| !arg.text.starts_with("--")).unwrap_or(&arg.text);
+        let Some(rest) = options.iter().find_map(|it| long_or_short(text, it)) else { continue };
         match rest {
             "" => res.extend(args.get(at + 1).cloned()),
             _ => {
@@ -71,6 +86,15 @@ pub(super) fn folders(command: &Command) -> Vec<Word> {
         }
     }
     res
+}
+
+/// What stands behind the option in one word with it: `-Cx`, `--directory=x`, and `--dir=x`, as options may be cut short.
+fn long_or_short<'t>(text: &'t str, option: &str) -> Option<&'t str> {
+    if !option.starts_with("--") {
+        return text.strip_prefix(option);
+    }
+    let name = text.split('=').next().unwrap_or_default();
+    if name.len() > 3 && option.starts_with(name) { text.get(name.len()..) } else { None }
 }
 
 /// The same of one that runs others, which work there.

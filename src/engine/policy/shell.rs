@@ -5,7 +5,7 @@
 //! words after a redirection) the text counts as unparsed: nobody may be misled by our reading.
 
 mod carriers;
-mod changed;
+pub(super) mod changed;
 mod evaluate;
 mod heredoc;
 mod interpreters;
@@ -18,7 +18,7 @@ mod wrap;
 mod written;
 mod xargs;
 
-use std::sync::OnceLock;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use super::pieces::{Index, Known};
 pub(super) use interpreters::SPAWNS;
@@ -28,6 +28,8 @@ pub(super) use wrap::{base_name, is_shell, looks_up, runs_by_assignment};
 
 /// Longer scripts are not read.
 pub const MAX_BYTES: usize = 64 * 1024;
+/// More words are not listed for wrappers: `env env env … ls` has the rest of them for each.
+const MAX_WRAPPED: usize = 16 * 1024;
 /// Scripts within scripts (`bash -c "bash -c …"`) and substitutions within substitutions beyond this are not read.
 pub const MAX_DEPTH: usize = 8;
 
@@ -145,6 +147,10 @@ pub struct Script {
     /// A `cd` in it may lead to the root or to a home.
     pub wide: bool,
     pub values: Values,
+    /// Variables that may be anything where a command of it names them.
+    pub(super) unsure: BTreeSet<String>,
+    /// How many words wrappers run.
+    pub(super) wrapped: usize,
     /// What bash evaluates in it, while it is read.
     pub(super) evaluated: evaluate::Evaluated,
 }
@@ -239,8 +245,9 @@ impl Script {
     fn list(&mut self, inner: Vec<Vec<Word>>, carried: bool) -> Result<(), Unparsed> {
         for words in inner {
             let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
+            self.wrapped += words.len();
             self.commands.push(Command { carried, transparent: carried, ..Command::new(words, text) });
-            if self.commands.len() > MAX_BYTES {
+            if self.commands.len() > MAX_BYTES || self.wrapped > MAX_WRAPPED {
                 return Err(Unparsed("it has too many commands"));
             }
         }

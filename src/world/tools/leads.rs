@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use globset::Glob;
+use globset::{ErrorKind, Glob};
 
 use crate::{
     base::{
@@ -179,8 +179,13 @@ impl<'a> Looker<'a> {
         // No folder, or none that can be read: bash finds nothing there, either.
         let Ok(listed) = disk::names(folder, MAX_ENTRIES) else { return Vec::new() };
         self.unseen |= listed.is_none();
+        let glob = Glob::new(pattern).or_else(|why| match why.kind() {
+            // To bash a bracket that is not closed is one: `jq '.items[]'`.
+            ErrorKind::UnclosedClass => Glob::new(&pattern.replace('[', "[[]")),
+            _ => Err(why),
+        });
         // What cannot be read finds everything.
-        let matcher = Glob::new(pattern).ok().map(|it| it.compile_matcher());
+        let matcher = glob.ok().map(|it| it.compile_matcher());
         let fits = |it: &String| matcher.as_ref().is_none_or(|matcher| matcher.is_match(it));
         listed.unwrap_or_default().into_iter().filter(fits).map(|it| folder.join(it)).collect()
     }

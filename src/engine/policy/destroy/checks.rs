@@ -24,7 +24,13 @@ pub(super) fn checkout(args: &[Word]) -> Option<&str> {
     if let Some(at) = args.iter().position(|it| it.text == "--") {
         return (at + 1 < args.len()).then_some("--");
     }
-    if args.iter().any(|it| option_matches(it, "bB", &["--orphan"])) {
+    // It moves a branch that may be there, and what only that had is lost.
+    let moved = args.iter().position(|it| option_matches(it, "B", &[]));
+    if let Some(at) = moved {
+        let start = args.get(at + 1..).unwrap_or_default().iter().filter(|it| !it.text.starts_with('-')).nth(1);
+        return start.map(|it| it.text.as_str());
+    }
+    if args.iter().any(|it| option_matches(it, "b", &["--orphan"])) {
         return None;
     }
     let operands: Vec<&Word> = args.iter().filter(|it| !it.text.starts_with('-')).collect();
@@ -35,12 +41,27 @@ pub(super) fn checkout(args: &[Word]) -> Option<&str> {
     }
 }
 
+/// Onto a branch of one's own, over what that has: `+main:main`. Branches of others are copies.
+pub(super) fn fetch(args: &[Word]) -> Option<&str> {
+    let forced = args.iter().any(|it| option_matches(it, "f", &["--force"]));
+    let own = |it: &&Word| {
+        let onto = it.text.split_once(':').map_or("", |it| it.1);
+        !it.text.starts_with('-')
+            && !onto.is_empty()
+            && !it.text.contains('@')
+            && !it.text.contains("://")
+            && !onto.contains("refs/remotes/")
+    };
+    args.iter().filter(own).map(|it| it.text.as_str()).find(|it| forced || it.starts_with('+'))
+}
+
 fn is_path(word: &Word) -> bool {
     let text = word.text.as_str();
     let ending = text.rsplit_once('.').map_or("", |it| it.1);
     text == "."
         || ["./", ":/"].iter().any(|it| text.starts_with(it))
         || word.kind == WordKind::Pattern
+        || word.kind != WordKind::Expanded && (text.ends_with('/') || text.contains('*'))
         || (2..=5).contains(&ending.len()) && ending.bytes().all(|it| it.is_ascii_alphabetic())
 }
 

@@ -56,7 +56,9 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
     if SQL.contains(&program) {
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
         let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
-        res.extend(command.input.iter().map(|it| Word::literally(&it.text)).chain(printed));
+        // A here-document may be another's, whom the client reads from or who runs it.
+        let inputs = script.commands.iter().filter_map(|it| it.input.as_ref()).map(|it| Word::literally(&it.text));
+        res.extend(inputs.chain(printed));
     }
     res
 }

@@ -128,6 +128,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("git", &["submodule", "deinit"], Always),
         row("git", &["push"], Options("fd", &["--force", "--force-with-lease", "--mirror", "--delete", "--prune"])),
         row("git", &["push"], Begins(&["+", ":"])),
+        row("git", &["fetch"], Holds(checks::fetch)),
         row("hg", &["strip"], Always),
         row("hg", &["purge"], Always),
         row("hg", &["revert"], Always),

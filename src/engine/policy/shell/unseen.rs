@@ -43,7 +43,7 @@ pub(super) fn check(text: &str, tree: &Tree) -> Result<(), Unparsed> {
         if around.len() > 2 * MAX_DEPTH {
             return Err(Unparsed("it is nested too deep"));
         }
-        let here = Place { at, around: &around };
+        let here = Place { text, at, around: &around };
         let followed = |by: u8| bytes.get(at + 1) == Some(&by);
         match byte {
             _ if here.is_literal() => (),
@@ -106,6 +106,7 @@ fn ends_where_bash_ends_it(text: &str) -> bool {
 
 /// A byte, and what it stands in, the innermost last.
 struct Place<'a> {
+    text: &'a str,
     at: usize,
     around: &'a [Stretch],
 }
@@ -132,13 +133,16 @@ impl Place<'_> {
         self.has(Kind::Expansion) && self.has(Kind::Quoted)
     }
 
+    /// In `"$a $(b)"` the grammar counts the blank to the substitution.
     fn is_start(&self) -> bool {
-        self.around.iter().any(|it| it.kind == Kind::Substitution && it.start == self.at)
+        let begins =
+            |it: &Stretch| self.text.get(it.start..self.at).is_some_and(|it| it.trim_start_matches(' ').is_empty());
+        self.around.iter().any(|it| it.kind == Kind::Substitution && begins(it))
     }
 
     /// The first or last byte of a substitution.
     fn is_edge(&self) -> bool {
-        let is_edge = |it: &Stretch| it.start == self.at || it.end == self.at + 1;
-        self.around.iter().any(|it| it.kind == Kind::Substitution && is_edge(it))
+        let ends = self.around.iter().any(|it| it.kind == Kind::Substitution && it.end == self.at + 1);
+        ends || self.is_start()
     }
 }

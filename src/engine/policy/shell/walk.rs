@@ -38,6 +38,7 @@ pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unpars
         last: Vec::new(),
         out,
         substitutions: Vec::new(),
+        sure: changed::Sure::default(),
         leaf_end: 0,
         quoted_until: 0,
         scripts: inner,
@@ -66,6 +67,7 @@ struct Walker<'a> {
     out: &'a mut Script,
     /// Ends of the substitutions around the current node.
     substitutions: Vec<usize>,
+    sure: changed::Sure,
     /// End of the last leaf: between leaves there may be blanks only.
     leaf_end: usize,
     /// End of the quoted text around the current node, where blanks are not the grammar's.
@@ -89,6 +91,7 @@ impl Walker<'_> {
         }
         let text = self.text.get(node.byte_range()).unwrap_or_default();
         self.out.evaluated.enter(node, text);
+        self.sure.enter(node, text);
         match node.kind() {
             "command" => self.command(node),
             "declaration_command" | "unset_command" => self.declaration(node),
@@ -152,16 +155,21 @@ impl Walker<'_> {
             "variable_assignment" => {
                 let value = self.slice(node).split_once('=').map_or("", |it| it.1);
                 let items = value.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
-                items.map_or(vec![value], |it| it.split_whitespace().collect())
+                // `([0]=b [k]=c)`
+                items.map_or(vec![value], |it| it.split_whitespace().map(element).collect())
             }
             "for_statement" => {
                 node.children_by_field_name("value", &mut node.walk()).map(|it| self.slice(it)).collect()
             }
             _ => Vec::new(),
         };
-        let appends = self.slice(node).split_once('=').is_some_and(|it| it.0.ends_with('+'));
+        // One more of an array is one by itself.
+        let appends = self.slice(node).split_once('=').is_some_and(|it| it.0.ends_with('+') && !it.1.starts_with('('));
         let count = values.len();
-        let words: Vec<Word> = values.into_iter().filter_map(|it| Word::read(it).ok()).collect();
+        let mut words: Vec<Word> = values.iter().filter_map(|it| Word::read(it).ok()).collect();
+        if words.len() < count {
+            words.push(Word::expanded(&values.join(" ")));
+        }
         self.out.loops.beside |= words.len() < count;
         self.out.values.all.extend(words.into_iter().map(|word| Value { name: name.clone(), word, appends }));
     }
@@ -324,6 +332,7 @@ impl Walker<'_> {
     fn push(&mut self, words: Vec<Word>, node: Node) {
         let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
         self.last.push((node.end_byte(), node.start_byte(), self.out.commands.len()));
+        self.sure.hear(&words, node.start_byte(), &mut self.out.unsure);
         self.out.commands.push(Command::new(words, text));
     }
 
@@ -477,6 +486,11 @@ fn plain_test(name: &str, inside: &str) -> Option<Vec<Word>> {
         _ => false,
     };
     plain.then_some(words)
+}
+
+/// What an array's element is set to: `b` in `[0]=b`.
+fn element(item: &str) -> &str {
+    item.strip_prefix('[').and_then(|it| it.split_once("]=")).map_or(item, |it| it.1)
 }
 
 fn blank_at(text: &str, at: usize) -> bool {

@@ -460,3 +460,28 @@ fn a_link_makes_no_build_folder() {
         }
     }
 }
+
+/// What a program that runs what it reads is handed, and what git writes over.
+#[test]
+fn here_documents_destroy_and_branches_are_moved() {
+    let table = r##"
+        ssh host <<'E'⏎rm -rf /srv⏎E
+        docker exec -i db psql <<'E'⏎DROP TABLE x;⏎E
+        cat <<'E' | psql⏎DROP TABLE x;⏎E
+        git checkout src/
+        git checkout 'src/*'
+        git checkout -B main HEAD~3
+        git fetch --force origin main:main
+        git fetch origin +main:main"##;
+    check_in_yolo(Decision::Ask, table);
+    let table = r##"
+        ssh host <<'E'⏎ls⏎E
+        psql <<'E'⏎select 1;⏎E
+        cat > x.md <<'E'⏎rm -rf /⏎E
+        git checkout -B feature
+        git checkout feature/x
+        git fetch -f --tags
+        git fetch origin pull/1/head:pr-1
+        git fetch origin '+refs/heads/*:refs/remotes/origin/*'"##;
+    check_in_yolo(Decision::Allow, table);
+}

@@ -283,7 +283,15 @@ fn a_yes_does_not_lead_into_other_folders() {
     for command in ["make test", "make test -C sub", "make test -j 4", "make test -C /w/sub"] {
         assert_eq!(decisions(command), (Decision::Allow, false), "{command}");
     }
-    for command in ["make test -C ../b", "make test -C/x", "make test --directory=$D", "make test -C sub/../../b"] {
+    for command in [
+        "make test -C ../b",
+        "make test -C/x",
+        "make test --directory=$D",
+        "make test -C sub/../../b",
+        "make test -kC ../b",
+        "make test --dir=../b",
+        "make test -f ../b/Makefile",
+    ] {
         assert_eq!(decisions(command), (Decision::Ask, false), "{command}");
     }
     let denied = rules(&rule("deny", "commandPrefix='make test'\nfolder='/w'"));

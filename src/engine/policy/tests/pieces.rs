@@ -99,7 +99,20 @@ fn variables_are_set_in_passing_too() {
         mapfile -t a <<E⏎--hard⏎E⏎git reset ${a[0]}
         a=--hard; declare -n b=a; git reset $b
         declare -gn b=a; b=--hard; git reset $a
-        f() { local -n r=$1; git reset $r; }; a=--hard; f a"##;
+        f() { local -n r=$1; git reset $r; }; a=--hard; f a
+        declare "a=--hard"; git reset $a
+        export {a,b}=--hard; git reset $a
+        n=a; declare $n=--hard; git reset $a
+        args=(origin main); [ -n "$F" ] && args+=("--force"); git push "${args[@]}"
+        a=([0]=--hard); git reset "${a[@]}"
+        a=("HEAD --hard"); git reset ${a[0]}
+        f() { git push "${@:2}"; }; f x --force origin
+        f() { git reset "${1:-HEAD}"; }; f --hard
+        git reset ${1:---hard}
+        set -- x--hard; git reset ${1#x}
+        while read f; do cat $f; done <<E⏎.env⏎E
+        read f <<'E'⏎.env⏎E⏎cat "$f"
+        T=$(mktemp); declare "T=src"; rm -rf $T"##;
     check_in_yolo(Decision::Ask, table);
     let table = r##"
         : ${a:=main}; git checkout $a
@@ -108,8 +121,53 @@ fn variables_are_set_in_passing_too() {
         read a <<E⏎main⏎E⏎git checkout $a
         while read f; do git add "$f"; done <<E⏎src/a⏎src/b⏎E
         declare -A m; m[x]=1; echo ${m[x]}
-        declare -x a=main; git checkout $a"##;
+        declare -x a=main; git checkout $a
+        export A=1 B="$C"; make
+        export $(grep -v '^#' x | xargs)
+        args=(origin main); git push "${args[@]}"
+        echo "$a $(pwd)"
+        git commit -m "$V $(date)""##;
     check_in_yolo(Decision::Allow, table);
+}
+
+/// A variable is what the script says only where nothing else can have set it, and where it is set for sure.
+#[test]
+fn what_a_script_says_of_a_variable_counts_where_it_is_set() {
+    let table = r##"
+        B=build; rm -rf "$B"
+        for d in build dist; do rm -rf "$d"; done
+        rm -rf {build,dist}
+        V=1.2; mv x.tgz "x-$V.tgz"
+        for f in *.rs; do mv "$f" "${f%.rs}.txt"; done
+        for f in *.md; do mv "$f" "docs/$f"; done"##;
+    check_in_yolo(Decision::Allow, table);
+    let table = r##"
+        B=src; rm -rf "$B"
+        for d in build src; do rm -rf "$d"; done
+        rm -rf {build,src}
+        rm -rf "$HOME"; HOME=build
+        false && B=build; rm -rf "$B/"
+        B=build & rm -rf "$B/"
+        (B=build); rm -rf "$B/"
+        if x; then B=build; fi; rm -rf "$B/"
+        f() { B=build; }; rm -rf "$B/"
+        B=build; bash -c 'rm -rf "$B/"'
+        for d in build; do :; done; rm -rf $d/
+        : ${B:=build}; rm -rf "$B"
+        B=build rm -rf $B
+        B=build; unset B; rm -rf "$B/"
+        B=build; B=src; rm -rf "$B"
+        B=build; read B; rm -rf $B
+        B=build; eval "$x"; rm -rf $B
+        B=build; declare "B=src"; rm -rf $B
+        B=build; rm -rf "${B%build}"
+        B=build; rm -rf "$B/../src"
+        B="build src"; rm -rf $B
+        IFS=u; B=build; rm -rf $B
+        V=..; mv a "$V/x"
+        mv a "$X"
+        mv a "../$f""##;
+    check_in_yolo(Decision::Ask, table);
 }
 
 #[test]
@@ -155,6 +213,7 @@ fn many_words_and_values_are_no_more_work_than_they_are_together() {
         many(&|it| format!("a=b{it}; git reset $a")),
         many(&|it| format!("git reset $(echo a{it})")),
         many(&|it| format!("T=$(mktemp -p d{it}); rm -rf $T src")),
+        format!("{}git reset --hard", "env a=x ".repeat(6000)),
         format!("git reset {}", many(&|it| format!("$(echo a{it})")).replace(';', "")),
     ];
     for it in table {
