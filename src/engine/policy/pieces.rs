@@ -351,17 +351,25 @@ impl<'r> Reader<'r> {
                 either.push(it.to_owned());
                 self.push(&either);
             }
-            // The script says it, in words within words.
-            None if written.is_some() => self.push(&[TOO_MUCH.to_owned()]),
-            None => {
-                let cut = |it: String| match it.contains(ANY) {
-                    true => it,
-                    false => forms::cut(&it, rest).unwrap_or_else(|| TOO_MUCH.to_owned()),
-                };
-                let cut: Vec<String> = values.into_iter().map(cut).collect();
-                self.push(&cut);
-            }
+            None => match written {
+                Some(it) if !it.contains(['`', '{', '\'', '\\']) => {
+                    let inner = expand(&Word::expanded(it), self.script, self.known);
+                    self.push(&[values, inner].concat());
+                }
+                // The script says it, in words within words.
+                Some(_) => self.push(&[TOO_MUCH.to_owned()]),
+                None => self.push_cut(values, rest),
+            },
         }
+    }
+
+    fn push_cut(&mut self, values: Vec<String>, form: &str) {
+        let cut = |it: String| match it.contains(ANY) {
+            true => it,
+            false => forms::cut(&it, form).unwrap_or_else(|| TOO_MUCH.to_owned()),
+        };
+        let cut: Vec<String> = values.into_iter().map(cut).collect();
+        self.push(&cut);
     }
 
     fn variable(&mut self, name: &str) {

@@ -67,12 +67,13 @@ pub(super) fn comes_upon(
             None => Some(first),
         };
     }
-    takes_in(command, here, &met, &targets.leads)
+    takes_in(command, script, here, &met, &targets.leads)
 }
 
 /// The same for a command that takes in folders, of what is met in them.
 fn takes_in(
     command: &Command,
+    script: &Script,
     here: Option<&AbsPath>,
     met: &[(&AbsPath, &AbsPath)],
     leads: &[Lead],
@@ -80,7 +81,13 @@ fn takes_in(
     let (name, args) = (base_name(command.name()?), command.args());
     let secrets = || met.iter().copied();
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
-        let places: Vec<Option<AbsPath>> = operands.map(|it| Some(here?.join(it.literal()?))).collect();
+        let place = |it: &Word| Some(here?.join(it.literal()?));
+        let places: Vec<Option<AbsPath>> = operands
+            .flat_map(|it| match super::pieces::told(it, script).filter(|_| it.kind == WordKind::Expanded) {
+                Some(told) => told.iter().map(place).collect(),
+                None => vec![place(it)],
+            })
+            .collect();
         let inside = |secret: &(&AbsPath, &AbsPath)| match places.is_empty() {
             true => here.is_none_or(|it| secret.0.is_within(it)),
             // A place that is not known may be any.
@@ -100,7 +107,11 @@ fn takes_in(
         }
         "diff" if args.iter().any(safe::recurses) => all_of(&mut operands(), &|_| true),
         "cp" if args.iter().any(safe::copies_all) => all_of(&mut sources(args), &|_| true),
-        _ if PACK.contains(&name) && operands().next().is_some() => all_of(&mut operands(), &|_| true),
+        _ if PACK.contains(&name) => {
+            let mut packed = packed(name, args).peekable();
+            packed.peek()?;
+            all_of(&mut packed, &|_| true)
+        }
         _ if GREPS.contains(&name) && args.iter().any(safe::recurses) => {
             let included: Vec<&str> = args.iter().filter_map(|it| it.text.strip_prefix("--include=")).collect();
             let passes =
@@ -114,6 +125,22 @@ fn takes_in(
             all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
         }
         _ => None,
+    }
+}
+
+/// What is packed: not the archive, nor where it goes to; nothing where one is only read.
+fn packed<'a>(name: &str, args: &'a [Word]) -> Box<dyn Iterator<Item = &'a Word> + 'a> {
+    let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
+    let first = args.first().map_or("", |it| it.text.trim_start_matches('-'));
+    let is_cluster = first.bytes().all(|it| it.is_ascii_lowercase()) && first.contains(['c', 'r', 't', 'u', 'x']);
+    match name {
+        "tar" if is_cluster && !first.contains(['c', 'r', 'u']) => Box::new(std::iter::empty()),
+        "tar" if is_cluster && first.ends_with('f') => {
+            let names = args.get(2..).unwrap_or_default();
+            Box::new(names.iter().filter(|it| !it.text.starts_with('-')))
+        }
+        "rsync" | "scp" => Box::new(sources(args)),
+        _ => Box::new(operands()),
     }
 }
 

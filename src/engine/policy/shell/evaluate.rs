@@ -1,5 +1,7 @@
 //! Arithmetic and subscripts: bash runs the `$( )` that it finds in them when it evaluates, quoted or not.
 
+use std::collections::BTreeSet;
+
 use tree_sitter::Node;
 
 use super::{Command, Script, Word};
@@ -46,6 +48,10 @@ fn runs_in_subscript(text: &str) -> bool {
 pub struct Evaluated {
     /// The first arithmetic over variables, as written.
     first: Option<String>,
+    /// The names in all of it.
+    names: BTreeSet<String>,
+    /// There is more in it than names: words that something was called with, or what a builtin takes for arithmetic.
+    open: bool,
     /// A variable is set to text that may have a command in it.
     planted: bool,
     /// Words may come back as `$1`.
@@ -92,14 +98,19 @@ impl Evaluated {
         self.direct |= runs_in_subscript(inside);
         let counts = inside.split_whitespace().any(|it| it == "-v" || double && COUNTS.contains(&it));
         if counts || self.direct {
-            self.evaluates(text, inside);
+            let operands: Vec<&str> = inside.split_whitespace().filter(|it| !COUNTS.contains(it)).collect();
+            self.evaluates(text, &operands.join(" "));
         }
     }
 
     /// `what` is the arithmetic in `text`.
     fn evaluates(&mut self, text: &str, what: &str) {
-        let names = what.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
-        let typed = names.into_iter().any(|it| TYPED.contains(&it));
+        let names = || what.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
+        let typed = names().any(|it| TYPED.contains(&it));
+        let called = |it: &str| it.starts_with(|it: char| it.is_ascii_digit() || "@*{(`".contains(it));
+        self.open |= what.split('$').skip(1).any(called) || what.contains('`');
+        self.names
+            .extend(names().filter(|it| it.starts_with(|it: char| it.is_alphabetic() || it == '_')).map(str::to_owned));
         // What is quoted in it is handed on, and run.
         let quoted = what.contains('[') && what.contains(['\\', '\'', '`']);
         self.direct |= typed || quoted;
@@ -138,6 +149,7 @@ impl Evaluated {
             _ => None,
         };
         if indirect.is_some() {
+            self.open = true;
             self.first.get_or_insert_with(|| command.text.clone());
         }
     }
@@ -148,6 +160,7 @@ pub(super) fn list_hidden(script: &mut Script) {
     let mut evaluated = std::mem::take(&mut script.evaluated);
     script.commands.iter().for_each(|it| evaluated.hear(it));
     let sown = evaluated.planted || evaluated.functions && evaluated.quoted;
+    let sown = sown && (evaluated.open || !evaluated.names.iter().all(|it| counts(it, script)));
     if let Some(text) = evaluated.first.filter(|_| sown || evaluated.direct) {
         let words = vec![Word::expanded(&text)];
         (script.has_definitions, script.loops.beside) = (true, true);
@@ -155,10 +168,39 @@ pub(super) fn list_hidden(script: &mut Script) {
     }
 }
 
+/// Whether a variable only ever has numbers: `n=0; ((n++))`.
+fn counts(name: &str, script: &Script) -> bool {
+    let takes = |it: &Command| {
+        it.name().is_some_and(|it| TAKE_IN.contains(&it) || matches!(it, "printf" | "set" | "eval" | "."))
+    };
+    let same = |it: &str| it.split('[').next() == Some(name) || it.starts_with('-') && it.ends_with(name);
+    let named = |it: &Word| it.literal().is_none_or(same);
+    let set_by_name = script.commands.iter().any(|it| takes(it) && it.args().iter().any(named));
+    let declared = script.commands.iter().any(super::changed::declares_oddly);
+    let is_count = |it: &str| {
+        let counted = it.strip_prefix("$((").and_then(|it| it.strip_suffix("))"));
+        it.bytes().all(|it| it.is_ascii_digit()) || counted.is_some_and(|it| !it.contains(['$', '`', '(', '[']))
+    };
+    let mut set = script.values.all.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
+    !set_by_name
+        && !declared
+        && set.peek().is_some()
+        && set.all(|it| is_count(it.word.text.trim_matches('"')) || is_own_count(&it.word.text))
+}
+
+/// `$?`, `$#`, `${#a}`: what the shell counts.
+fn is_own_count(value: &str) -> bool {
+    let value = value.trim_matches('"');
+    let length = value.strip_prefix("${#").and_then(|it| it.strip_suffix('}'));
+    let name = |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+    matches!(value, "$?" | "$#" | "$$" | "$!")
+        || length.is_some_and(|it| name(it.trim_end_matches("[@]").trim_end_matches("[*]")))
+}
+
 /// Whether a value, as written, may have more in it than numbers, names and other variables' values.
 fn is_planted(value: &str) -> bool {
     let value = value.trim();
-    if is_number(value) {
+    if is_number(value) || is_own_count(value) {
         return false;
     }
     let mut rest = value;
@@ -196,6 +238,8 @@ fn is_number(value: &str) -> bool {
     }
     let words: Vec<&str> = inside.rsplit('|').next().unwrap_or_default().split_whitespace().collect();
     match words.as_slice() {
+        // Of several files it prints the names, too.
+        ["grep", option, _] | ["grep", option, _, _] if ["-c", "-ci", "-ic", "-cE"].contains(option) => true,
         ["nproc"] | ["date", "+%s" | "+%s%N"] => true,
         ["wc", option, rest @ ..] => {
             ["-l", "-c", "-w"].contains(option) && rest.first().is_none_or(|it| it.starts_with('<'))

@@ -220,3 +220,28 @@ fn many_words_and_values_are_no_more_work_than_they_are_together() {
         check_in_yolo(Decision::Ask, &it);
     }
 }
+
+/// Arithmetic runs what stands in a variable: where that is a number, it is one.
+#[test]
+fn what_counts_runs_nothing() {
+    let table = r##"
+        npm test; rc=$?; if [[ $rc -ne 0 ]]; then echo x; fi
+        n=${#a}; [[ $n -gt 0 ]]
+        n=$(grep -c foo f); [[ $n -gt 0 ]]
+        n=0; while read -r line; do ((n++)); done < f
+        n=0; while read -r l; do n=$((n+1)); done < f; [[ $n -eq 3 ]]"##;
+    check_in_yolo(Decision::Allow, table);
+    let table = r##"
+        while read -r n; do ((n++)); done < f
+        n=0; read n; ((n++))
+        n=0; read "$x"; ((n++))
+        n=0; read -an; ((n++))
+        n=0; printf -v n %s "$x"; ((n++))
+        n=0; x=$(cat f); declare "n=$x"; ((n++))
+        n=$(grep -c foo f g); [[ $n -gt 0 ]]
+        n=$(cat x); [[ $n -gt 0 ]]
+        read x; n=$x; ((n++))
+        read x; n=$((x)); ((n++))
+        read m; n=0; ((n+=m))"##;
+    check_in_yolo(Decision::Ask, table);
+}

@@ -51,6 +51,8 @@ fn a_word_that_decides_may_be_computed() {
         bash -c "git reset \$0" --hard
         git reset ${X:---hard}
         git reset ${X:=--hard}
+        git reset ${X:-$(echo --hard)}
+        Y=--hard; git reset "${X:-$Y}"
         git reset ${X+--hard}
         git push ${FORCE:+--force} origin main
         git clean -${X}
@@ -78,6 +80,7 @@ fn a_word_that_decides_may_be_computed() {
         git checkout -b "feature/$(cat name)"
         git push origin "$(git branch --show-current)"
         git push -u origin $(git rev-parse --abbrev-ref HEAD)
+        git push origin "${BRANCH:-$(git branch --show-current)}"
         git push origin $(git branch | grep '\*' | cut -d' ' -f2)
         git push origin "v$(cat VERSION)"
         git push origin $(date +%F)
