@@ -252,7 +252,7 @@ impl<'a> Shell<'a> {
         let opinion = plans::held(self.query, opinion, found, shipped.copied());
         // Only what nothing else restricts: a rule that cannot be read must not soften those that can.
         let broken = maybe.is_none().then_some(broken).flatten();
-        let opinion = self.with_effects(command, opinion, maybe.or(broken));
+        let opinion = plans::asked(self.query, self.with_effects(command, opinion, maybe.or(broken)), found);
         let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
         let in_every_mode = || {
             let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));

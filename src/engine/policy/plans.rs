@@ -53,6 +53,15 @@ pub(super) fn held(query: &Query, opinion: Opinion, found: Option<&Rule>, shippe
     }
 }
 
+/// The same of a question: what looking would spare castor's own no is still asked about where people want that.
+pub(super) fn asked(query: &Query, opinion: Opinion, found: Option<&Rule>) -> Opinion {
+    let asks = found.filter(|it| it.tier > Tier::Default && it.decision == Decision::Ask);
+    match asks.filter(|_| query.mode == Mode::Plan && opinion.decision == Decision::Allow) {
+        Some(it) => Opinion::of(it, query),
+        None => opinion,
+    }
+}
+
 impl Rule {
     pub(super) fn is_for_plans(&self) -> bool {
         matches!(self.matcher, Matcher::PlanFile)

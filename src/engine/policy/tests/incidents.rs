@@ -343,3 +343,26 @@ fn ten_thousand_commands_hide_nobody() {
     let same = vec!["ls"; 10_000].join("; ");
     assert_eq!(decision(Mode::Default, &format!("{same}; rm x")), Decision::Deny);
 }
+
+/// What git is told to be called runs whatever stands there, and no table can know it.
+#[test]
+fn aliases_on_git_s_command_line_ask_in_yolo() {
+    check_in_yolo(
+        Decision::Ask,
+        "git -c 'alias.x=!./y' x
+        git -c alias.x='!./y' x
+        git -C sub -c 'alias.x=!make' x
+        git --config-env=alias.x=Y x",
+    );
+    check_in_yolo(Decision::Allow, "git -c user.name=x commit -m 'alias.x'");
+}
+
+/// The name of a file of secrets comes by another way than the words of the command that reads it.
+#[test]
+fn secrets_that_are_named_in_what_is_read_ask_in_yolo() {
+    check_in_yolo(
+        Decision::Ask,
+        "xargs cat <<< .env
+        cat \"$@\" <<< .env",
+    );
+}

@@ -139,6 +139,66 @@ fn settings_as_rules() {
     check(&Rules::shipped().with(Rules::of_settings(&plain)), &[], "default  make => allow");
 }
 
+/// What stands in brackets behind any tool but the shell cannot be held: it is no yes to the whole tool.
+#[test]
+fn an_allowed_tool_with_brackets_is_not_allowed_as_a_whole() {
+    for (entry, want) in [("web_fetch", Decision::Allow), ("web_fetch(x)", Decision::Ask)] {
+        let lists = Lists { allowed: vec![entry.to_owned()], ..Lists::default() };
+        let rules = Rules::shipped().with(Rules::of_settings(&lists));
+        assert_eq!(ask(&rules, Mode::Default, true, "web_fetch"), want, "{entry}");
+    }
+}
+
+/// Rows of commands that castor's table knows to look only.
+fn looking(modes: &[&str], want: &str) -> String {
+    let commands = ["ls", "git status", "cat a.txt", "ls | wc -l"];
+    let rows = modes.iter().flat_map(|mode| commands.map(|it| format!("{mode}  {it} => {want}\n")));
+    rows.collect()
+}
+
+const LOOKING_MODES: &[&str] = &["default", "autoEdit", "plan", "default!", "plan!"];
+
+/// The table spares the shipped question and no, never people's own.
+#[test]
+fn who_wants_to_be_asked_of_all_commands_is_asked() {
+    check(&rules(""), &[], &looking(LOOKING_MODES, "allow"));
+    let asks = rules(&rule("ask_user", ""));
+    check(&asks, &[], &looking(&["default", "autoEdit"], "ask"));
+    check(&asks, &[], &looking(&["default!"], "deny"));
+}
+
+#[test]
+fn who_denies_all_commands_denies_those_that_look() {
+    check(&rules(&rule("deny", "")), &[], &looking(LOOKING_MODES, "deny"));
+}
+
+/// Its own no is no reason to pass over a question that people want.
+#[test]
+fn plan_mode_softens_no_question() {
+    for what in ["", "modes=['plan']"] {
+        let asks = rules(&rule("ask_user", what));
+        check(&asks, &[], &looking(&["plan"], "ask"));
+        check(&asks, &[], &looking(&["plan!"], "deny"));
+    }
+    check(&rules(&rule("ask_user", "")), &[], "plan  make => deny");
+    check(&rules(&rule("ask_user", "commandPrefix='ls'")), &[], "plan  ls => ask\nplan  pwd => allow");
+}
+
+/// Who is asked sees one of the two; the other is what would run.
+#[test]
+fn a_call_that_names_two_commands_is_not_allowed() {
+    let decision = |argument: &str, target: &str| {
+        let args = json!({ "command": argument });
+        let targets = Targets { command: Some(target.to_owned()), ..Targets::default() };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        decide(&rules(""), &Query { interactive: true, ..query }).decision
+    };
+    assert_eq!(decision("ls ", "ls"), Decision::Allow);
+    for (argument, target) in [("ls", "pwd"), ("ls", "make"), ("make", "ls"), ("ls", ""), ("", "ls")] {
+        assert_eq!(decision(argument, target), Decision::Ask, "{argument:?} {target:?}");
+    }
+}
+
 #[test]
 fn core_tools_of_the_user_and_of_the_workspace() {
     let core = Some(vec!["read_file".to_owned(), "run_shell_command(git)".to_owned()]);
