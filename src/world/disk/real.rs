@@ -253,7 +253,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
-    use super::{DIR, PLACE, open, open_dir, step, write};
+    use super::{DIR, ErrorKind, PLACE, Permissions, PermissionsExt, open, open_dir, step, write};
     use crate::{
         base::{
             fs::{Fs, FsError},
@@ -332,6 +332,44 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, if has_lists { 0o660 } else { 0o751 });
     }
 
+    /// Ends the thread beside a test, also where that fails: else it would be waited for for ever.
+    struct Ends<'a>(&'a AtomicBool);
+
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_script_stays_one_that_can_be_run() {
+        let (_keep, dir) = folder();
+        let file = dir.join("run.sh");
+        for mode in [0o755, 0o640, 0o600] {
+            fs::write(&file, "old").unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            write(&file, b"new").unwrap();
+            assert_eq!(fs::read(&file).unwrap(), b"new");
+            assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, mode);
+        }
+    }
+
+    /// Nobody ever writes to it: to wait for that would be to wait for ever.
+    #[test]
+    fn a_pipe_is_not_opened() {
+        let (_keep, dir) = folder();
+        let pipe = dir.join("p");
+        nix::unistd::mkfifo(pipe.as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let (said, heard) = std::sync::mpsc::channel();
+        std::thread::spawn({
+            let pipe = pipe.clone();
+            move || said.send(open(&pipe).map_err(|it| it.kind()))
+        });
+        let opened = heard.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits for a writer");
+        assert_eq!(opened.err(), Some(ErrorKind::InvalidInput));
+        assert_eq!(write(&pipe, b"x").unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+
     /// A thread flips a folder and a link to elsewhere under one name: whatever is written lands in the folder.
     #[cfg(target_os = "linux")]
     #[test]
@@ -354,6 +392,7 @@ mod tests {
         let (mut written, mut refused) = (0, 0);
         std::thread::scope(|scope| {
             scope.spawn(flip);
+            let _end = Ends(&done);
             for _ in 0..10_000 {
                 match write(&real.join("file"), b"x") {
                     Ok(()) => written += 1,
@@ -363,7 +402,6 @@ mod tests {
                     assert_eq!(std::io::read_to_string(file).unwrap(), "mine");
                 }
             }
-            done.store(true, Ordering::Relaxed);
         });
         println!("{written} written, {refused} refused, {} flips", flips.load(Ordering::Relaxed));
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
@@ -397,19 +435,19 @@ mod tests {
         let (file, pipe) = (dir.join("f"), dir.join("p"));
         fs::write(&file, "x").unwrap();
         nix::unistd::mkfifo(pipe.as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let done = std::sync::atomic::AtomicBool::new(false);
+        let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                while !done.load(Ordering::Relaxed) {
                     renameat2(AT_FDCWD, file.as_path(), AT_FDCWD, pipe.as_path(), RenameFlags::RENAME_EXCHANGE)
                         .unwrap();
                 }
             });
+            let _end = Ends(&done);
             for _ in 0..3_000 {
                 let (whole, head) = (read(&file), read_head(&file, 9));
                 assert!([whole, head].iter().flatten().all(|it| it == b"x"));
             }
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
         });
     }
 }

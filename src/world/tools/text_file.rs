@@ -246,7 +246,26 @@ pub fn to_crlf(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, decode};
+    use super::{Encoding, Loaded, check_base, decode, hash};
+    use crate::base::path::AbsPath;
+
+    /// What was shown of one file is no base for another, whatever it holds.
+    #[test]
+    fn a_base_is_of_a_place_and_its_content() {
+        let loaded = |path: &str, bytes: Option<&[u8]>| Loaded {
+            real: AbsPath::new(path).unwrap(),
+            bytes: bytes.map(<[u8]>::to_vec),
+            unsaved: false,
+        };
+        let shown = loaded("/w/a", Some(b"x"));
+        let base = hash(&shown);
+        let check = |now: &Loaded| check_base(&now.real, Some(&base), now).map_err(|it| it.kind.to_string());
+        assert_eq!(check(&shown), Ok(()));
+        for now in [loaded("/w/b", Some(b"x")), loaded("/w/a", Some(b"y")), loaded("/w/a", None)] {
+            assert_eq!(check(&now), Err("file_changed".to_owned()));
+        }
+        assert_ne!(hash(&loaded("/w/a", Some(b"bx"))), hash(&loaded("/w/ab", Some(b"x"))));
+    }
 
     #[test]
     fn encodings_round_trip() {

@@ -2,13 +2,17 @@
 
 use std::fs;
 
-use super::{decide, look};
+use super::{decide, decide_now, look};
 use crate::{
     base::{
         path::AbsPath,
         trust::{Trust, TrustChoice},
     },
-    world::{disk, secrets::Env, workspace::trust},
+    world::{
+        disk,
+        secrets::Env,
+        workspace::{policies::Named, trust},
+    },
 };
 
 struct Disk {
@@ -95,4 +99,51 @@ fn a_link_in_the_place_of_a_trusted_folder_is_not_trusted() {
     disk.write("h/.castor/trustedFolders.json", &format!("{{\"{}\": \"TRUST_FOLDER\"}}", disk.root.join("mine")));
     assert!(look(&disk.env, &disk.root.join("r")).trust.is_trusted(), "{home}");
     assert_eq!(trust::list(&disk.env).unwrap().len(), 1);
+}
+
+/// Keys of a `.env` file count from the yes on. Where nobody said anything the file is only known.
+#[test]
+fn variables_of_a_folder_wait_for_a_yes() {
+    let disk = Disk::new();
+    disk.write("r/.env", "GEMINI_API_KEY=theirs");
+    let key = || look(&disk.env, &disk.root.join("r")).env.get("GEMINI_API_KEY").map(str::to_owned);
+    assert_eq!(key(), None);
+    disk.trust("r", TrustChoice::Never);
+    assert_eq!(key(), None);
+    let ground = look(&disk.env, &disk.root.join("r"));
+    decide_now(&disk.env, &disk.root.join("h/.castor"), &ground, TrustChoice::Folder).unwrap();
+    assert_eq!(key().as_deref(), Some("theirs"));
+    disk.write("r/.env", "GEMINI_API_KEY=others");
+    assert_eq!(key(), None, "as it is now nobody said yes to it");
+}
+
+/// Who spoils the record of a yes gets no yes by that.
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn a_spoilt_record_admits_nothing() {
+    let disk = Disk::new();
+    disk.write("r/.castor/policies/all.toml", "[[rule]]\ntoolName='*'\ndecision='allow'\npriority=9\n");
+    disk.write("r/.castor/settings.json", "{}");
+    disk.trust("r", TrustChoice::Folder);
+    let counts = || {
+        let ground = look(&disk.env, &disk.root.join("r"));
+        let layers = ground.layers();
+        let (policies, _) = ground.policies(&layers, &Named::default());
+        let said = ground.warnings.iter().any(|it| it.message.contains("cannot be used"));
+        (policies.len(), layers.layers.len(), ground.doubt.is_some(), said)
+    };
+    assert_eq!(counts(), (1, 1, false, false));
+    let records = fs::read_dir(disk.root.join("h/.castor/integrity")).unwrap();
+    let files: Vec<_> = records.map(|it| it.unwrap().path()).collect();
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    let good = fs::read_to_string(file).unwrap();
+    let elsewhere = good.replace(&disk.root.join("r").to_string(), "/elsewhere");
+    let newer = good.replace("\"version\": 1", "\"version\": 2");
+    for spoilt in ["", "{}", "null", "garbage", &good[..good.len() / 2], &elsewhere, &newer] {
+        assert_ne!(spoilt, good);
+        fs::write(file, spoilt).unwrap();
+        assert_eq!(counts(), (0, 0, true, true), "{spoilt}");
+    }
+    fs::write(file, &good).unwrap();
+    assert_eq!(counts(), (1, 1, false, false));
 }
