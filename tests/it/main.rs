@@ -50,6 +50,7 @@ mod schema;
 mod schemas;
 mod signals;
 mod sim;
+mod stale;
 mod start;
 mod stderr;
 #[cfg(feature = "otel")]

@@ -1,0 +1,82 @@
+//! A file that changes while the user looks at an edit of it: the edit is not made, and nothing is lost.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox},
+    conversation::model::response,
+};
+
+const FILE: &str = "ws/a.txt";
+
+/// The one call of the model's, which is allowed once somebody else has done `meanwhile`. What the client was told of it.
+fn edited(call: &str, before: Option<&str>, meanwhile: impl FnOnce(&Sandbox)) -> (String, Option<String>) {
+    let mut sandbox = Sandbox::new();
+    before.map(|it| sandbox.write(FILE, it));
+    let answers = [call, "text \"Done.\""].map(|it| response(it).unwrap().to_string() + "\n");
+    let script = sandbox.write("script.jsonl", &answers.concat());
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "edit it"}]});
+    client.request_as(json!("p"), "session/prompt", prompt);
+    let question = until(&mut client, |it| it["method"] == "session/request_permission").pop().unwrap();
+    meanwhile(&sandbox);
+    let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": outcome}));
+    let told = until(&mut client, |it| it["id"] == "p");
+    client.end().unwrap();
+    let ended = told
+        .iter()
+        .map(|it| &it["params"]["update"])
+        .find(|it| it["status"] == "failed" || it["status"] == "completed");
+    let now = fs::read_to_string(sandbox.workspace().join("a.txt")).ok();
+    (ended.expect("the call has an end").to_string(), now)
+}
+
+fn until(client: &mut Client, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let mut res = Vec::new();
+    while !res.last().is_some_and(&is_last) {
+        res.push(client.next().unwrap().expect("more was to come"));
+    }
+    res
+}
+
+const WRITE: &str = r#"call write_file {"file_path":"a.txt","content":"ours\n"}"#;
+const REPLACE: &str = r#"call replace {"file_path":"a.txt","old_string":"one","new_string":"ours","instruction":"x"}"#;
+
+#[test]
+fn an_edit_is_made_of_the_file_that_was_shown() {
+    for call in [WRITE, REPLACE] {
+        let (told, now) = edited(call, Some("one\n"), |_| ());
+        assert!(told.contains("completed"), "{told}");
+        assert_eq!(now.as_deref(), Some("ours\n"));
+    }
+}
+
+/// What is there by then would still fit the edit: only what was shown tells that it is another file.
+#[test]
+fn what_somebody_else_wrote_meanwhile_is_not_lost() {
+    for call in [WRITE, REPLACE] {
+        let (told, now) = edited(call, Some("one\n"), |it| _ = it.write(FILE, "one\ntheirs\n"));
+        assert!(told.contains("failed") && told.contains("changed after this edit was prepared"), "{told}");
+        assert_eq!(now.as_deref(), Some("one\ntheirs\n"));
+    }
+}
+
+#[test]
+fn a_file_that_was_not_there_is_not_written_over() {
+    let (told, now) = edited(WRITE, None, |it| _ = it.write(FILE, "theirs\n"));
+    assert!(told.contains("failed") && told.contains("changed after this edit was prepared"), "{told}");
+    assert_eq!(now.as_deref(), Some("theirs\n"));
+}
+
+#[test]
+fn a_file_that_is_gone_does_not_come_back() {
+    let (told, now) = edited(WRITE, Some("one\n"), |it| fs::remove_file(it.workspace().join("a.txt")).unwrap());
+    assert!(told.contains("failed") && told.contains("changed after this edit was prepared"), "{told}");
+    assert_eq!(now, None);
+}
