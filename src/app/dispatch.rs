@@ -50,6 +50,9 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("_castor/session/events", requests::events),
 ];
 
+/// What reads which permissions hold for ever: it waits until these are written.
+const OPENING: &[&str] = &["session/new", "session/load", "session/resume"];
+
 type Listener = fn(&mut State, Option<&RawValue>);
 
 /// Every notification that a client may send; others are ignored, as the protocol says.
@@ -91,10 +94,30 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
         _ if state.client.is_none() => {
             Err(error::invalid_request(&format!("{method} came before initialize"), "Call initialize first."))
         }
-        // A handler that panics owes an answer like any other.
-        _ => catch_unwind(AssertUnwindSafe(|| handler(state, ticket, params)))
-            .unwrap_or_else(|_| Err(error::bug("an internal error"))),
+        _ if state.world.saving > 0 && OPENING.contains(&method) => {
+            return state.waiting.push((ticket, *handler, params.map(RawValue::to_owned)));
+        }
+        _ => handled(state, ticket, *handler, params),
     };
+    give(state, ticket, reply);
+}
+
+/// Opens the sessions that waited, unless more is to be written.
+pub fn go_on(state: &mut State) {
+    let waiting = if state.world.saving == 0 { std::mem::take(&mut state.waiting) } else { Vec::new() };
+    for (ticket, handler, params) in waiting {
+        let reply = handled(state, ticket, handler, params.as_deref());
+        give(state, ticket, reply);
+    }
+}
+
+/// A handler that panics owes an answer like any other.
+fn handled(state: &mut State, ticket: Ticket, handler: Handler, params: Option<&RawValue>) -> Reply {
+    catch_unwind(AssertUnwindSafe(|| handler(state, ticket, params)))
+        .unwrap_or_else(|_| Err(error::bug("an internal error")))
+}
+
+fn give(state: &mut State, ticket: Ticket, reply: Reply) {
     match reply {
         Ok(None) => (),
         Ok(Some(result)) => answer(state, ticket, Ok(&*result)),

@@ -42,6 +42,8 @@ pub enum Event {
     Editor(EditorRequest),
     /// A chore is done, well or not.
     ChoreDone,
+    /// What holds for ever is written down, or could not be.
+    Saved,
     /// The sessions on the disk, for who asked for them.
     Listed(Box<Listing>),
 }
@@ -60,6 +62,7 @@ impl Event {
             Self::Mcp { .. } => "MCP server",
             Self::Editor(_) => "editor request",
             Self::ChoreDone => "chore done",
+            Self::Saved => "saved",
             Self::Listed(_) => "listed",
         }
     }

@@ -139,7 +139,7 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
 async fn go_on(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Machine) -> bool) {
     while is_of_use(machine) {
         match inbox.control.recv().await {
-            Some(event @ (Event::Listed(_) | Event::ChoreDone | Event::Written(_))) => {
+            Some(event @ (Event::Listed(_) | Event::ChoreDone | Event::Saved | Event::Written(_))) => {
                 _ = machine.take(event, unix_ms())
             }
             Some(Event::StdoutClosed) | None => return,

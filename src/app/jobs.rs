@@ -46,9 +46,9 @@ pub enum Job {
     Sync(File),
     /// A text is kept in a file. A chore.
     Stash { file: AbsPath, text: String },
-    /// A yes for ever is written down. A chore.
+    /// A yes for ever is written down: in the order in which these are started. Answered by `Saved`.
     Save { home: AbsPath, folder: AbsPath, lasting: Lasting },
-    /// What holds beyond the sandbox in a folder for ever is written down, or struck out. A chore.
+    /// What holds beyond the sandbox in a folder for ever is written down, or struck out. As `Save`.
     Keep { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
 }
 

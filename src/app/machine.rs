@@ -102,6 +102,11 @@ impl Machine {
             Event::Mcp { server, news } => mcp::heard(state, server, news),
             Event::Editor(request) => state.outbox.said.push(Said::Editor(request)),
             Event::ChoreDone => state.world.n_chores = state.world.n_chores.saturating_sub(1),
+            Event::Saved => {
+                state.world.n_chores = state.world.n_chores.saturating_sub(1);
+                state.world.saving = state.world.saving.saturating_sub(1);
+                dispatch::go_on(state);
+            }
             Event::Listed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
@@ -126,6 +131,8 @@ impl Machine {
 
     /// After the last event: every prompt ends as cancelled. What a listing finds may still be taken.
     pub fn stop(&mut self) {
+        // They are answered with all who still wait.
+        self.state.waiting.clear();
         let ids: Vec<SessionId> = self.state.sessions.keys().cloned().collect();
         for id in ids {
             self.state.step(&id, Input::Cancel);

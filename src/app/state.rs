@@ -7,12 +7,13 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use tokio::sync::oneshot;
 
 use crate::{
     app::{
         desk::Desk,
+        dispatch::Handler,
         event::EditorRequest,
         fault,
         models::Models,
@@ -55,6 +56,8 @@ pub struct State {
     pub sessions: BTreeMap<SessionId, Live>,
     /// What the client asked and nobody answered yet.
     pub requests: Incoming<Asker>,
+    /// Of these, sessions that are to be opened when what they read is written.
+    pub waiting: Vec<(Ticket, Handler, Option<Box<RawValue>>)>,
     /// What we asked the client.
     pub asked: Outgoing<Asked>,
     pub terminals: Terminals,
@@ -169,6 +172,7 @@ impl State {
             client: None,
             sessions: BTreeMap::new(),
             requests: Incoming::default(),
+            waiting: Vec::new(),
             asked: Outgoing::default(),
             terminals: Terminals::default(),
             timers: Timers::default(),

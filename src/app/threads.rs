@@ -8,7 +8,10 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::{runtime::Runtime, sync::mpsc::Sender};
+use tokio::{
+    runtime::Runtime,
+    sync::mpsc::{Sender, UnboundedSender, unbounded_channel},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -56,11 +59,16 @@ use crate::{
 /// Threads for decoding answers and running leaves.
 const WORKERS: usize = 2;
 
+/// Writes one of the user's own files.
+type Write = Box<dyn FnOnce() -> std::io::Result<Option<Warning>> + Send>;
+
 /// The workers of a process: tasks on threads of their own.
 pub struct Threads {
     tools: Tools,
     groups: Groups,
     runtime: OnceLock<Runtime>,
+    /// What is to be written into the user's own files.
+    saves: OnceLock<UnboundedSender<Write>>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
     /// What the loop takes whatever the client does.
@@ -69,7 +77,7 @@ pub struct Threads {
 
 impl Threads {
     pub fn new(tools: Tools, groups: Groups, answers: Sender<Event>, control: Sender<Event>) -> Self {
-        Self { tools, groups, runtime: OnceLock::new(), answers, control }
+        Self { tools, groups, runtime: OnceLock::new(), saves: OnceLock::new(), answers, control }
     }
 
     fn effect(&self, job: EffectJob) {
@@ -142,6 +150,23 @@ impl Threads {
         });
     }
 
+    /// One after the other, as they were started: what was allowed may be taken back at once.
+    fn save(&self, write: Write) {
+        let saves = self.saves.get_or_init(|| {
+            let (sender, mut waiting) = unbounded_channel();
+            let events = self.control.clone();
+            self.spawn(async move {
+                while let Some(it) = waiting.recv().await {
+                    save(it).await;
+                    _ = events.send(Event::Saved).await;
+                }
+            });
+            sender
+        });
+        // The task is gone only at exit.
+        _ = saves.send(write);
+    }
+
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         // Built with the first job: initialize does not wait for threads.
         let runtime = self.runtime.get_or_init(|| {
@@ -165,9 +190,9 @@ impl Workers for Threads {
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.spawn(sync_log(log)),
             Job::Stash { file, text } => self.chore(stash(file, text)),
-            Job::Save { home, folder, lasting } => self.chore(save(move || saved::add(&home, &folder, &lasting))),
+            Job::Save { home, folder, lasting } => self.save(Box::new(move || saved::add(&home, &folder, &lasting))),
             Job::Keep { home, folder, grant, holds } => {
-                self.chore(save(move || saved::keep(&home, &folder, &grant, holds)));
+                self.save(Box::new(move || saved::keep(&home, &folder, &grant, holds)));
             }
             Job::List(search) => {
                 let events = self.control.clone();
@@ -188,7 +213,7 @@ async fn stash(file: AbsPath, text: String) {
 }
 
 /// Writes a yes for ever into the user's own files, or takes it out.
-async fn save(write: impl FnOnce() -> std::io::Result<Option<Warning>> + Send + 'static) {
+async fn save(write: Write) {
     match tokio::task::spawn_blocking(write).await {
         Ok(Ok(None)) | Err(_) => (),
         Ok(Ok(Some(it))) => tracing::warn!("{it}"),

@@ -50,6 +50,8 @@ pub struct World {
     pub n_listings: usize,
     /// Chores that are under way.
     pub n_chores: usize,
+    /// Of these, what a new session would read.
+    pub saving: usize,
     /// Whether old sessions were looked for.
     pub is_swept: bool,
     pub mcp: Servers,
@@ -78,6 +80,7 @@ impl World {
             listed: Cache::default(),
             n_listings: 0,
             n_chores: 0,
+            saving: 0,
             is_swept: false,
             workers,
             running: BTreeMap::new(),
@@ -181,6 +184,7 @@ impl World {
 
     /// Writes down what holds beyond the sandbox in a folder for ever, or strikes it out.
     pub fn keep(&mut self, folder: AbsPath, grant: Grant, holds: bool) {
+        self.saving += 1;
         self.chore(Job::Keep { home: self.store.home().clone(), folder, grant, holds });
     }
 
@@ -191,6 +195,7 @@ impl World {
 
     /// Writes a yes for ever into the user's own policies.
     pub fn save(&mut self, folder: AbsPath, lasting: Lasting) {
+        self.saving += 1;
         self.chore(Job::Save { home: self.store.home().clone(), folder, lasting });
     }
 }

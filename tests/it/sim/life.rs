@@ -174,10 +174,7 @@ impl Life {
             }
             Move::Listed => self.list(),
             Move::Chore if self.world.chores == 0 => (),
-            Move::Chore => {
-                self.world.chores -= 1;
-                self.take(Event::ChoreDone);
-            }
+            Move::Chore => self.chore(),
             Move::Disk(what) => self.disk(what),
         }
     }
@@ -214,6 +211,13 @@ impl Life {
             *it = Summary { updated_ms: START_MS + at as u64, ..it.clone() };
         }
         self.take(Event::Listed(Box::new(listing)));
+    }
+
+    fn chore(&mut self) {
+        self.world.chores -= 1;
+        let saves = self.world.saves > 0;
+        self.world.saves -= usize::from(saves);
+        self.take(if saves { Event::Saved } else { Event::ChoreDone });
     }
 
     fn disk(&mut self, what: &Disk) {
@@ -288,8 +292,7 @@ impl Life {
         self.machine.part();
         self.world.take_jobs();
         while self.world.chores > 0 {
-            self.world.chores -= 1;
-            self.take(Event::ChoreDone);
+            self.chore();
         }
         let lines = self.machine.finish();
         self.say(&lines);

@@ -101,6 +101,8 @@ pub struct World {
     pub searches: Vec<Search>,
     /// What no session waits for: hooks that hear of its end, what is to be in a file.
     pub chores: usize,
+    /// Of these, what is written into the user's own files.
+    pub saves: usize,
     /// Who waits for the editor.
     pub waiting: Vec<oneshot::Receiver<Result<Value, castor::wire::jsonrpc::message::RpcError>>>,
     /// Questions of servers without an answer.
@@ -146,7 +148,11 @@ impl World {
                 Job::List(it) => self.searches.push(it),
                 // Nobody waits for it.
                 Job::Sync(_) => (),
-                Job::Farewell { .. } | Job::Save { .. } | Job::Keep { .. } | Job::Stash { .. } => self.chores += 1,
+                Job::Save { .. } | Job::Keep { .. } => {
+                    self.chores += 1;
+                    self.saves += 1;
+                }
+                Job::Farewell { .. } | Job::Stash { .. } => self.chores += 1,
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
