@@ -101,6 +101,13 @@ fn until(client: &mut Client, stop: impl Fn(&Value) -> bool) -> Vec<Value> {
     }
 }
 
+/// What castor says of them in the sandbox's workspace.
+fn keys_in_use(mut sandbox: Sandbox) -> String {
+    sandbox.program = env!("CARGO_BIN_EXE_castor").into();
+    sandbox.args = ["auth", "status"].map(Into::into).into();
+    String::from_utf8(sandbox.command().stdin(Stdio::null()).output().unwrap().stdout).unwrap()
+}
+
 #[test]
 fn nothing_of_a_hostile_repository_runs_before_a_yes() {
     let mut sandbox = Sandbox::new();
@@ -142,6 +149,8 @@ fn nothing_of_a_hostile_repository_runs_before_a_yes() {
         assert!(reached.is_empty(), "{reached:?}");
         assert!(seen(&log, "openat").iter().all(|it| !it.contains(".ssh")));
     }
+    let keys = keys_in_use(sandbox);
+    assert!(keys.contains("gemini-api-key") && !keys.contains(".env"), "a key of the repository is in use: {keys}");
 }
 
 /// A build machine: nobody is asked, and nobody said that the folder is trusted. The user's key goes where the user
