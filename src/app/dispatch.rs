@@ -94,18 +94,17 @@ fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawVa
         _ if state.client.is_none() => {
             Err(error::invalid_request(&format!("{method} came before initialize"), "Call initialize first."))
         }
-        _ if state.world.saving > 0 && OPENING.contains(&method) => {
-            return state.waiting.push((ticket, *handler, params.map(RawValue::to_owned)));
+        _ if state.world.chores.saves > 0 && OPENING.contains(&method) => {
+            return state.world.chores.waiting.push((ticket, *handler, params.map(RawValue::to_owned)));
         }
         _ => handled(state, ticket, *handler, params),
     };
     give(state, ticket, reply);
 }
 
-/// Opens the sessions that waited, unless more is to be written.
+/// Something is written: opens the sessions that waited for it.
 pub fn go_on(state: &mut State) {
-    let waiting = if state.world.saving == 0 { std::mem::take(&mut state.waiting) } else { Vec::new() };
-    for (ticket, handler, params) in waiting {
+    for (ticket, handler, params) in state.world.chores.is_saved() {
         let reply = handled(state, ticket, handler, params.as_deref());
         give(state, ticket, reply);
     }

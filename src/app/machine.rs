@@ -101,12 +101,8 @@ impl Machine {
             Event::Engine { session, input } => answered(state, &session, input),
             Event::Mcp { server, news } => mcp::heard(state, server, news),
             Event::Editor(request) => state.outbox.said.push(Said::Editor(request)),
-            Event::ChoreDone => state.world.n_chores = state.world.n_chores.saturating_sub(1),
-            Event::Saved => {
-                state.world.n_chores = state.world.n_chores.saturating_sub(1);
-                state.world.saving = state.world.saving.saturating_sub(1);
-                dispatch::go_on(state);
-            }
+            Event::ChoreDone => state.world.chores.is_done(),
+            Event::Saved => dispatch::go_on(state),
             Event::Listed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
@@ -132,7 +128,7 @@ impl Machine {
     /// After the last event: every prompt ends as cancelled. What a listing finds may still be taken.
     pub fn stop(&mut self) {
         // They are answered with all who still wait.
-        self.state.waiting.clear();
+        self.state.world.chores.waiting.clear();
         let ids: Vec<SessionId> = self.state.sessions.keys().cloned().collect();
         for id in ids {
             self.state.step(&id, Input::Cancel);
@@ -150,7 +146,7 @@ impl Machine {
 
     /// Whether hooks still hear of the end of their sessions, or something is still written down.
     pub fn has_chores(&self) -> bool {
-        self.state.world.n_chores > 0
+        self.state.world.chores.all > 0
     }
 
     /// The end: everybody is answered, everything is stopped.
@@ -196,7 +192,7 @@ impl Machine {
             asked: state.asked.len(),
             terminals: state.terminals.len(),
             timers: state.timers.len(),
-            running: state.world.n_running() + state.world.n_chores,
+            running: state.world.n_running() + state.world.chores.all,
             listings: state.world.n_listings,
             traces: state.world.traces.len(),
             said: state.outbox.said.len() + state.outbox.afterwards.len(),

@@ -3,6 +3,7 @@
 pub mod access;
 mod auth;
 mod catalog;
+mod chores;
 pub mod cli;
 mod client;
 mod commands;

@@ -7,13 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
     app::{
         desk::Desk,
-        dispatch::Handler,
         event::EditorRequest,
         fault,
         models::Models,
@@ -56,8 +55,6 @@ pub struct State {
     pub sessions: BTreeMap<SessionId, Live>,
     /// What the client asked and nobody answered yet.
     pub requests: Incoming<Asker>,
-    /// Of these, sessions that are to be opened when what they read is written.
-    pub waiting: Vec<(Ticket, Handler, Option<Box<RawValue>>)>,
     /// What we asked the client.
     pub asked: Outgoing<Asked>,
     pub terminals: Terminals,
@@ -172,7 +169,6 @@ impl State {
             client: None,
             sessions: BTreeMap::new(),
             requests: Incoming::default(),
-            waiting: Vec::new(),
             asked: Outgoing::default(),
             terminals: Terminals::default(),
             timers: Timers::default(),

@@ -17,6 +17,7 @@ use tracing::{Instrument, Span};
 
 use crate::{
     app::{
+        chores::{self, Write},
         client::{EditorFs, EditorTerminal, Hands},
         desk::{Desk, Screens},
         event::Event,
@@ -35,7 +36,6 @@ use crate::{
         ids::EffectId,
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
-        path::AbsPath,
         sandbox::Leave,
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput, Words},
@@ -49,7 +49,6 @@ use crate::{
         process::Groups,
         tools::{Background, Builtin, Known, Progress, Terminals, ToolContext, shell, truncate},
         workspace::{
-            Warning,
             memory::{self, Wanted},
             saved,
         },
@@ -58,9 +57,6 @@ use crate::{
 
 /// Threads for decoding answers and running leaves.
 const WORKERS: usize = 2;
-
-/// Writes one of the user's own files.
-type Write = Box<dyn FnOnce() -> std::io::Result<Option<Warning>> + Send>;
 
 /// The workers of a process: tasks on threads of their own.
 pub struct Threads {
@@ -153,14 +149,8 @@ impl Threads {
     /// One after the other, as they were started: what was allowed may be taken back at once.
     fn save(&self, write: Write) {
         let saves = self.saves.get_or_init(|| {
-            let (sender, mut waiting) = unbounded_channel();
-            let events = self.control.clone();
-            self.spawn(async move {
-                while let Some(it) = waiting.recv().await {
-                    save(it).await;
-                    _ = events.send(Event::Saved).await;
-                }
-            });
+            let (sender, writes) = unbounded_channel();
+            self.spawn(chores::save(writes, self.control.clone()));
             sender
         });
         // The task is gone only at exit.
@@ -189,7 +179,7 @@ impl Workers for Threads {
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.spawn(sync_log(log)),
-            Job::Stash { file, text } => self.chore(stash(file, text)),
+            Job::Stash { file, text } => self.chore(chores::stash(file, text)),
             Job::Save { home, folder, lasting } => self.save(Box::new(move || saved::add(&home, &folder, &lasting))),
             Job::Keep { home, folder, grant, holds } => {
                 self.save(Box::new(move || saved::keep(&home, &folder, &grant, holds)));
@@ -201,23 +191,6 @@ impl Workers for Threads {
                 self.spawn(async { _ = tokio::task::spawn_blocking(look).await });
             }
         }
-    }
-}
-
-/// Without it the model finds nothing where the mask points to, and has to call the tool again.
-async fn stash(file: AbsPath, text: String) {
-    let written = tokio::task::spawn_blocking(move || disk::write_private(&file, text.as_bytes())).await;
-    if let Ok(Err(it)) = written {
-        tracing::warn!("a tool's whole output could not be kept: {it}");
-    }
-}
-
-/// Writes a yes for ever into the user's own files, or takes it out.
-async fn save(write: Write) {
-    match tokio::task::spawn_blocking(write).await {
-        Ok(Ok(None)) | Err(_) => (),
-        Ok(Ok(Some(it))) => tracing::warn!("{it}"),
-        Ok(Err(it)) => tracing::warn!("what is allowed for ever could not be saved: {it}"),
     }
 }
 

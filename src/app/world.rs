@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::{
+        chores::Chores,
         desk::Desk,
         event::Wish,
         jobs::{EffectJob, Job, Search, Workers},
@@ -49,9 +50,7 @@ pub struct World {
     /// Listings that are under way.
     pub n_listings: usize,
     /// Chores that are under way.
-    pub n_chores: usize,
-    /// Of these, what a new session would read.
-    pub saving: usize,
+    pub chores: Chores,
     /// Whether old sessions were looked for.
     pub is_swept: bool,
     pub mcp: Servers,
@@ -79,8 +78,7 @@ impl World {
             traces: Traces::default(),
             listed: Cache::default(),
             n_listings: 0,
-            n_chores: 0,
-            saving: 0,
+            chores: Chores::default(),
             is_swept: false,
             workers,
             running: BTreeMap::new(),
@@ -156,7 +154,7 @@ impl World {
     }
 
     fn chore(&mut self, job: Job) {
-        self.n_chores += 1;
+        self.chores.all += 1;
         self.workers.start(job);
     }
 
@@ -184,7 +182,7 @@ impl World {
 
     /// Writes down what holds beyond the sandbox in a folder for ever, or strikes it out.
     pub fn keep(&mut self, folder: AbsPath, grant: Grant, holds: bool) {
-        self.saving += 1;
+        self.chores.saves += 1;
         self.chore(Job::Keep { home: self.store.home().clone(), folder, grant, holds });
     }
 
@@ -195,7 +193,7 @@ impl World {
 
     /// Writes a yes for ever into the user's own policies.
     pub fn save(&mut self, folder: AbsPath, lasting: Lasting) {
-        self.saving += 1;
+        self.chores.saves += 1;
         self.chore(Job::Save { home: self.store.home().clone(), folder, lasting });
     }
 }
