@@ -109,7 +109,7 @@ impl Opinion {
 /// 8. What is left to ask is denied when nobody can be asked.
 /// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
 /// 10. In plan mode a rule of the user or above that does not name the mode makes nothing milder than the shipped rules:
-///     known-safe commands, and files in the folder of plans.
+///     known-safe commands, and files in the folder of plans. One that asks is heard on the former, too.
 /// 11. What is not denied by then is heard on by the safety checkers that speak of it, by tier and priority: one that
 ///     denies, was not asked or failed denies; one that asks is asked about, whatever was allowed; none allows.
 pub fn decide(rules: &Rules, query: &Query) -> Verdict {
