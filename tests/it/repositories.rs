@@ -222,3 +222,22 @@ fn what_tools_obey_in_a_folder_that_was_given_by_its_name_is_held() {
     let given = bed.path("../x/.cargo");
     assert!(!given.join("config.toml").exists() && given.join("config.toml.castor-aside").exists());
 }
+
+/// They would be in the way of what removes all that git does not know.
+#[test]
+fn git_passes_by_stand_ins() {
+    let script = "echo changed > a; echo new > b; git stash -u && ls b || echo '<<stashed>>'
+git stash pop; git clean -nd; git clean -fd && echo '<<cleaned>>'; cat a";
+    let mut bed = Bed::new(&["bash stash.sh"]);
+    let root = bed.path("");
+    fs::write(bed.path("a"), "first").unwrap();
+    fs::write(bed.path("stash.sh"), script).unwrap();
+    git(&root, &["init", "-q"]);
+    git(&root, &["config", "user.name", "a"]);
+    git(&root, &["config", "user.email", "a@b"]);
+    git(&root, &["add", "."]);
+    git(&root, &["commit", "-qm", "one"]);
+    let told = bed.run();
+    assert!(told.contains("<<stashed>>") && told.contains("<<cleaned>>") && told.contains("changed"), "{told}");
+    assert!(!told.contains("Would remove .") && !told.contains("failed to remove"), "{told}");
+}

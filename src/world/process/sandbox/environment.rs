@@ -1,5 +1,6 @@
 //! The environment of confined processes: nothing that leads out of the sandbox, and nothing that waits for what cannot come.
 
+use super::excludes;
 use crate::base::sandbox::Confinement;
 
 /// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
@@ -46,13 +47,16 @@ pub fn scrubbed<'e>(it: &'e Confinement, env: &'e [(String, String)]) -> impl It
     let is_set = |name: &str| env.iter().any(|it| it.0.eq_ignore_ascii_case(name));
     let retries = NO_RETRIES.iter().filter(move |name| !it.network && !is_set(name));
     let tmp = TMP.iter().map(|name| ((*name).to_owned(), it.tmp.to_string()));
-    kept.chain(tmp).chain(retries.map(|name| ((*name).to_owned(), "0".to_owned())))
+    let git = excludes::variables(it.tmp.as_path(), is_set);
+    kept.chain(tmp).chain(git).chain(retries.map(|name| ((*name).to_owned(), "0".to_owned())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::scrubbed;
     use crate::base::{path::AbsPath, sandbox::Confinement};
+
+    const GIT: &str = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.excludesFile GIT_CONFIG_VALUE_0=/t/excludes-of-git";
 
     fn confined(network: bool) -> Confinement {
         Confinement { network, ..Confinement::of(&AbsPath::new("/w").unwrap()) }
@@ -66,7 +70,7 @@ mod tests {
 
     #[test]
     fn without_network_nobody_tries_again_unless_the_user_wants_it() {
-        let tmp = "TMPDIR=/t TMP=/t TEMP=/t";
+        let tmp = format!("TMPDIR=/t TMP=/t TEMP=/t {GIT}");
         let all = "BUNDLE_RETRY=0 CARGO_NET_RETRY=0 PIP_RETRIES=0 POETRY_REQUESTS_MAX_RETRIES=0 UV_HTTP_RETRIES=0 \
                    YARN_HTTP_RETRY=0 npm_config_fetch_retries=0 pnpm_config_fetch_retries=0";
         assert_eq!(words(false, &[("PATH", "/bin"), ("TMP", "/x")]), format!("PATH=/bin {tmp} {all}"));
@@ -79,6 +83,8 @@ mod tests {
     #[test]
     fn what_leads_out_is_left_out() {
         let said = words(true, &[("SSH_AUTH_SOCK", "/s"), ("DOCKER_HOST", "x"), ("DBUS_A", "x"), ("HOME", "/h")]);
-        assert_eq!(said, "HOME=/h TMPDIR=/t TMP=/t TEMP=/t");
+        assert_eq!(said, format!("HOME=/h TMPDIR=/t TMP=/t TEMP=/t {GIT}"));
+        let own = words(true, &[("GIT_CONFIG_COUNT", "0")]);
+        assert_eq!(own, "GIT_CONFIG_COUNT=0 TMPDIR=/t TMP=/t TEMP=/t");
     }
 }

@@ -15,7 +15,7 @@ use nix::{
 use super::{
     Plan,
     aside::{deep, is_repository},
-    below,
+    below, excludes,
     held::{self, Held},
     named::{self, Named, OfUser},
 };
@@ -51,6 +51,7 @@ pub(super) fn plan(it: &Confinement, around: Around<'_>, below: Option<usize>) -
         let standing = held.standing();
         let mut all = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed);
         if all.all(|it| standing.contains(it.as_path()) || it.symlink_metadata().is_ok()) {
+            excludes::write(&plan.tmp, &standing, plan.of_user.home.as_deref());
             drop(standing);
             return Ok((plan, held));
         }

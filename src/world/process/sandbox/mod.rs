@@ -6,6 +6,7 @@ mod caches;
 mod coded;
 pub mod denied;
 mod environment;
+mod excludes;
 mod git_config;
 mod going;
 mod guards;

@@ -61,6 +61,14 @@ impl Named {
     }
 }
 
+/// The file of names that the user has git pass by.
+pub(super) fn excludes(home: &Path) -> Option<PathBuf> {
+    let files = [".config/git/config", ".gitconfig"].map(|it| settings_in(&home.join(it)).unwrap_or_default());
+    let mut said = files.into_iter().flatten().filter(|it| it.0 == "core" && it.1 == "excludesfile").map(|it| it.2);
+    let said = said.next_back().map_or_else(|| ".config/git/ignore".into(), PathBuf::from);
+    Some(home.join(said.strip_prefix("~").unwrap_or(&said)))
+}
+
 /// What the settings of a repository around `path`, or around one of `roots`, name and `path` belongs to: git obeys it.
 ///
 /// # Errors
