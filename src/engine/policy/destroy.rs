@@ -2,6 +2,7 @@
 
 mod checks;
 mod computed;
+mod handed;
 mod table;
 
 use table::{BUILD, CALLS, CODE, DESTRUCTIVE, Row, When};
@@ -81,8 +82,23 @@ impl<'a> Place<'a> {
         let words = if name == "git" { git_words(command.args()) } else { &command.words };
         let Some((verb, args)) = words.split_first() else { return false };
         let from_elsewhere = |it: &&Word| !it.text.starts_with('-') && !self.is_build(it);
-        matches!(base_name(&verb.text), "mv" | "ln" | "mount" | "rename")
-            && args.iter().any(|it| self.is_build(it) || it.is_unknown())
+        let moves = match base_name(&verb.text) {
+            "worktree" => args.first().is_some_and(|it| it.text == "move"),
+            it => matches!(it, "mv" | "ln" | "mount" | "rename"),
+        };
+        // `mv src buil[d]`, `cd build && mv ../src .`
+        let open = |it: &Word| match it.kind {
+            WordKind::Literal => false,
+            WordKind::Pattern => true,
+            WordKind::Expanded => pieces::told(it, self.script).is_none(),
+        };
+        let comes_in = |it: &Word| it.text.contains("..") || it.text.starts_with(['/', '~', '$', '"']);
+        let inside = || {
+            let cds = self.script.commands.iter().filter(|it| places::is_cd(it));
+            args.iter().any(comes_in) && cds.filter_map(places::target).any(|it| self.is_build(it))
+        };
+        moves
+            && (args.iter().any(|it| self.is_build(it)) || args.last().is_some_and(open) || inside())
             && args.iter().any(|it| from_elsewhere(&it))
     }
 
@@ -155,7 +171,9 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
         // `git -c a=b push -f` says what it does, whatever else it runs.
         let told = command.name().filter(|it| base_name(it) == "git").and_then(|_| told(command, "git", place));
         let input = command.input.as_ref().map(|it| it.text.as_str());
-        return told.or_else(|| hidden(&command.text, command)).or_else(|| handed(input?));
+        let program = command.name().map(base_name).unwrap_or_default();
+        let more = || handed::signs(command, program, place).or_else(|| handed::in_input(input?));
+        return told.or_else(|| hidden(&command.text, command)).or_else(more);
     }
     let program = base_name(command.name()?).to_ascii_lowercase();
     if program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
@@ -164,7 +182,7 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     if command.code.is_some() {
         return code(command, &program);
     }
-    told(command, &program, place)
+    told(command, &program, place).or_else(|| handed::signs(command, &program, place))
 }
 
 /// By the table, and by what git is told to be called.
@@ -217,10 +235,12 @@ pub(super) fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word
     res
 }
 
-/// `git -c alias.x='!rm' x` runs anything.
+/// `git -c alias.x='!rm' x` runs anything, `git -c remote.origin.mirror=true push` deletes.
 fn git_alias(program: &str, args: &[Word]) -> Option<Signs> {
     let globals = args.len() - git_words(args).len();
-    let sets = args.iter().take(globals).find(|it| it.text.contains("alias.") || it.text.contains('!'))?;
+    let loosens = |it: &Word| it.text.split_once('=').is_some_and(|it| checks::loosens(it.0, it.1));
+    let decides = |it: &&Word| it.text.contains("alias.") || it.text.contains('!') || loosens(it);
+    let sets = args.iter().take(globals).find(decides)?;
     (program == "git").then(|| Signs(vec!["git".to_owned(), sets.text.clone()]))
 }
 
@@ -365,15 +385,6 @@ fn hidden(text: &str, command: &Command) -> Option<Signs> {
     (blind || text.contains(['$', '`'])).then(|| Signs(vec![UNSEEN.to_owned()]))
 }
 
-/// What a program that runs what it reads is handed: `ssh host <<E`.
-fn handed(text: &str) -> Option<Signs> {
-    text.lines().find_map(|it| {
-        rows_in(it)
-            .map(|row| Signs(vec![row.program.to_owned()]))
-            .or_else(|| called_in(it).map(|it| Signs(vec![it.to_owned()])))
-    })
-}
-
 /// The first row of which all words stand in the text, in whatever order and quoting.
 fn rows_in(text: &str) -> Option<&'static Row> {
     let joined = text.replace("\\\n", "");
@@ -395,6 +406,11 @@ fn rows_in(text: &str) -> Option<&'static Row> {
         When::Begins(list) => list.iter().any(|start| words.iter().any(|it| it.starts_with(start))),
         When::Unless(list) => !list.iter().any(|it| has(it)),
         When::Holds(_) if matches!(row.program, "curl" | "wget" | "http" | "https" | "xh" | "gh") => has("DELETE"),
+        When::Holds(_) if row.sub == ["config"] => words.iter().any(|it| checks::loosens(it, "+")),
+        When::Holds(holds) if row.sub == ["fetch"] || row.program.starts_with("docker") => {
+            let words: Vec<Word> = words.iter().map(|it| Word::literally(it)).collect();
+            holds(&words).is_some()
+        }
         When::Holds(_) if computed::SQL.contains(&row.program) => words.iter().any(|it| checks::is_sql(it)),
         When::Holds(_) if row.program == "kill" => has("1") || has("-1"),
         When::Holds(_) | When::HoldsOutside(_) if matches!(row.program, "find" | "gfind" | "tee" | "cp") => {

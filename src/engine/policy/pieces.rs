@@ -1,12 +1,13 @@
 //! Words of the shell that are put together from pieces: what they may come to, as far as the script itself says it.
 
 mod forms;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     ansi,
-    shell::{Command, Script, Word, WordKind, base_name, changed, is_shell},
+    shell::{Command, Script, Word, WordKind, changed},
 };
 
 /// Stands for what only the shell knows. In no word.
@@ -23,6 +24,9 @@ const MAX_DEPTH: usize = 4;
 const READERS: &[&str] = &["mapfile", "printf", "read", "readarray"];
 /// The same, and what sets them to whatever it likes.
 const SETTERS: &[&str] = &["eval", "getopts", "mapfile", "printf", "read", "readarray", "source", "unset", "."];
+/// Variables that the shell itself sets, to words of the script or to what it reads.
+const OF_SHELL: &[&str] =
+    &["BASH_ARGV", "BASH_COMMAND", "BASH_EXECUTION_STRING", "BASH_REMATCH", "MAPFILE", "OPTARG", "REPLY", "_"];
 /// What may mean more than itself.
 const SPECIAL: [char; 8] = ['"', '\'', '\\', '`', '<', '>', '{', '$'];
 
@@ -112,6 +116,15 @@ impl Index {
     pub(super) const fn sets(&self) -> bool {
         self.sets
     }
+
+    /// Whether the script says what parts words: `IFS=:`, `read -d,`.
+    pub(super) fn parts_oddly(&self, script: &Script) -> bool {
+        let by_option = |it: &Command| {
+            it.name().is_some_and(|it| READERS.contains(&it))
+                && it.args().iter().any(|it| it.text.starts_with('-') && it.text.contains('d'))
+        };
+        self.assigned.contains("IFS") || self.reads && script.commands.iter().any(by_option)
+    }
 }
 
 impl Known {
@@ -133,7 +146,8 @@ impl Known {
                 false => variables.entry(name.clone()).or_default().extend(expand(&it.word, script, before)),
             }
         }
-        let mut res = Self { variables, positional: positional(script, before), read: read_in(script, before) };
+        let mut res =
+            Self { variables, positional: sources::positional(script, before), read: sources::read_in(script, before) };
         for (name, word) in longer {
             let unset = || [vec![String::new()], res.unset(name, script)].concat();
             let mut of_it = res.variables.get(name).cloned().unwrap_or_else(unset);
@@ -156,6 +170,7 @@ impl Known {
     fn unset(&self, name: &str, script: &Script) -> Vec<String> {
         let index = Index::of(script);
         match index.assigned.contains(name) {
+            _ if OF_SHELL.contains(&name) => vec![TOO_MUCH.to_owned()],
             _ if index.reads => self.read.clone(),
             true => vec![ANY.to_string()],
             false => vec![String::new()],
@@ -269,10 +284,32 @@ impl<'r> Reader<'r> {
     /// What a substitution comes to: known where it only prints what its words say.
     fn printed(&mut self, inside: &str) {
         let command = Index::of(self.script).command(inside.trim(), self.script);
-        match command.and_then(prints) {
-            Some(it) => self.push(&[it]),
-            None => self.push_any(),
+        let readings = command.map(|it| self.readings_of(it)).unwrap_or_default();
+        match readings.is_empty() {
+            true => self.push_any(),
+            false => self.push(&readings),
         }
+    }
+
+    /// What a command may print; nothing where its words do not say it.
+    fn readings_of(&self, command: &Command) -> Vec<String> {
+        if !matches!(command.name(), Some("echo" | "printf")) {
+            return Vec::new();
+        }
+        let words: Vec<Vec<String>> = command.args().iter().map(|it| expand(it, self.script, self.known)).collect();
+        if words.iter().flatten().any(|it| it.contains(ANY)) {
+            let much = words.iter().flatten().any(|it| it.contains(TOO_MUCH));
+            return if much { vec![TOO_MUCH.to_owned()] } else { Vec::new() };
+        }
+        let count = words.iter().map(Vec::len).max().unwrap_or(1);
+        let at = |at: usize| -> Vec<&str> {
+            words.iter().filter_map(|it| it.get(at).or(it.last())).map(String::as_str).collect()
+        };
+        // What is printed in a form of its own may well be an option, where it has a dash.
+        let odd = words.iter().flatten().any(|it| it.contains('-'));
+        let name = command.name().unwrap_or_default();
+        let printed: Option<Vec<String>> = (0..count).map(|it| sources::prints(name, &at(it))).collect();
+        printed.unwrap_or_else(|| if odd { vec![TOO_MUCH.to_owned()] } else { Vec::new() })
     }
 
     fn positional(&mut self) {
@@ -284,11 +321,13 @@ impl<'r> Reader<'r> {
         self.known.map_or_else(|| vec![TOO_MUCH.to_owned()], |it| it.positional.clone())
     }
 
-    /// `{a,b}` is either; what is in there besides is not looked into.
+    /// `{a,b}` is either.
     fn braces(&mut self) {
         let inside = self.until('}');
         match inside.contains(',') && !inside.contains(['{', '$', '`', '"', '\'', '\\']) {
             true => self.push(&inside.split(',').map(str::to_owned).collect::<Vec<_>>()),
+            // The script says it, in words within words.
+            false if inside.contains(',') => self.push(&[TOO_MUCH.to_owned()]),
             false => self.push_any(),
         }
     }
@@ -380,72 +419,6 @@ impl<'r> Reader<'r> {
     /// What a variable may be: all that the script sets it to.
     fn values(&self, name: &str) -> Vec<String> {
         self.known.map_or_else(|| vec![TOO_MUCH.to_owned()], |it| it.variable(name, self.script))
-    }
-}
-
-/// `$1`, `$@`: what the script's own functions are called with, what `set` sets, what stands behind `sh -c 'script'`.
-fn positional(script: &Script, known: Option<&Known>) -> Vec<String> {
-    let own = |name: &str| name == "set" || script.functions.iter().any(|it| it == name);
-    let args = script.commands.iter().flat_map(|it| match it.name() {
-        Some(name) if own(name) => it.args(),
-        Some(name) if is_shell(base_name(name)) => {
-            let script = it.args().iter().position(|it| !it.text.starts_with(['-', '+']));
-            script.and_then(|at| it.args().get(at + 1..)).unwrap_or_default()
-        }
-        _ => &[],
-    });
-    with_any(args.flat_map(|it| expand(it, script, known)))
-}
-
-/// What `read` and its like may find: what the script prints or hands on as text, or anything.
-fn read_in(script: &Script, known: Option<&Known>) -> Vec<String> {
-    let handed = script.values.all.iter().filter(|it| it.name.is_none()).flat_map(|it| expand(&it.word, script, known));
-    let says = script.commands.iter().filter(|it| matches!(it.name(), Some("echo" | "printf")));
-    let said = says.flat_map(Command::args).filter_map(Word::literal).map(str::to_owned);
-    let lines = script.commands.iter().filter_map(|it| it.input.as_ref()).flat_map(|it| match it.literal {
-        true => vec![it.text.clone()],
-        false => expand(&Word::expanded(&it.text), script, known),
-    });
-    // Each word as well: a variable may get one of them.
-    let words = |it: String| [&*it].into_iter().chain(it.split_whitespace()).map(str::to_owned).collect::<Vec<_>>();
-    with_any(handed.chain(said).chain(lines).flat_map(words))
-}
-
-/// These, and what nobody knows.
-fn with_any(readings: impl Iterator<Item = String>) -> Vec<String> {
-    let mut res: Vec<String> = readings.take(MAX_READINGS).collect();
-    res.push(if res.len() < MAX_READINGS { ANY.to_string() } else { TOO_MUCH.to_owned() });
-    res
-}
-
-/// What a command prints whose words say it all: `echo a b`, `printf %s a`.
-fn prints(command: &Command) -> Option<String> {
-    let words: Option<Vec<&str>> = command.args().iter().map(Word::literal).collect();
-    let words = words.filter(|it| !it.iter().any(|it| it.trim_end_matches("\\n").contains('\\')))?;
-    match command.name()? {
-        "echo" => {
-            let option = |it: &&&str| {
-                it.len() > 1 && it.strip_prefix('-').is_some_and(|it| it.bytes().all(|it| b"neE".contains(&it)))
-            };
-            let from = words.iter().take_while(option).count();
-            Some(words.get(from..)?.join(" "))
-        }
-        "printf" => {
-            let (format, args) = words.strip_prefix(&["--"]).unwrap_or(&words).split_first()?;
-            let format = format.trim_end_matches("\\n");
-            let plain = format.replace("%s", "");
-            let times = args.len().checked_div(format.matches("%s").count()).unwrap_or(1).clamp(1, MAX_READINGS);
-            let mut args = args.iter();
-            let mut res = String::new();
-            for piece in format.repeat(times).split_inclusive("%s") {
-                match piece.strip_suffix("%s") {
-                    Some(it) => res.extend([it, args.next().unwrap_or(&"")]),
-                    None => res.push_str(piece),
-                }
-            }
-            (!plain.contains('%') && !plain.starts_with('-')).then_some(res)
-        }
-        _ => None,
     }
 }
 

@@ -8,8 +8,12 @@ use super::{
 /// Options behind which the folder stands that a program works in; git's own stand before its sub-command.
 const OPTIONS: &[(&str, &[&str])] = &[
     ("bun", &["--cwd"]),
+    ("bunx", &["--cwd"]),
     ("cargo", &["--manifest-path"]),
     ("cmake", &["--build", "-S", "-B"]),
+    ("composer", &["-d", "--working-dir"]),
+    ("conda", &["--cwd"]),
+    ("devbox", &["-c", "--config"]),
     ("env", &["-C", "--chdir"]),
     ("git", &["-C", "--git-dir", "--work-tree"]),
     ("gmake", &["-C", "--directory", "-f", "--file", "--makefile", "-I", "--include-dir"]),
@@ -18,22 +22,54 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("gradlew", &["-p", "--project-dir"]),
     ("just", &["-d", "--working-directory", "-f", "--justfile"]),
     ("make", &["-C", "--directory", "-f", "--file", "--makefile", "-I", "--include-dir"]),
+    ("mamba", &["--cwd"]),
+    ("micromamba", &["--cwd"]),
     ("mise", &["-C", "--cd"]),
     ("mvn", &["-f", "--file"]),
     ("ninja", &["-C"]),
     ("npm", &["-C", "--prefix"]),
+    ("npx", &["-C", "--prefix"]),
     ("pdm", &["-p", "--project"]),
+    ("pixi", &["--manifest-path"]),
     ("pnpm", &["-C", "--dir"]),
     ("poetry", &["-C", "--directory", "-P", "--project"]),
+    ("stack", &["--cwd"]),
     ("sudo", &["-D", "--chdir"]),
     ("tar", &["-C", "--directory"]),
+    ("turbo", &["--cwd"]),
     ("uv", &["--directory", "--project"]),
+    ("uvx", &["--directory", "--project"]),
     ("yarn", &["--cwd"]),
 ];
 /// Short options without a value that stand before one with it: `make -kC x`.
 const FLAGS: &[(&str, &str)] = &[("gmake", "BeikLnpqrRsStvw"), ("make", "BeikLnpqrRsStvw")];
 /// Of these, what they run works there and is listed on its own.
-const CARRIERS: &[&str] = &["bun", "env", "npm", "pnpm", "sudo", "uv", "yarn"];
+const CARRIERS: &[&str] = &[
+    "bun",
+    "bunx",
+    "composer",
+    "conda",
+    "devbox",
+    "direnv",
+    "env",
+    "mamba",
+    "micromamba",
+    "mise",
+    "npm",
+    "npx",
+    "pdm",
+    "pixi",
+    "pnpm",
+    "poetry",
+    "stack",
+    "sudo",
+    "turbo",
+    "uv",
+    "uvx",
+    "yarn",
+];
+/// Programs with a sub-command behind which the folder stands by itself.
+const OPERANDS: &[(&str, &str)] = &[("direnv", "exec")];
 /// Variables that lead `cd` and git elsewhere.
 const VARIABLES: &[&str] = &["CDPATH", "GIT_DIR", "GIT_WORK_TREE"];
 
@@ -63,9 +99,11 @@ pub(super) fn target(command: &Command) -> Option<&Word> {
 
 /// The folders that a command's options name.
 pub(super) fn folders(command: &Command) -> Vec<Word> {
-    let name = command.name().map(base_name).unwrap_or_default();
+    let (name, args) = (command.name().map(base_name).unwrap_or_default(), command.args());
+    if let Some((_, sub)) = OPERANDS.iter().find(|it| it.0 == name) {
+        return args.iter().skip_while(|it| it.text != *sub).nth(1).cloned().into_iter().collect();
+    }
     let Some((_, options)) = OPTIONS.iter().find(|it| it.0 == name) else { return Vec::new() };
-    let args = command.args();
     let args = match name {
         "git" => args.get(..args.len() - git_words(args).len()).unwrap_or_default(),
         _ => args,

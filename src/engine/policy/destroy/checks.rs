@@ -2,7 +2,7 @@
 
 use crate::engine::policy::{
     destroy::option_matches,
-    shell::{Word, WordKind},
+    shell::{Word, WordKind, base_name},
 };
 
 pub(super) fn find(args: &[Word]) -> Option<&str> {
@@ -78,11 +78,38 @@ pub(super) fn restore(args: &[Word]) -> Option<&str> {
     (!harmless && !args.is_empty()).then_some("")
 }
 
+/// Without `-f` it does nothing, unless a setting says otherwise, which is not looked at.
 pub(super) fn clean(args: &[Word]) -> Option<&str> {
     let dry = args.iter().any(|it| spares(it, "n", &["--dry-run"]));
     let force = args.iter().find(|it| option_matches(it, "f", &["--force"]));
-    let force = force.or_else(|| args.iter().find(|it| it.is_unknown()));
-    force.filter(|_| !dry).map(|it| it.text.as_str())
+    (!dry).then(|| force.map_or("", |it| it.text.as_str()))
+}
+
+/// Settings by which a later push, fetch, `gc` or `clean` throws away what it would keep: `remote.origin.push +main`.
+pub(super) fn config(args: &[Word]) -> Option<&str> {
+    let operands: Vec<&Word> = args.iter().filter(|it| !it.text.starts_with('-')).collect();
+    let pairs = operands.iter().zip(operands.iter().skip(1));
+    pairs.into_iter().find(|it| loosens(&it.0.text, &it.1.text)).map(|it| it.0.text.as_str())
+}
+
+/// Whether a setting of git is of these.
+pub(super) fn loosens(key: &str, value: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    let of_remote = |it: &str| key.starts_with("remote.") && key.ends_with(it);
+    let forced = |value: &str| value.starts_with(['+', ':', '$', '"']);
+    match key.as_str() {
+        "clean.requireforce" => !value.eq_ignore_ascii_case("true"),
+        _ if of_remote(".mirror") => !value.eq_ignore_ascii_case("false"),
+        _ if of_remote(".push") => forced(value),
+        // Onto branches of one's own.
+        _ if of_remote(".fetch") => forced(value) && !value.contains(":refs/remotes/"),
+        _ => key.starts_with("gc.") && key.contains("expire"),
+    }
+}
+
+/// The tool that rewrites histories, as it is started.
+pub(super) fn bfg(args: &[Word]) -> Option<&str> {
+    args.iter().map(|it| it.text.as_str()).find(|it| base_name(it).starts_with("bfg") && it.ends_with(".jar"))
 }
 
 /// Every process, or the first one.
@@ -102,8 +129,10 @@ pub(super) fn pkill(args: &[Word]) -> Option<&str> {
 }
 
 pub(super) fn redis(args: &[Word]) -> Option<&str> {
-    let words = args.iter().map(|it| it.text.as_str());
-    words.into_iter().find(|it| ["flushall", "flushdb"].iter().any(|word| word.eq_ignore_ascii_case(it)))
+    let words = args.iter().flat_map(|it| it.text.split_whitespace());
+    words
+        .into_iter()
+        .find(|it| ["del", "flushall", "flushdb", "unlink"].iter().any(|word| word.eq_ignore_ascii_case(it)))
 }
 
 /// What a shell of MongoDB is told to do.

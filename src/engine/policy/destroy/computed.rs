@@ -9,7 +9,7 @@
 use crate::engine::policy::{
     danger::git_words,
     pieces::{self, ANY, Index, TOO_MUCH},
-    shell::{Command, Script, Word, WordKind, base_name},
+    shell::{Command, Script, Word, WordKind, base_name, changed},
 };
 
 /// Clients of databases.
@@ -38,6 +38,9 @@ const FILTERS: &[&str] = &["awk", "cut", "fzf", "grep", "head", "jq", "sed", "so
 /// Of git's: what prints the content of files, messages and settings.
 const CONTENT: &[&str] = &["blame", "cat-file", "config", "diff", "grep", "notes", "show"];
 
+/// Databases whose clients read commands, beside those of SQL.
+const STORES: &[&str] = &["redis-cli", "valkey-cli"];
+
 /// More commands in a script than are looked through for what a word of it prints: all of them are, for each word.
 const MAX_COMMANDS: usize = 512;
 /// More values of one command's words are too much as well.
@@ -53,12 +56,13 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
         true => vec![Word::unknown()],
         false => sources.into_iter().flat_map(|it| inner(it, script)).flat_map(options).collect(),
     };
-    if SQL.contains(&program) {
+    if SQL.contains(&program) || STORES.contains(&program) {
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
         let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
         // A here-document may be another's, whom the client reads from or who runs it.
         let inputs = script.commands.iter().filter_map(|it| it.input.as_ref()).map(|it| Word::literally(&it.text));
-        res.extend(inputs.chain(printed));
+        let strings = script.values.all.iter().filter(|it| it.name.is_none()).map(|it| it.word.clone());
+        res.extend(inputs.chain(printed).chain(strings));
     }
     res
 }
@@ -75,17 +79,52 @@ pub(super) fn variants(args: &[Word], script: &Script, hangs: bool) -> Vec<Vec<W
     let readings: Vec<Vec<String>> =
         args.iter().map(|it| if is_open(it) { pieces::spellings(it, script) } else { Vec::new() }).collect();
     let count = readings.iter().map(Vec::len).max().unwrap_or_default();
-    let read_as = |(word, readings): (&Word, &Vec<String>), at: usize| -> Vec<Word> {
+    let asked = |word: &Word| hangs && may_be_option(word);
+    let read_as = |(word, readings): (&Word, &Vec<String>), at: usize, split: bool| -> Vec<Word> {
         match readings.get(at).or(readings.last()) {
             Some(it) if it.starts_with(TOO_MUCH) => vec![Word::unknown()],
+            Some(it) if !it.contains(ANY) && split => apart(it).map(Word::literally).collect(),
             Some(it) if !it.contains(ANY) => it.split_whitespace().map(Word::literally).collect(),
-            Some(_) if hangs && may_be_option(word) && sources(word, script).any(|it| prints_anything(it, script)) => {
-                vec![Word::unknown()]
-            }
+            Some(_) if asked(word) && comes_from_anywhere(word, script) => vec![Word::unknown()],
             _ => vec![word.clone()],
         }
     };
-    (0..count).map(|at| args.iter().zip(&readings).flat_map(|it| read_as(it, at)).collect()).collect()
+    let ways = if Index::of(script).parts_oddly(script) { [false, true].as_slice() } else { &[false] };
+    let each = (0..count).flat_map(|at| ways.iter().map(move |split| (at, *split)));
+    each.map(|(at, split)| args.iter().zip(&readings).flat_map(|it| read_as(it, at, split)).collect()).collect()
+}
+
+/// The pieces of a value that may be words where a script says what parts them: `IFS=:`.
+fn apart(value: &str) -> impl Iterator<Item = &str> {
+    value.split(|it: char| !(it.is_alphanumeric() || matches!(it, '-' | '_'))).filter(|it| !it.is_empty())
+}
+
+/// Whether a word may be whatever a file says.
+fn comes_from_anywhere(word: &Word, script: &Script) -> bool {
+    sources(word, script).any(|it| prints_anything(it, script)) || is_read_from_anywhere(word, script)
+}
+
+/// `while read a; do git push origin $a; done < x`: names that git lists are no options, those in a file may be.
+fn is_read_from_anywhere(word: &Word, script: &Script) -> bool {
+    const READERS: &[&str] = &["mapfile", "read", "readarray"];
+    let names = || changed::names_in(&word.text).filter(|it| !it.is_empty());
+    let reads = |it: &Command| {
+        it.name().is_some_and(|it| READERS.contains(&it))
+            && it.args().iter().any(|it| names().any(|name| it.text.split('[').next() == Some(name)))
+    };
+    let tells = |it: &Command| {
+        let name = it.name().map(base_name).unwrap_or_default();
+        let known = is_echo(it) || READERS.contains(&name) || prints_names(it) || filters(it);
+        known || name == "git" && !git_words(it.args()).first().is_some_and(|it| CONTENT.contains(&it.text.as_str()))
+    };
+    let Some(at) = script.commands.iter().position(reads) else { return false };
+    let mut inputs = script.redirects.iter().filter(|it| !it.writes).peekable();
+    let (from_file, piped) = match inputs.peek() {
+        // `done < <(git branch)`: its commands are listed behind.
+        Some(_) => (!inputs.all(|it| it.target.text.starts_with("<(")), script.commands.as_slice()),
+        None => (false, script.commands.get(..at).unwrap_or_default()),
+    };
+    from_file || !piped.iter().all(tells)
 }
 
 /// `"$T"` behind `T=$(mktemp)`: what the script made for itself, whatever it is called.
@@ -157,15 +196,30 @@ fn prints_anything(text: &str, script: &Script) -> bool {
         return true;
     }
     let from_git = inner(text, script).any(prints_names);
-    let filters = |it: &Command| from_git && it.name().is_some_and(|it| FILTERS.contains(&base_name(it)));
+    let filters = |it: &Command| from_git && filters(it);
     let coded = |it: &Command| it.text.replace("\\n", "").contains('\\');
     // `$(<f)` has no command in it.
     text.contains("$(<")
         || inner(text, script).any(|it| !(is_echo(it) && !coded(it) || prints_names(it) || filters(it)))
 }
 
+fn filters(command: &Command) -> bool {
+    command.name().is_some_and(|it| FILTERS.contains(&base_name(it))) && !may_make_option(command.args())
+}
+
+/// Whether what a command prints may begin with a dash because its words say so: `basename x/--hard`, `date +--hard`.
+fn may_make_option(args: &[Word]) -> bool {
+    let begins = |it: &str| {
+        let after = |sign: &str| it.split(sign).skip(1).any(|it| it.starts_with(|it: char| it.is_alphanumeric()));
+        it.contains("--") || after("/-") || after("+-") || after("\"-") || after("'-")
+    };
+    let ended = args.iter().skip_while(|it| it.text != "--").skip(1).any(|it| it.text.starts_with('-'));
+    let parent = |it: &Word| it.text.starts_with('-') && it.text.contains('/') && !it.text.contains('=');
+    ended || args.iter().any(|it| begins(it.text.trim_start_matches('-')) || parent(it))
+}
+
 fn prints_names(command: &Command) -> bool {
-    let Some(name) = command.name().map(base_name) else { return false };
+    let Some(name) = command.name().map(base_name).filter(|_| !may_make_option(command.args())) else { return false };
     let git = || {
         let words = git_words(command.args());
         let message = |it: &Word| ["%s", "%b", "%B", "%N", "%(contents"].iter().any(|format| it.text.contains(format));

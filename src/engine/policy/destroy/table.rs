@@ -61,6 +61,9 @@ pub(super) enum When {
 /// With these terraform asks nobody before it changes what runs elsewhere.
 const APPLIES: &[&str] = &["-auto-approve", "--auto-approve", "-destroy", "--destroy"];
 
+/// Words by which such a program takes something off the system.
+const REMOVES: &[&str] = &["autopurge", "autoremove", "erase", "purge", "remove"];
+
 /// One row; a program may have several.
 pub(super) struct Row {
     pub program: &'static str,
@@ -81,6 +84,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         // Files. `rmdir` takes empty folders only.
         row("rm", &[], OutsideBuild),
         row("unlink", &[], OutsideBuild),
+        row("zf_rm", &[], OutsideBuild),
         row("srm", &[], Always),
         row("rimraf", &[], OutsideBuild),
         row("del-cli", &[], OutsideBuild),
@@ -109,7 +113,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("git", &["reflog", "delete"], Always),
         row("git", &["gc"], Begins(&["--prune", "--aggressive"])),
         row("git", &["prune"], Always),
-        row("git", &["branch"], Options("DMf", &["--delete", "--force"])),
+        row("git", &["branch"], Options("CDMf", &["--delete", "--force"])),
         row("git", &["branch"], Words(&["-d"])),
         row("git", &["tag"], Options("df", &["--delete", "--force"])),
         row("git", &["update-ref"], Always),
@@ -129,6 +133,11 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("git", &["push"], Options("fd", &["--force", "--force-with-lease", "--mirror", "--delete", "--prune"])),
         row("git", &["push"], Begins(&["+", ":"])),
         row("git", &["fetch"], Holds(checks::fetch)),
+        row("git", &["config"], Holds(checks::config)),
+        row("git", &["remote"], Begins(&["--mirror"])),
+        row("git", &["subtree"], Options("f", &["--force"])),
+        row("bfg", &[], Always),
+        row("java", &[], Holds(checks::bfg)),
         row("hg", &["strip"], Always),
         row("hg", &["purge"], Always),
         row("hg", &["revert"], Always),
@@ -194,6 +203,17 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("usermod", &[], Always),
         row("passwd", &[], Always),
         row("visudo", &[], Always),
+        // Programs of the system.
+        row("apk", &["del"], Always),
+        row("apt", &[], Words(REMOVES)),
+        row("apt-get", &[], Words(REMOVES)),
+        row("brew", &[], Words(&["uninstall", "remove", "rm"])),
+        row("dnf", &[], Words(REMOVES)),
+        row("dpkg", &[], Options("rP", &["--remove", "--purge"])),
+        row("pacman", &[], Begins(&["-R"])),
+        row("snap", &["remove"], Always),
+        row("yum", &[], Words(REMOVES)),
+        row("zypper", &[], Words(&["remove", "rm"])),
         // Packages that others install.
         row("npm", &["publish"], Always),
         row("npm", &["unpublish"], Always),
@@ -307,6 +327,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("amplify", &["delete"], Always),
         row("bq", &[], Words(&["rm"])),
         row("cdk", &["destroy"], Always),
+        row("cdk", &["deploy"], Words(&["never", "--require-approval=never"])),
         row("copilot", &[], Words(&["delete"])),
         row("eb", &["terminate"], Always),
         row("firebase", &[], Words(&["firestore:delete", "database:remove", "functions:delete", "hosting:disable", "projects:delete"])),
@@ -315,6 +336,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("linode-cli", &[], Words(&["delete", "rm"])),
         row("mc", &[], Words(&["rm", "rb"])),
         row("netlify", &[], Words(&["sites:delete"])),
+        row("netlify", &["deploy"], Options("p", &["--prod"])),
         row("nomad", &[], Words(&["-purge", "purge"])),
         row("openstack", &[], Words(&["delete"])),
         row("railway", &[], Words(&["down", "delete"])),
@@ -327,10 +349,13 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("supabase", &["db", "reset"], Always),
         row("supabase", &[], Words(&["delete"])),
         row("vault", &[], Words(&["delete", "destroy"])),
-        row("vercel", &[], Words(&["remove", "rm"])),
+        row("vercel", &[], Words(&["remove", "rm", "--prod", "--prod=true"])),
         row("wrangler", &[], Words(&["delete"])),
+        row("wrangler", &["d1"], Holds(checks::sql)),
         row("gh", &[], Words(&["delete", "archive", "remove"])),
         row("gh", &["pr", "merge"], Always),
+        row("gh", &["release", "create"], Always),
+        row("gh", &["repo", "edit"], Begins(&["--visibility"])),
         row("gh", &["pr", "close"], Options("d", &["--delete-branch"])),
         row("glab", &[], Words(&["delete"])),
         row("hub", &["delete"], Always),
@@ -353,6 +378,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("podman", &["system", "prune"], Always),
         row("podman", &["volume"], Words(&["rm", "prune"])),
         row("redis-cli", &[], Holds(checks::redis)),
+        row("valkey-cli", &[], Holds(checks::redis)),
         row("dropdb", &[], Always),
         row("dropuser", &[], Always),
         row("mysqladmin", &[], Words(&["drop"])),

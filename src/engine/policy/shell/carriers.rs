@@ -8,8 +8,10 @@ use crate::engine::policy::danger::{GIT_VALUED, git_words};
 
 /// Options behind which a command stands. Long ones may be abbreviated, short ones stand among others.
 const OPTIONS: &[(&str, &[&str])] = &[
-    ("compgen", &["-C", "-F"]),
+    ("compgen", &["-C", "-F", "-W"]),
     ("cargo", &["--config"]),
+    ("docker", &["--entrypoint"]),
+    ("docker-compose", &["--entrypoint"]),
     ("emacs", &["--eval", "--execute", "--funcall", "--load", "-f", "-l"]),
     ("ex", &["-c", "--cmd", "-S", "+"]),
     ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
@@ -18,16 +20,19 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("gradle", &["-I", "--init-script"]),
     ("gradlew", &["-I", "--init-script"]),
     ("hash", &["-p"]),
+    ("just", &["-c", "--command"]),
     ("less", &["+"]),
     ("gmake", &["--eval", "-E"]),
     ("make", &["--eval", "-E"]),
     ("man", &["-P", "--pager", "-H", "--html"]),
     ("mapfile", &["-C"]),
+    ("nerdctl", &["--entrypoint"]),
     ("nix-shell", &["--run", "--command"]),
     ("npm", &["--script-shell", "--node-options"]),
     ("npx", &["--script-shell", "--node-options"]),
     ("nvim", &["-c", "--cmd", "-S", "-l", "+"]),
     ("pnpm", &["--script-shell", "--node-options"]),
+    ("podman", &["--entrypoint"]),
     ("readarray", &["-C"]),
     ("rg", &["--pre", "--hostname-bin"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
@@ -147,6 +152,7 @@ const GIT_HARMLESS: &[&str] = &[
 const RUNNERS: &[(&str, &[&str])] = &[
     ("asdf", &["exec"]),
     ("aws-vault", &["exec"]),
+    ("bun", &["run", "x"]),
     ("bundle", &["exec"]),
     ("bunx", &[]),
     ("cabal", &["exec"]),
@@ -184,7 +190,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("pdm", &["run"]),
     ("pipenv", &["run"]),
     ("pixi", &["run"]),
-    ("pnpm", &["dlx", "exec"]),
+    ("pnpm", &[]),
     ("pnpx", &[]),
     ("podman", &["exec", "run"]),
     ("poetry", &["run"]),
@@ -204,7 +210,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("uv", &["run"]),
     ("uvx", &[]),
     ("volta", &["run"]),
-    ("yarn", &["dlx", "exec", "run"]),
+    ("yarn", &[]),
 ];
 
 /// Of these, what xargs appends is taken for names: everybody does that.
@@ -232,7 +238,6 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
             "git" => git(args),
             "sed" | "gsed" => sed(args),
             "make" | "gmake" => by_option || reads_makefile(args) || sets_what_runs(args),
-            "source" | "." => args.first().is_some_and(|it| is_stream(&it.text)),
             _ => by_option || bundled || name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so",
         };
     // `npx -c 'a b'`; `npx eslint -c file` is no script.
@@ -324,7 +329,7 @@ fn sets_what_runs(args: &[Word]) -> bool {
 }
 
 /// A script that stands nowhere.
-fn is_stream(path: &str) -> bool {
+pub(super) fn is_stream(path: &str) -> bool {
     path.contains(['(', '`']) || path.starts_with("/dev/") || path.starts_with("/proc/")
 }
 

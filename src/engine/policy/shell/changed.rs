@@ -13,6 +13,10 @@ const DECLARES: &[&str] = &["declare", "export", "local", "readonly", "typeset"]
 /// What makes one variable another's name, by this option.
 const REFERENCES: (&[&str], char) = (&["declare", "local", "typeset"], 'n');
 /// What makes stars find names that begin with a dot, and the words by which.
+/// The same, by being set.
+const DOTTED: &[&str] = &["BASHOPTS", "GLOBIGNORE"];
+/// Arrays of bash that say what a name runs.
+const NAMES: &[&str] = &["BASH_ALIASES", "BASH_CMDS"];
 const DOTS: &[(&str, &[&str])] =
     &[("set", &["globdots", "dotglob"]), ("setopt", &["globdots", "dotglob"]), ("shopt", &["dotglob"])];
 
@@ -96,11 +100,18 @@ pub(super) fn by_commands(out: &mut Script) -> Result<(), Unparsed> {
     let set: Vec<Value> = set.collect();
     out.assigned.extend(set.iter().filter_map(|it| it.name.clone()));
     out.values.all.extend(set);
-    if out.commands.iter().any(finds_dots) {
+    if out.assigned.iter().any(|it| NAMES.contains(&it.as_str())) {
+        return Err(Unparsed("it sets what a name runs"));
+    }
+    let dotted = out.assigned.iter().any(|it| DOTTED.contains(&it.as_str()));
+    if dotted || out.commands.iter().any(finds_dots) {
         for command in &mut out.commands {
             let hidden: Vec<Word> = command.args().iter().filter_map(with_dot).collect();
             command.words.extend(hidden);
         }
+        let of_dots = |it: &Value| Some(Value { word: with_dot(&it.word)?, ..it.clone() });
+        let hidden: Vec<Value> = out.values.all.iter().filter_map(of_dots).collect();
+        out.values.all.extend(hidden);
     }
     Ok(())
 }

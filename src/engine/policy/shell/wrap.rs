@@ -83,6 +83,11 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { assigns: true, ..wrapper("coproc", "", "") },
     Wrapper { assigns: true, ..wrapper("!", "", "") },
     wrapper("caffeinate", "dimsu", "tw"),
+    // zsh's own.
+    wrapper("nocorrect", "", ""),
+    wrapper("noglob", "", ""),
+    wrapper("-", "", ""),
+    Wrapper { operands: 1, ..wrapper("repeat", "", "") },
 ];
 
 /// Commands that run what other words, files or their input say.
@@ -210,16 +215,27 @@ fn reads_commands(name: &str, args: &[Word]) -> bool {
     const MORE: &[&str] = &["chroot", "nsenter", "runuser", "screen", "script", "su", "unshare", "xonsh", "yash"];
     match name {
         "at" | "batch" => true,
-        "parallel" | "sem" => !args.iter().any(|it| it.text.starts_with(":::")),
+        "parallel" | "sem" => !args.iter().any(|it| it.text.starts_with(":::")) || puts_together(args),
         "busybox" | "toybox" => args.len() < 2,
         _ => (READ.contains(&name) || MORE.contains(&name)) && args.iter().all(|it| it.text.starts_with('-')),
     }
+}
+
+/// `parallel git reset --h{} ::: ard`, `parallel g{} push ::: it`: it makes options and names.
+fn puts_together(args: &[Word]) -> bool {
+    let program = args.iter().find(|it| !it.text.starts_with('-'));
+    let option = |it: &Word| it.text.starts_with('-') && it.text.contains('{');
+    program.is_some_and(|it| it.text.contains('{') && it.text != "{}") || args.iter().any(option)
 }
 
 /// What the words run, with a here-document as input.
 pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     let Some((name, args)) = words.split_first() else { return Inner::Nothing };
     let Some(name) = name.literal().map(base_name) else { return Inner::Hidden };
+    // zsh's `=git`
+    if let Some(program) = name.strip_prefix('=').filter(|it| !it.is_empty()) {
+        return Inner::Same(std::iter::once(Word::literally(program)).chain(args.iter().cloned()).collect());
+    }
     if SHELLS.contains(&name) {
         return match input.filter(|_| reads_input(args)) {
             Some(input) if input.literal => Inner::Script { text: input.text.clone(), transparent: false },
@@ -235,6 +251,7 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     }
     match name {
         "eval" => eval(args),
+        "source" | "." if args.first().is_some_and(|it| carriers::is_stream(&it.text)) => sourced(args, input),
         "trap" => trap(args),
         // `coproc NAME { …; }`: the grammar takes all for words.
         "coproc" if args.iter().any(|it| it.literal().is_some_and(is_reserved)) => Inner::Hidden,
@@ -288,6 +305,15 @@ fn is_stream(path: &str) -> bool {
 fn runs_found_file(args: &[Word]) -> bool {
     let file = args.iter().find(|it| !it.literal().is_some_and(|it| it.starts_with('-') && !it.contains(['c', 's'])));
     file.is_some_and(|it| it.text == xargs::FOUND)
+}
+
+/// `source /dev/stdin <<E`, `. <(curl …)`
+fn sourced(args: &[Word], input: Option<&Input>) -> Inner {
+    let reads = args.first().and_then(Word::literal).is_some_and(|it| interpreters::STREAMS.contains(&it));
+    match input.filter(|it| reads && it.literal) {
+        Some(input) => Inner::Script { text: input.text.clone(), transparent: false },
+        None => Inner::Unseen,
+    }
 }
 
 fn eval(args: &[Word]) -> Inner {

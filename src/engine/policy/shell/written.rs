@@ -48,7 +48,19 @@ fn written(script: &Script) -> Vec<File> {
             res.extend(operands.filter(|it| !it.is_empty()).map(|name| File { name, text: text.clone() }));
         }
     }
+    let carried: Vec<File> = script.commands.iter().filter_map(|it| carried(it, &res)).collect();
+    res.extend(carried);
     res
+}
+
+/// `cp a b`: what was written to the one is in the other.
+fn carried(command: &Command, files: &[File]) -> Option<File> {
+    const CARRY: &[&str] = &["cp", "install", "ln", "mv"];
+    let of_name = |it: &Word| base_name(it.text.trim_matches(['"', '\''])).to_owned();
+    command.name().filter(|it| CARRY.contains(&base_name(it)))?;
+    let (to, from) = command.args().split_last()?;
+    let source = files.iter().find(|file| from.iter().any(|it| of_name(it) == file.name))?;
+    Some(File { name: of_name(to), text: source.text.clone() })
 }
 
 /// What a command prints, as far as its words and its here-document say it.

@@ -1,0 +1,157 @@
+//! What programs are handed that run it: words behind their own, a line in one word, input, another system's commands.
+
+use super::{Place, Signs, by_table, called_in, rows_in};
+use crate::engine::policy::shell::{Command, Script, Word, base_name};
+
+/// Programs that destroy by themselves, whoever starts them.
+const ACTORS: &[&str] = &[
+    "chmod",
+    "chown",
+    "dd",
+    "find",
+    "git",
+    "kubectl",
+    "npm",
+    "rm",
+    "rsync",
+    "shred",
+    "terraform",
+    "truncate",
+    "unlink",
+    "wipefs",
+];
+/// Of these no option is needed to tell them from other programs' sub-commands: `brew rm x`.
+const CLEAR: &[&str] = &["dd", "shred", "wipefs"];
+/// Programs whose words are only text, or that are known well enough otherwise.
+const TEXT: &[&str] = &[
+    "[",
+    "[[",
+    "ack",
+    "ag",
+    "alias",
+    "apropos",
+    "cat",
+    "cmake",
+    "command",
+    "curl",
+    "docker",
+    "docker-compose",
+    "echo",
+    "egrep",
+    "export",
+    "fgrep",
+    "gh",
+    "git",
+    "glab",
+    "grep",
+    "hash",
+    "help",
+    "http",
+    "hub",
+    "jq",
+    "local",
+    "logger",
+    "ls",
+    "man",
+    "nerdctl",
+    "podman",
+    "printf",
+    "read",
+    "rg",
+    "say",
+    "set",
+    "tee",
+    "test",
+    "tldr",
+    "type",
+    "wget",
+    "whatis",
+    "whereis",
+    "which",
+    "xh",
+    "yq",
+];
+/// More words are not looked at one by one.
+const MAX_WORDS: usize = 100;
+
+/// Programs that run commands which they read, beside shells and interpreters.
+const READERS: &[&str] = &[
+    "bc", "ed", "ex", "ftp", "gdb", "lftp", "lldb", "mariadb", "mongosh", "mysql", "nc", "nvim", "psql", "sftp",
+    "sqlite3", "telnet", "vi", "vim",
+];
+/// What clients of FTP call to delete.
+const FTP: &[&str] = &["delete", "mdelete", "mrm"];
+
+/// Shells of another system, and their words for deleting, which they read in any case.
+const OTHERS: &[&str] = &["cmd", "cmd.exe", "powershell", "powershell.exe", "pwsh", "pwsh.exe"];
+const DELETE: &[&str] = &[
+    "clc",
+    "clear-content",
+    "clear-disk",
+    "clear-item",
+    "clear-recyclebin",
+    "del",
+    "diskpart",
+    "erase",
+    "format-volume",
+    "rd",
+    "remove-item",
+    "ri",
+    "rimraf",
+    "rm",
+    "rmdir",
+    "stop-computer",
+];
+
+/// What destroys among what a command hands on, if anything does.
+pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<Signs> {
+    if OTHERS.contains(&program) {
+        return by_other_shell(&command.text);
+    }
+    if let Some(it) = command.input.as_ref().filter(|_| READERS.contains(&program)) {
+        let ftp = |line: &str| FTP.iter().find(|it| line.split_whitespace().next() == Some(it)).copied();
+        return in_input(&it.text).or_else(|| it.text.lines().find_map(ftp).map(|it| named(program, it)));
+    }
+    if command.wrapper || TEXT.contains(&program) || command.args().len() > MAX_WORDS {
+        return None;
+    }
+    // Where it works nobody knows.
+    let apart = Place { steady: false, leads: place.leads.clone(), ..*place };
+    let starts = (1..command.words.len()).filter_map(|at| command.words.get(at..)?.split_first());
+    let by_words = |(first, rest): (&Word, &[Word])| {
+        let actor = first.literal().map(base_name).filter(|it| ACTORS.contains(it))?;
+        // Listed on its own, and judged by where it works.
+        let is_it = |it: &Command| it.carried && it.words.split_first() == Some((first, rest));
+        if place.script.commands.iter().any(is_it) {
+            return None;
+        }
+        by_table(actor, rest, &apart).filter(|it| it.0.len() > 1 || CLEAR.contains(&actor))
+    };
+    let lines = command.args().iter().filter(|it| it.text.contains(' ') && rows_in(&it.text).is_some());
+    let by_line = |it: &Word| {
+        let script = Script::parse(behind_option(&it.text)).ok()?;
+        let inner = Place { script: &script, leads: apart.leads.clone(), ..apart };
+        script.commands.iter().find_map(|it| by_table(base_name(it.name()?), it.args(), &inner))
+    };
+    starts.into_iter().find_map(by_words).or_else(|| lines.into_iter().find_map(by_line))
+}
+
+/// `--command=rm -rf x`
+fn behind_option(text: &str) -> &str {
+    text.strip_prefix("--").and_then(|it| it.split_once('=')).map_or(text, |it| it.1)
+}
+
+fn by_other_shell(text: &str) -> Option<Signs> {
+    let mut words = text.split(|it: char| !(it.is_alphanumeric() || it == '-'));
+    words.find_map(|it| DELETE.iter().find(|name| it.eq_ignore_ascii_case(name))).map(|it| named(it, ""))
+}
+
+/// What a program that runs what it reads is handed: `ssh host <<E`.
+pub(super) fn in_input(text: &str) -> Option<Signs> {
+    text.lines()
+        .find_map(|it| rows_in(it).map(|row| named(row.program, "")).or_else(|| called_in(it).map(|it| named(it, ""))))
+}
+
+fn named(program: &str, what: &str) -> Signs {
+    Signs([program, what].iter().filter(|it| !it.is_empty()).map(|it| (*it).to_owned()).collect())
+}
