@@ -3,157 +3,23 @@
 mod checks;
 mod computed;
 mod handed;
+mod place;
 mod table;
 
-use table::{BUILD, CALLS, CODE, DESTRUCTIVE, Row, When};
+pub(super) use place::{Place, works_elsewhere};
+use table::{CALLS, CODE, DESTRUCTIVE, Row, When};
 
 use super::{
-    Query,
     danger::git_words,
-    leads::Leads,
-    pieces, places,
+    places,
     rules::{Matcher, Rule, Tier},
-    shell::{Command, Script, Word, WordKind, base_name},
+    shell::{Command, Word, WordKind, base_name},
 };
-use crate::base::{log::Decision, path::AbsPath};
-
-/// Where the words of a script point to.
-pub(super) struct Place<'a> {
-    roots: &'a [AbsPath],
-    /// Where its words lead.
-    pub leads: Leads<'a>,
-    /// Relative paths stay below the roots: nothing in the script goes elsewhere first.
-    steady: bool,
-    /// Its build folders hold what a build makes: nothing in the script puts something else there.
-    made: bool,
-    script: &'a Script,
-}
+use crate::base::log::Decision;
 
 /// The words that make a command destructive, such as `git push --force`. A rule that has them all knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Signs(Vec<String>);
-
-impl<'a> Place<'a> {
-    pub fn of(query: &Query<'a>, script: &'a Script) -> Self {
-        let roots = query.roots;
-        let inside = query.targets.paths.iter().all(|it| it.in_roots);
-        let leads = Leads::of(query);
-        let stays =
-            |it: &Command| stays(it, roots) && !(places::is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
-        let steady = inside && !places::set_elsewhere(script) && script.commands.iter().all(stays);
-        let place = Self { roots, leads, steady, made: true, script };
-        let made = !script.commands.iter().any(|it| place.fills_build(it));
-        Self { made, ..place }
-    }
-
-    /// Whether the word names something in a build folder, and leads to no other place.
-    fn is_build(&self, word: &Word) -> bool {
-        let told = || pieces::told(word, self.script).filter(|it| !it.is_empty());
-        if let Some(told) = Some(word).filter(|it| it.kind == WordKind::Expanded).and_then(|_| told()) {
-            return told.iter().all(|it| self.is_build(it));
-        }
-        if !self.made || self.leads.any(word, |it| !self.is_in_build(&it.real)) {
-            return false;
-        }
-        if computed::is_temporary(word, self.script) {
-            return true;
-        }
-        let text = word.text.as_str();
-        let rest = match text.strip_prefix('/') {
-            None => self.steady.then_some(text),
-            Some(_) => self.roots.iter().find_map(|it| below(text, it)),
-        };
-        let Some(rest) = rest.filter(|it| word.kind != WordKind::Expanded && !it.starts_with('~')) else {
-            return false;
-        };
-        let hidden_pattern = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
-        let mut parts = rest.split('/');
-        !parts.clone().any(|it| it == ".." || hidden_pattern(it)) && parts.any(|it| BUILD.contains(&it))
-    }
-
-    fn is_in_build(&self, real: &AbsPath) -> bool {
-        let rest = self.roots.iter().find_map(|it| real.as_path().strip_prefix(it.as_path()).ok());
-        rest.is_some_and(|it| it.iter().any(|it| BUILD.iter().any(|name| it == *name)))
-    }
-
-    /// `mv src build`, `ln -s src target`: from then on the name stands for something else.
-    fn fills_build(&self, command: &Command) -> bool {
-        let name = command.name().map(base_name).unwrap_or_default();
-        let words = if name == "git" { git_words(command.args()) } else { &command.words };
-        let Some((verb, args)) = words.split_first() else { return false };
-        let from_elsewhere = |it: &&Word| !it.text.starts_with('-') && !self.is_build(it);
-        let moves = match base_name(&verb.text) {
-            "worktree" => args.first().is_some_and(|it| it.text == "move"),
-            it => matches!(it, "mv" | "ln" | "mount" | "rename"),
-        };
-        // `mv src buil[d]`, `cd build && mv ../src .`
-        let open = |it: &Word| match it.kind {
-            WordKind::Literal => false,
-            WordKind::Pattern => true,
-            WordKind::Expanded => pieces::told(it, self.script).is_none(),
-        };
-        let comes_in = |it: &Word| it.text.contains("..") || it.text.starts_with(['/', '~', '$', '"']);
-        let inside = || {
-            let cds = self.script.commands.iter().filter(|it| places::is_cd(it));
-            args.iter().any(comes_in) && cds.filter_map(places::target).any(|it| self.is_build(it))
-        };
-        moves
-            && (args.iter().any(|it| self.is_build(it)) || args.last().is_some_and(open) || inside())
-            && args.iter().any(|it| from_elsewhere(&it))
-    }
-
-    fn all_build<'w>(&self, mut words: impl Iterator<Item = &'w Word>) -> bool {
-        let first = words.next();
-        first.is_some_and(|it| self.is_build(it)) && words.all(|it| self.is_build(it))
-    }
-
-    /// Whether the word may name something outside of the roots.
-    pub fn is_outside(&self, word: &Word) -> bool {
-        let text = word.text.as_str();
-        match word.kind {
-            WordKind::Expanded => match pieces::told(word, self.script) {
-                Some(told) => told.is_empty() || told.iter().any(|it| self.is_outside(it)),
-                None => true,
-            },
-            _ if self.leads.leave(word) => true,
-            _ if text.starts_with('~') || text.split('/').any(|it| it == "..") => true,
-            _ if text.starts_with('/') => {
-                !self.roots.iter().any(|it| text == it.to_string() || below(text, it).is_some())
-            }
-            _ => !self.steady,
-        }
-    }
-}
-
-fn below<'t>(text: &'t str, root: &AbsPath) -> Option<&'t str> {
-    text.strip_prefix(&root.to_string())?.strip_prefix('/')
-}
-
-/// Whether relative words mean the same behind this command as before it.
-fn stays(command: &Command, roots: &[AbsPath]) -> bool {
-    match command.name().map(base_name) {
-        Some("cd" | "pushd") => places::target(command).is_some_and(|it| is_below(it, roots)),
-        Some("popd") => false,
-        _ => {
-            let own = places::folders_of_found(command);
-            own.chain(&places::folders_of_others(command)).all(|it| is_below(it, roots))
-        }
-    }
-}
-
-/// Whether a folder lies below the roots by its name.
-fn is_below(folder: &Word, roots: &[AbsPath]) -> bool {
-    folder.literal().is_some_and(|it| {
-        let inside =
-            it.starts_with('/') && roots.iter().any(|root| it == root.to_string() || below(it, root).is_some());
-        (inside || !it.starts_with(['/', '-', '~'])) && !it.split('/').any(|it| it == "..")
-    })
-}
-
-/// Whether its options lead it out of the roots: `make -C ../b`.
-pub(super) fn works_elsewhere(command: &Command, place: &Place) -> bool {
-    places::folders(command).iter().any(|it| !is_below(it, place.roots) || place.leads.leave(it))
-}
 
 /// What makes the command destructive, if it is. What it hides counts by the words that can be seen, and as
 /// destructive when none can.
@@ -162,7 +28,7 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     let contained = command.carried && places::has_container(place.script);
     let place = match contained || works_elsewhere(command, place) {
         true => {
-            apart = Place { steady: false, leads: place.leads.clone(), ..*place };
+            apart = place.apart();
             &apart
         }
         false => place,
@@ -306,6 +172,7 @@ impl When {
                 // Build folders hold links to sources, `node_modules` above all: who follows them leaves.
                 let follows = args.iter().any(|it| matches!(it.text.as_str(), "-L" | "-follow"));
                 let fine = !follows && place.all_build(folders.iter().filter(|it| !it.text.starts_with('-')));
+                let fine = fine || args.iter().any(|it| it.text == "-delete") && place.finds_build(args);
                 holds(args).filter(|_| !fine).map(|it| vec![it])
             }
             Self::OutsideBuild => {

@@ -173,6 +173,8 @@ impl Known {
             _ if OF_SHELL.contains(&name) => vec![TOO_MUCH.to_owned()],
             _ if index.reads => self.read.clone(),
             true => vec![ANY.to_string()],
+            // Behind a `cd` no relative name is believed.
+            false if name == "PWD" => vec![".".to_owned()],
             false => vec![String::new()],
         }
     }

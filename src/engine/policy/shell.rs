@@ -25,6 +25,7 @@ pub(super) use interpreters::SPAWNS;
 pub use loops::Loops;
 pub use words::{Word, WordKind};
 pub(super) use wrap::{base_name, is_shell, looks_up, runs_by_assignment};
+pub(super) use xargs::FOUND;
 
 /// Longer scripts are not read.
 pub const MAX_BYTES: usize = 64 * 1024;

@@ -116,7 +116,7 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         return None;
     }
     // Where it works nobody knows.
-    let apart = Place { steady: false, leads: place.leads.clone(), ..*place };
+    let apart = place.apart();
     let starts = (1..command.words.len()).filter_map(|at| command.words.get(at..)?.split_first());
     let by_words = |(first, rest): (&Word, &[Word])| {
         let actor = first.literal().map(base_name).filter(|it| ACTORS.contains(it))?;
@@ -130,7 +130,7 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     let lines = command.args().iter().filter(|it| it.text.contains(' ') && rows_in(&it.text).is_some());
     let by_line = |it: &Word| {
         let script = Script::parse(behind_option(&it.text)).ok()?;
-        let inner = Place { script: &script, leads: apart.leads.clone(), ..apart };
+        let inner = apart.within(&script);
         script.commands.iter().find_map(|it| by_table(base_name(it.name()?), it.args(), &inner))
     };
     starts.into_iter().find_map(by_words).or_else(|| lines.into_iter().find_map(by_line))

@@ -35,6 +35,9 @@ pub(super) const BUILD: &[&str] = &[
     ".vite",
 ];
 
+/// Endings of files that are made beside their sources.
+pub(super) const MADE: &[&str] = &[".class", ".o", ".pyc", ".pyo", ".tsbuildinfo", ".DS_Store"];
+
 /// When a command that begins like its row destroys.
 pub(super) enum When {
     Always,
@@ -76,7 +79,8 @@ const fn row(program: &'static str, sub: &'static [&'static str], when: When) ->
     Row { program, sub, when }
 }
 
-/// `commit --amend` is not in here: what it replaces stays in the reflog, and only a forced push makes it lasting.
+/// `commit --amend` is not in here: what it replaces stays in the reflog, and only a forced push makes it lasting. Nor is
+/// `branch -d`, which refuses what is not merged.
 #[rustfmt::skip]
 pub(super) const DESTRUCTIVE: &[Row] = {
     use When::{Always, Begins, Holds, HoldsOutside, OntoOutside, Options, Outside, OutsideBuild, Unless, Words};
@@ -113,8 +117,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("git", &["reflog", "delete"], Always),
         row("git", &["gc"], Begins(&["--prune", "--aggressive"])),
         row("git", &["prune"], Always),
-        row("git", &["branch"], Options("CDMf", &["--delete", "--force"])),
-        row("git", &["branch"], Words(&["-d"])),
+        row("git", &["branch"], Options("CDMf", &["--force"])),
         row("git", &["tag"], Options("df", &["--delete", "--force"])),
         row("git", &["update-ref"], Always),
         row("git", &["read-tree"], Options("u", &["--reset"])),

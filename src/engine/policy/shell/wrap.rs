@@ -343,6 +343,10 @@ fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
     let programs = ["env", "sudo"];
     let (mut operands, mut also) = (wrapper.operands, Vec::new());
     while let Some((first, rest)) = args.split_first() {
+        if wrapper.assigns && assigns_harmlessly(first) {
+            args = rest;
+            continue;
+        }
         let Some(text) = first.literal() else { return Inner::Hidden };
         if let Some(split) = split_by_env(wrapper, text, rest) {
             return split;
@@ -370,6 +374,13 @@ fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
         true => Inner::Unseen,
         false => Inner::Nothing,
     }
+}
+
+/// `env A="$X" make`: whatever the value is, nobody runs it.
+fn assigns_harmlessly(word: &Word) -> bool {
+    let name = word.text.split_once('=').map_or("", |it| it.0);
+    let quoted = word.text.contains("=\"") && word.text.ends_with('"') && word.text.matches('"').count() == 2;
+    word.literal().is_none() && quoted && names_variable(&format!("{name}=")) && obeyed(name, None) == Obeyed::No
 }
 
 /// The command that somebody runs because a variable is set to it, if any. `None`: it cannot be told.

@@ -95,7 +95,7 @@ fn option(text: &str) -> Taken {
 /// Options of `find` that run what comes behind them.
 const FIND_EXEC: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 /// What find puts a file's name for.
-pub(super) const FOUND: &str = "{}";
+pub(in crate::engine::policy) const FOUND: &str = "{}";
 
 /// The commands that `find` runs. A script with `{}` in it is read as it stands.
 pub(super) fn find(args: &[Word]) -> Inner {

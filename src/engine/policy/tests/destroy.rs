@@ -8,7 +8,7 @@ fn destructive_in_every_mode() {
     let table = r##"
         rm x | rm -rf / | rm -rf ~ | rm -rf . | rm -rf src | rm *.rs | rm -rf target src | rm -rf target/../src
         rm -rf "$X" | rm -rf /w | rm -rf /etc/target | rm -rf target/.* | rm -rf ~/target | rm -rf ../target
-        rm -rf "$PWD/target" | cd .. && rm -rf target | cd /tmp; rm -rf target | popd && rm -rf build
+        rm -rf "$OLDPWD/target" | cd .. && rm -rf target | cd /tmp; rm -rf target | popd && rm -rf build
         cd "$X" && rm -rf target | cd ~ && rm -rf target | env -C / rm -rf target
         rm -rf .venvs | rm -rf ../coverage | rm -rf .gradle src | unlink x | /bin/rm x | RM x | \rm x | r''m x | "rm" x | command rm x | sudo rm x | time rm x
         env A=b rm x | nohup rm x | xargs rm | ls | xargs rm -f | find . -delete | find . -name x -delete

@@ -1,0 +1,208 @@
+//! Where the words of a script point to: below the roots, out of them, into folders that a build makes anew.
+
+use super::{
+    computed,
+    table::{BUILD, MADE},
+};
+use crate::{
+    base::path::AbsPath,
+    engine::policy::{
+        Query,
+        danger::git_words,
+        leads::Leads,
+        pieces, places,
+        shell::{Command, FOUND, Script, Word, WordKind, base_name},
+    },
+};
+
+/// Where the words of a script point to.
+pub(in crate::engine::policy) struct Place<'a> {
+    pub(super) roots: &'a [AbsPath],
+    /// Where its words lead.
+    pub leads: Leads<'a>,
+    /// Relative paths stay below the roots: nothing in the script goes elsewhere first.
+    pub(super) steady: bool,
+    /// Its build folders hold what a build makes: nothing in the script puts something else there.
+    made: bool,
+    pub(super) script: &'a Script,
+}
+
+impl<'a> Place<'a> {
+    pub fn of(query: &Query<'a>, script: &'a Script) -> Self {
+        let roots = query.roots;
+        let inside = query.targets.paths.iter().all(|it| it.in_roots);
+        let leads = Leads::of(query);
+        let stays =
+            |it: &Command| stays(it, roots) && !(places::is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
+        let steady = inside && !places::set_elsewhere(script) && script.commands.iter().all(stays);
+        let place = Self { roots, leads, steady, made: true, script };
+        let made = !script.commands.iter().any(|it| place.fills_build(it));
+        Self { made, ..place }
+    }
+
+    /// The same, where nobody knows in which folder.
+    pub(super) fn apart(&self) -> Self {
+        Self { steady: false, leads: self.leads.clone(), ..*self }
+    }
+
+    /// The same for another script in its words.
+    pub(super) fn within(&self, script: &'a Script) -> Self {
+        Self { script, ..self.apart() }
+    }
+
+    /// Whether the word names something in a build folder, and leads to no other place.
+    fn is_build(&self, word: &Word) -> bool {
+        if word.text == FOUND || word.is_unknown() {
+            return self.is_found_in_build();
+        }
+        let told = || pieces::told(word, self.script).filter(|it| !it.is_empty());
+        if let Some(told) = Some(word).filter(|it| it.kind == WordKind::Expanded).and_then(|_| told()) {
+            return told.iter().all(|it| self.is_build(it));
+        }
+        if !self.made || self.leads.any(word, |it| !self.is_in_build(&it.real)) {
+            return false;
+        }
+        if computed::is_temporary(word, self.script) {
+            return true;
+        }
+        let text = word.text.as_str();
+        if let Some(rest) = self.behind_here(text) {
+            return self.is_build(&rest);
+        }
+        let rest = match text.strip_prefix('/') {
+            None => self.steady.then_some(text),
+            Some(_) => self.roots.iter().find_map(|it| below(text, it)),
+        };
+        let Some(rest) = rest.filter(|it| word.kind != WordKind::Expanded && !it.starts_with('~')) else {
+            return false;
+        };
+        let hidden_pattern = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
+        let mut parts = rest.split('/');
+        let plain = !parts.clone().any(|it| it == ".." || hidden_pattern(it));
+        plain && (parts.any(|it| BUILD.contains(&it)) || is_made(rest.rsplit('/').next().unwrap_or_default()))
+    }
+
+    /// `"$PWD/dist"`, where no command of the script has gone elsewhere.
+    fn behind_here(&self, text: &str) -> Option<Word> {
+        let plain = text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(text);
+        let rest = ["$PWD/", "${PWD}/", "$(pwd)/"].iter().find_map(|it| plain.strip_prefix(it))?;
+        let is_name = |it: char| it.is_alphanumeric() || "-_./".contains(it);
+        let stays = self.steady && !self.script.commands.iter().any(places::is_cd);
+        let own = stays && !self.script.assigned.iter().any(|it| it == "PWD") && rest.chars().all(is_name);
+        own.then(|| Word::literally(rest))
+    }
+
+    /// `find . -name __pycache__ -exec rm -rf {} +`, `find . -name '*.pyc' | xargs rm`: only such things come from it.
+    fn is_found_in_build(&self) -> bool {
+        let name = |it: &Command| it.name().map(base_name).unwrap_or_default().to_owned();
+        let finds = |it: &&Command| name(it) == "find";
+        let passes = |it: &Command| matches!(name(it).as_str(), "find" | "xargs" | "rm" | "head" | "sort" | "uniq");
+        let mut found = self.script.commands.iter().filter(finds).peekable();
+        found.peek().is_some() && found.all(|it| self.finds_build(it.args())) && self.script.commands.iter().all(passes)
+    }
+
+    /// Whether find's tests let only such names pass, below the roots.
+    pub(super) fn finds_build(&self, args: &[Word]) -> bool {
+        const TURNS: &[&str] = &["!", "-not", "-o", "-or", ",", "(", ")", "-L", "-follow"];
+        let turns = args
+            .iter()
+            .any(|it| TURNS.contains(&it.text.as_str()) || it.kind == WordKind::Expanded && it.text != FOUND);
+        // What comes before the test happens to all.
+        let acts = |it: &Word| matches!(it.text.as_str(), "-delete" | "-exec" | "-execdir" | "-ok" | "-okdir");
+        let args = args.get(..args.iter().position(acts).unwrap_or(args.len())).unwrap_or_default();
+        let folders = args.iter().take_while(|it| !it.text.starts_with('-'));
+        let tests = args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text == "-name");
+        let mut names = tests.filter_map(|it| it.1.literal());
+        !turns
+            && names.any(|it| BUILD.contains(&it) || is_made(it))
+            && !folders.into_iter().any(|it| self.is_outside(it))
+    }
+
+    fn is_in_build(&self, real: &AbsPath) -> bool {
+        let rest = self.roots.iter().find_map(|it| real.as_path().strip_prefix(it.as_path()).ok());
+        rest.is_some_and(|it| it.iter().any(|it| BUILD.iter().any(|name| it == *name)))
+    }
+
+    /// `mv src build`, `ln -s src target`: from then on the name stands for something else.
+    fn fills_build(&self, command: &Command) -> bool {
+        let name = command.name().map(base_name).unwrap_or_default();
+        let words = if name == "git" { git_words(command.args()) } else { &command.words };
+        let Some((verb, args)) = words.split_first() else { return false };
+        let from_elsewhere = |it: &&Word| !it.text.starts_with('-') && !self.is_build(it);
+        let moves = match base_name(&verb.text) {
+            "worktree" => args.first().is_some_and(|it| it.text == "move"),
+            it => matches!(it, "mv" | "ln" | "mount" | "rename"),
+        };
+        // `mv src buil[d]`, `cd build && mv ../src .`
+        let open = |it: &Word| match it.kind {
+            WordKind::Literal => false,
+            WordKind::Pattern => true,
+            WordKind::Expanded => pieces::told(it, self.script).is_none(),
+        };
+        let comes_in = |it: &Word| it.text.contains("..") || it.text.starts_with(['/', '~', '$', '"']);
+        let inside = || {
+            let cds = self.script.commands.iter().filter(|it| places::is_cd(it));
+            args.iter().any(comes_in) && cds.filter_map(places::target).any(|it| self.is_build(it))
+        };
+        moves
+            && (args.iter().any(|it| self.is_build(it)) || args.last().is_some_and(open) || inside())
+            && args.iter().any(|it| from_elsewhere(&it))
+    }
+
+    pub(super) fn all_build<'w>(&self, mut words: impl Iterator<Item = &'w Word>) -> bool {
+        let first = words.next();
+        first.is_some_and(|it| self.is_build(it)) && words.all(|it| self.is_build(it))
+    }
+
+    /// Whether the word may name something outside of the roots.
+    pub fn is_outside(&self, word: &Word) -> bool {
+        let text = word.text.as_str();
+        match word.kind {
+            WordKind::Expanded => match pieces::told(word, self.script) {
+                Some(told) => told.is_empty() || told.iter().any(|it| self.is_outside(it)),
+                None => true,
+            },
+            _ if self.leads.leave(word) => true,
+            _ if text.starts_with('~') || text.split('/').any(|it| it == "..") => true,
+            _ if text.starts_with('/') => {
+                !self.roots.iter().any(|it| text == it.to_string() || below(text, it).is_some())
+            }
+            _ => !self.steady,
+        }
+    }
+}
+
+/// What a build makes wherever its sources are: `*.pyc`.
+fn is_made(name: &str) -> bool {
+    MADE.iter().any(|it| name.ends_with(it))
+}
+
+fn below<'t>(text: &'t str, root: &AbsPath) -> Option<&'t str> {
+    text.strip_prefix(&root.to_string())?.strip_prefix('/')
+}
+
+/// Whether relative words mean the same behind this command as before it.
+fn stays(command: &Command, roots: &[AbsPath]) -> bool {
+    match command.name().map(base_name) {
+        Some("cd" | "pushd") => places::target(command).is_some_and(|it| is_below(it, roots)),
+        Some("popd") => false,
+        _ => {
+            let own = places::folders_of_found(command);
+            own.chain(&places::folders_of_others(command)).all(|it| is_below(it, roots))
+        }
+    }
+}
+
+/// Whether a folder lies below the roots by its name.
+fn is_below(folder: &Word, roots: &[AbsPath]) -> bool {
+    folder.literal().is_some_and(|it| {
+        let inside =
+            it.starts_with('/') && roots.iter().any(|root| it == root.to_string() || below(it, root).is_some());
+        (inside || !it.starts_with(['/', '-', '~'])) && !it.split('/').any(|it| it == "..")
+    })
+}
+
+/// Whether its options lead it out of the roots: `make -C ../b`.
+pub(in crate::engine::policy) fn works_elsewhere(command: &Command, place: &Place) -> bool {
+    places::folders(command).iter().any(|it| !is_below(it, place.roots) || place.leads.leave(it))
+}
