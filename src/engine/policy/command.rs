@@ -68,9 +68,10 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
 fn read(query: &Query, text: &str) -> Result<Script, Unparsed> {
     let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !matches!(*it, "" | "." | "./"));
     let start = query.roots.first().filter(|_| dir.is_none()).map(ToString::to_string);
-    let script = Script { moved: dir.is_some(), start, ..Script::parse(text)? };
-    let wide = script.commands.iter().any(|it| safe::is_wide_cd(it) && !places::goes_nowhere(it, &script));
-    Ok(Script { wide, ..script })
+    let mut script = Script::parse(text)?;
+    (script.going.moved, script.going.start) = (dir.is_some(), start);
+    script.going.wide = script.commands.iter().any(|it| safe::is_wide_cd(it) && !places::goes_nowhere(it, &script));
+    Ok(script)
 }
 
 /// What is thought of each command in `text` by itself.

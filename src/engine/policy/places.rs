@@ -76,14 +76,14 @@ const VARIABLES: &[&str] = &["CDPATH", "GIT_DIR", "GIT_WORK_TREE"];
 /// Whether words may count from another folder behind it.
 pub(super) fn moves(script: &Script) -> bool {
     let leads = |it: &Command| matches!(it.name(), Some("cd" | "pushd" | "popd")) && !goes_nowhere(it, script);
-    script.moved || script.commands.iter().any(leads)
+    script.going.moved || script.commands.iter().any(leads)
 }
 
 /// `cd /workspace && make`, as models write it: it is there already, unless another `cd` came before, which counts by itself.
 pub(super) fn goes_nowhere(command: &Command, script: &Script) -> bool {
     let [to] = command.args() else { return false };
     let there = |start: &String| to.literal().is_some_and(|it| it == start || it.strip_suffix('/') == Some(start));
-    command.name() == Some("cd") && !script.loops.beside && script.start.as_ref().is_some_and(there)
+    command.name() == Some("cd") && !script.loops.beside && script.going.start.as_ref().is_some_and(there)
 }
 
 pub(super) fn is_cd(command: &Command) -> bool {

@@ -110,7 +110,7 @@ fn row(name: &str) -> Option<&'static Args> {
 fn looks(command: &Command, script: &Script) -> bool {
     let Some(name) = command.name() else { return false };
     let args = command.args();
-    let wide = script.wide;
+    let wide = script.going.wide;
     let pattern = pattern_at(super::shell::base_name(name), args);
     let (shows, prints) = (SHOWS_NAMES.contains(&name), matches!(name, "echo" | "printf"));
     let quiet = args.iter().enumerate().all(|(at, it)| {

@@ -124,6 +124,19 @@ pub struct Values {
     pub(super) index: OnceLock<Index>,
 }
 
+/// In which folders a script runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Going {
+    /// In one that the call names: as behind a `cd`.
+    pub moved: bool,
+    /// The one that it starts in, where that is the session's: a `cd` there goes nowhere.
+    pub start: Option<String>,
+    /// A `cd` in it may lead to the root or to a home.
+    pub wide: bool,
+    /// Its commands are joined by `&&` alone: each runs only behind all before it, in the same shell.
+    pub chained: bool,
+}
+
 /// A whole command line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
@@ -141,12 +154,7 @@ pub struct Script {
     pub functions: Vec<String>,
     /// Here-documents and here-strings.
     pub has_heredoc: bool,
-    /// It runs in a folder that the call names: as behind a `cd`.
-    pub moved: bool,
-    /// The folder that it starts in, where that is the session's: a `cd` there goes nowhere.
-    pub start: Option<String>,
-    /// A `cd` in it may lead to the root or to a home.
-    pub wide: bool,
+    pub going: Going,
     pub values: Values,
     /// Variables that may be anything where a command of it names them.
     pub(super) unsure: BTreeSet<String>,
@@ -159,7 +167,8 @@ pub struct Script {
 impl Script {
     /// Reads `text`, and the scripts in it that are handed to a shell literally.
     pub fn parse(text: &str) -> Result<Self, Unparsed> {
-        let mut res = Self::default();
+        let joined = text.trim().replace("&&", "").contains([';', '|', '&', '\n', '(', ')', '{', '}', '`']);
+        let mut res = Self { going: Going { chained: !joined, ..Going::default() }, ..Self::default() };
         res.add(text, 0)?;
         changed::by_commands(&mut res)?;
         evaluate::list_hidden(&mut res);

@@ -34,7 +34,8 @@ impl<'a> Place<'a> {
         let leads = Leads::of(query);
         let stays =
             |it: &Command| stays(it, roots) && !(places::is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
-        let steady = inside && !places::set_elsewhere(script) && script.commands.iter().all(stays);
+        let all_stay = script.commands.iter().all(stays) || goes_and_returns(script, roots, &leads);
+        let steady = inside && !places::set_elsewhere(script) && all_stay;
         let place = Self { roots, leads, steady, made: true, script };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
@@ -179,6 +180,33 @@ fn is_made(name: &str) -> bool {
 
 fn below<'t>(text: &'t str, root: &AbsPath) -> Option<&'t str> {
     text.strip_prefix(&root.to_string())?.strip_prefix('/')
+}
+
+/// `cd a && make && cd .. && rm -rf build`: never above where it began.
+fn goes_and_returns(script: &Script, roots: &[AbsPath], leads: &Leads) -> bool {
+    // `cd -P` and `set -P` go by where links lead.
+    let plain = |it: &&Word| !it.text.is_empty() && !it.text.starts_with(['/', '-', '~']) && !leads.leave(it);
+    let folder =
+        |it: &Command| it.args().first().filter(|to| it.args().len() == 1 && plain(to))?.literal().map(str::to_owned);
+    let mut depth = 0;
+    script.going.chained
+        && script.commands.iter().all(|it| match it.name().map(base_name) {
+            Some("cd") => folder(it).is_some_and(|it| follow(&it, &mut depth)),
+            Some("set") => false,
+            _ => !it.wrapper && !it.transparent && stays(it, roots),
+        })
+}
+
+/// Counts how far below its beginning a way leads; false: above it.
+fn follow(folder: &str, depth: &mut usize) -> bool {
+    folder.split('/').all(|name| match name {
+        "" | "." => true,
+        ".." => depth.checked_sub(1).map(|it| *depth = it).is_some(),
+        _ => {
+            *depth += 1;
+            true
+        }
+    })
 }
 
 /// Whether relative words mean the same behind this command as before it.
