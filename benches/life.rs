@@ -22,7 +22,7 @@ use castor::{
         scheduler::Toolbox,
         session::Session,
         step::{Act, Effect, Input, Out},
-        turn::{Bounds, OnOffer, Remembers, Spec},
+        turn::{Bounds, Modes, OnOffer, Remembers, Spec},
     },
     world::{
         models::{gemini::Gemini, remote::Dialect, script},
@@ -210,6 +210,6 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         prices: Prices::default(),
         aliases: Aliases::default(),
         helpers: Helpers::default(),
-        modes: Mode::OFFERED.to_vec(),
+        modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
     }
 }

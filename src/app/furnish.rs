@@ -22,7 +22,7 @@ use crate::{
         context::{Instructions, PLANS, Surroundings},
         scheduler::{Planning, Toolbox},
         step::Standing,
-        turn::{Bounds, OnOffer, Remembers, Spec},
+        turn::{Bounds, Modes, OnOffer, Remembers, Spec},
     },
     wire::acp::{initialize::Client, session::Place},
     world::{
@@ -63,7 +63,7 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
         prices: settings.reach.prices.clone(),
         aliases: settings.reach.aliases.clone(),
         helpers: reached.helpers,
-        modes: allowed_modes(&ground.trust, settings),
+        modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
     };
     let confined = confinement::of(state, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
     let desk = Desk {
@@ -152,6 +152,10 @@ pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
 fn memory_of(Site { roots, ground, settings, .. }: &Site) -> Wanted {
     let (env, names, trust) = (ground.env.clone(), settings.memory.names.clone(), ground.trust.clone());
     Wanted { env, names, roots: roots.clone(), trust }
+}
+
+fn offered_modes(settings: &Settings) -> Vec<Mode> {
+    Mode::OFFERED.iter().copied().filter(|it| *it != Mode::Yolo || !settings.disable_yolo).collect()
 }
 
 fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {

@@ -178,7 +178,7 @@ pub fn join(state: &mut State, id: &SessionId, ground: Ground, place: &Place) ->
     say_warnings(&site);
     let Furnished { spec, desk, .. } = furnish(state, id, &site, &model);
     let wish = wish(&site, place, &desk);
-    let modes = spec.modes.clone();
+    let modes = spec.modes.allowed.clone();
     if let Some(live) = state.sessions.get_mut(id) {
         live.session.furnish(spec);
         live.desk = desk;
@@ -217,7 +217,8 @@ fn shown(state: &State, id: &SessionId, session: &Session) -> (Manner, View) {
     let chosen = Chosen { mode, model, tuning, limits: record.limits() };
     let models = session.models().to_vec();
     let (thinking, limits) = (!state.options.needs_no_access(), session.configured_limits());
-    let offer = Offer { models, thinking, booleans: client.booleans, limits };
+    let modes = session.offered_modes().to_vec();
+    let offer = Offer { modes, models, thinking, booleans: client.booleans, limits };
     let manner = Manner { offer, sees: client.sees };
     let mut view = View::new(id.clone(), manner.clone(), chosen);
     if let Some((usage, _)) = record.spent.last {

@@ -178,12 +178,12 @@ fn clear(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
 }
 
 fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
-    let known: Vec<String> = spec.modes.iter().map(|it| format!("`{}`", it.as_str())).collect();
+    let known: Vec<String> = spec.modes.allowed.iter().map(|it| format!("`{}`", it.as_str())).collect();
     if name.is_empty() {
         return format!("The mode is `{}`. There are {}.", step.record.mode.as_str(), known.join(", "));
     }
     match Mode::parse(name) {
-        Some(mode) if spec.modes.contains(&mode) => {
+        Some(mode) if spec.modes.allowed.contains(&mode) => {
             step.log(Fact::Mode { mode });
             format!("The mode is `{}` now.", mode.as_str())
         }

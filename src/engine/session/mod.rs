@@ -15,7 +15,7 @@ use crate::{
         hook::{HookEvent, HookRun},
         ids::PromptId,
         limits::Limits,
-        log::{Entry, Fact},
+        log::{Entry, Fact, Mode},
         now::Now,
     },
     engine::{
@@ -108,6 +108,11 @@ impl Session {
     /// Ids and names of the models on offer.
     pub fn models(&self) -> &[(String, String)] {
         &self.spec.models.listed
+    }
+
+    /// In which modes it may be, once the folder is trusted.
+    pub fn offered_modes(&self) -> &[Mode] {
+        &self.spec.modes.offered
     }
 
     /// How far turns and session may go, unless the user says otherwise.

@@ -23,7 +23,7 @@ use crate::{
             policies::{Action, Policies, Policy},
         },
         scheduler::Toolbox,
-        turn::{Bounds, OnOffer, Remembers, Spec},
+        turn::{Bounds, Modes, OnOffer, Remembers, Spec},
     },
 };
 
@@ -91,6 +91,6 @@ pub(super) fn spec(seed: u64) -> Spec {
         prices: Default::default(),
         aliases: Default::default(),
         helpers: Default::default(),
-        modes: Mode::OFFERED.to_vec(),
+        modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
     }
 }

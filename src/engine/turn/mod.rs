@@ -28,7 +28,7 @@ pub mod windows;
 pub use arrivals::Arrivals;
 pub use errand::{Errand, aside};
 pub use limits::limits;
-pub use spec::{Bounds, Kept, OnOffer, Remembers, Spec};
+pub use spec::{Bounds, Kept, Modes, OnOffer, Remembers, Spec};
 
 use std::sync::Arc;
 

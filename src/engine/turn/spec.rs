@@ -26,8 +26,16 @@ pub struct Spec {
     pub prices: routing::prices::Prices,
     pub aliases: routing::aliases::Aliases,
     pub helpers: routing::helpers::Helpers,
-    /// Modes that trust and settings allow here.
-    pub modes: Vec<Mode>,
+    pub modes: Modes,
+}
+
+/// In which modes a session may be.
+#[derive(Clone, Debug, Default)]
+pub struct Modes {
+    /// What settings leave on the list. Trust may come later.
+    pub offered: Vec<Mode>,
+    /// Of these, what trust allows here.
+    pub allowed: Vec<Mode>,
 }
 
 /// Which models can be chosen.

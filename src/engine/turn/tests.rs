@@ -11,7 +11,7 @@ use std::{
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use super::{Bounds, OnOffer, Remembers, Spec};
+use super::{Bounds, Modes, OnOffer, Remembers, Spec};
 use crate::{
     base::{
         check::Finding,
@@ -174,7 +174,7 @@ pub(super) fn spec(name: &str) -> Spec {
         prices: Default::default(),
         aliases: Default::default(),
         helpers: Default::default(),
-        modes: Vec::new(),
+        modes: Modes::default(),
     }
 }
 

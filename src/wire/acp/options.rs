@@ -16,6 +16,7 @@ use crate::base::{
 /// What a session's client may choose from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
+    pub modes: Vec<Mode>,
     /// Ids and names.
     pub models: Vec<(String, String)>,
     /// Whether the models on offer think; a scripted one does not.
@@ -66,7 +67,7 @@ const LIMITS: &str = "limits";
 
 /// The complete list, as every answer and update carries it.
 pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
-    let modes = Mode::OFFERED.iter().map(|it| {
+    let modes = offer.modes.iter().map(|it| {
         let (name, description) = mode_words(*it);
         SessionConfigSelectOption::new(it.as_str(), name).description(description.to_owned())
     });

@@ -188,15 +188,15 @@ pub fn read_set_mode(params: Option<&RawValue>) -> Result<(SessionId, Mode), Str
 }
 
 pub fn new_response(session: &SessionId, offer: &Offer, chosen: &Chosen) -> NewSessionResponse {
-    NewSessionResponse::new(wire_id(session)).modes(modes(chosen.mode)).config_options(options::list(offer, chosen))
+    NewSessionResponse::new(wire_id(session)).modes(modes(offer, chosen.mode)).config_options(options::list(offer, chosen))
 }
 
 pub fn load_response(offer: &Offer, chosen: &Chosen) -> LoadSessionResponse {
-    LoadSessionResponse::new().modes(modes(chosen.mode)).config_options(options::list(offer, chosen))
+    LoadSessionResponse::new().modes(modes(offer, chosen.mode)).config_options(options::list(offer, chosen))
 }
 
 pub fn resume_response(offer: &Offer, chosen: &Chosen) -> ResumeSessionResponse {
-    ResumeSessionResponse::new().modes(modes(chosen.mode)).config_options(options::list(offer, chosen))
+    ResumeSessionResponse::new().modes(modes(offer, chosen.mode)).config_options(options::list(offer, chosen))
 }
 
 /// `usage`: what the models took for it.
@@ -225,12 +225,12 @@ pub fn steering_response(steered: &Steered) -> Value {
     }
 }
 
-fn modes(current: Mode) -> SessionModeState {
+fn modes(offer: &Offer, current: Mode) -> SessionModeState {
     let mode = |it: &Mode| {
         let (name, description) = options::mode_words(*it);
         SessionMode::new(it.as_str(), name).description(description.to_owned())
     };
-    SessionModeState::new(current.as_str(), Mode::OFFERED.iter().map(mode).collect())
+    SessionModeState::new(current.as_str(), offer.modes.iter().map(mode).collect())
 }
 
 pub fn wire_id(id: &SessionId) -> agent_client_protocol_schema::v1::SessionId {
