@@ -51,9 +51,8 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
     let shell = match &parsed {
         Ok((text, script)) => Shell::new(rules, query, text, script),
         Err(why) => {
-            let text = command_of(query).and_then(Result::ok).unwrap_or_default();
             let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
-            return verdict(query, with_paths(query, unparsed(&rules, query, why, text)), None);
+            return verdict(query, with_paths(query, unparsed(&rules, query, why)), None);
         }
     };
     let (opinion, asked) = shell.worst();
@@ -100,30 +99,20 @@ pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict
     res
 }
 
-/// Nobody knows what it runs: a rule that denies or asks for some commands may mean it.
-fn unparsed(rules: &[&Rule], query: &Query, why: &Unparsed, text: &str) -> Opinion {
+/// Nobody knows what it runs: it may destroy, and a rule that denies some commands may mean it.
+fn unparsed(rules: &[&Rule], query: &Query, why: &Unparsed) -> Opinion {
     let said = format!("the command cannot be read: {}", why.0);
     let hit = rules.iter().filter(|it| !it.is_broken()).find(|it| match it.is_specific() {
         true => it.matches_args(query.args) && it.decision != Decision::Allow,
         false => true,
     });
-    match hit {
-        Some(rule) if rule.decision == Decision::Deny => return Opinion::of(rule, query),
-        Some(rule) if query.mode == Mode::Yolo && rule.decision == Decision::Allow => (),
-        None if query.mode == Mode::Yolo => (),
-        _ => return Opinion::new(Decision::Ask, said),
+    if let Some(rule) = hit.filter(|it| it.decision == Decision::Deny) {
+        return Opinion::of(rule, query);
     }
-    let restricts = |decision| rules.iter().any(|it| it.is_specific() && it.decision == decision);
-    if restricts(Decision::Deny) {
-        return Opinion::new(Decision::Deny, format!("{said}; some commands are denied"));
-    }
-    match restricts(Decision::Ask)
-        || rules.iter().any(|it| it.is_broken())
-        || destroy::may_hide_in(text)
-        || text.is_empty()
-    {
-        true => Opinion::new(Decision::Ask, said),
-        false => hit.map_or_else(|| Opinion::new(Decision::Allow, "yolo mode"), |it| Opinion::of(it, query)),
+    let runs = query.mode == Mode::Yolo && hit.is_none_or(|it| it.decision == Decision::Allow);
+    match runs && rules.iter().any(|it| it.is_specific() && it.decision == Decision::Deny) {
+        true => Opinion::new(Decision::Deny, format!("{said}; some commands are denied")),
+        false => Opinion::new(Decision::Ask, said),
     }
 }
 

@@ -278,7 +278,11 @@ fn prescan(text: &str) -> Result<(), Unparsed> {
                 || it.is_whitespace()
                 || matches!(it, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'))
     };
-    if text.chars().any(odd) {
+    // Several signs make one picture, with such a one between them.
+    let picture = |it: &str| it.chars().next().is_some_and(|it| it >= '\u{2190}');
+    let joined = |it: &str| it.split('\u{200d}').skip(1).all(picture);
+    let shown = if joined(text) { text.replace('\u{200d}', "") } else { text.to_owned() };
+    if shown.chars().any(odd) {
         return Err(Unparsed("it has control characters or unusual blanks in it"));
     }
     Ok(())

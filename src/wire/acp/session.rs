@@ -188,7 +188,9 @@ pub fn read_set_mode(params: Option<&RawValue>) -> Result<(SessionId, Mode), Str
 }
 
 pub fn new_response(session: &SessionId, offer: &Offer, chosen: &Chosen) -> NewSessionResponse {
-    NewSessionResponse::new(wire_id(session)).modes(modes(offer, chosen.mode)).config_options(options::list(offer, chosen))
+    NewSessionResponse::new(wire_id(session))
+        .modes(modes(offer, chosen.mode))
+        .config_options(options::list(offer, chosen))
 }
 
 pub fn load_response(offer: &Offer, chosen: &Chosen) -> LoadSessionResponse {

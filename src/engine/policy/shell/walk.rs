@@ -1,9 +1,11 @@
 //! The syntax tree, walked once without recursion: fills a `Script`, refuses what bash may read differently.
 
+mod redirect;
+
 use tree_sitter::{Node, Parser};
 
 use super::{
-    Command, Input, MAX_DEPTH, Redirect, Script, Unparsed, Value, Word, changed,
+    Command, Input, MAX_DEPTH, Script, Unparsed, Value, Word, changed,
     heredoc::{self, Body, Masked},
     unseen,
     variables::{Obeyed, obeyed},
@@ -219,25 +221,6 @@ impl Walker<'_> {
         text.starts_with("((") || blank_at(text, 1)
     }
 
-    /// In `a2>f` the `2` belongs to the word before it.
-    fn descriptor(&self, node: Node) -> Result<(), Unparsed> {
-        let before = node.start_byte().checked_sub(1).and_then(|it| self.text.as_bytes().get(it));
-        let apart = before.is_none_or(|it| b" \t\n;&|()`".contains(it));
-        match apart && self.slice(node).bytes().all(|it| it.is_ascii_digit()) {
-            true => Ok(()),
-            false => Err(ODD_BLANKS),
-        }
-    }
-
-    /// `0<<<x` names a descriptor, whatever the grammar makes of the `0`, and `{fd}>x` a variable for one.
-    fn after_descriptor(&self, node: Node) -> bool {
-        let before = self.text.get(..node.start_byte()).unwrap_or_default();
-        let name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '[' | ']');
-        let opened = before.strip_suffix('}').and_then(|it| it.trim_end_matches(name).strip_suffix('{'));
-        let word = |it: &str| it.is_empty() || it.ends_with([' ', '\t', '\n', ';', '&', '|', '(', ')']);
-        before.ends_with(|it: char| it.is_ascii_digit()) || opened.is_some_and(word)
-    }
-
     /// Nothing may lie between two leaves but blanks: the grammar also skips `\ `, which is part of a word.
     fn check_gap(&mut self, node: Node) -> Result<(), Unparsed> {
         let (start, end) = (node.start_byte(), node.end_byte());
@@ -374,64 +357,6 @@ impl Walker<'_> {
             true => Ok(()),
             false => Err(Unparsed("it has a comment in an unusual place")),
         }
-    }
-
-    fn redirect(&mut self, node: Node) -> Result<(), Unparsed> {
-        if self.bodies.iter().any(|it| it.at == node.start_byte()) {
-            self.heredoc(node);
-            // The mask is one target.
-            return match node.named_child_count() {
-                1 => Ok(()),
-                _ => Err(Unparsed("words follow a redirection")),
-            };
-        }
-        let (mut targets, mut operator) = (Vec::new(), "");
-        for child in node.children(&mut node.walk()) {
-            match child.kind() {
-                "file_descriptor" => (),
-                kind if !child.is_named() => operator = kind,
-                _ => targets.push(self.word(child)?),
-            }
-        }
-        let mut targets = targets.into_iter();
-        let (target, more) = (targets.next(), targets.next());
-        // `>f rm x` runs rm; the grammar takes all three for targets.
-        if more.is_some() {
-            return Err(Unparsed("words follow a redirection"));
-        }
-        let Some(target) = target else { return Ok(()) };
-        let text = target.literal().unwrap_or("?");
-        let descriptor = operator.ends_with('&') && text.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
-        if !descriptor && text != "/dev/null" {
-            let by = self.redirected(node);
-            self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<'), by });
-        }
-        Ok(())
-    }
-
-    /// The command that a redirection belongs to.
-    fn redirected(&self, node: Node) -> Option<usize> {
-        let parent = node.parent()?;
-        let command = if parent.kind() == "command" { parent } else { parent.child_by_field_name("body")? };
-        let same = |it: &&(usize, usize, usize)| it.0 == command.end_byte() && it.1 == command.start_byte();
-        self.last.iter().rev().find(same).filter(|_| command.kind() == "command").map(|it| it.2)
-    }
-
-    /// The body goes to the command that stands before it, `cat <<x`, or around it, `cat <<x | y`.
-    fn heredoc(&mut self, node: Node) {
-        let Some(body) = self.bodies.iter().find(|it| it.at == node.start_byte()).cloned() else { return };
-        // The one it stands in, else the one that ended last.
-        let at = node.start_byte();
-        let around = self.last.iter().filter(|it| it.1 <= at && at < it.0).max_by_key(|it| it.1);
-        let nearest = around.or_else(|| self.last.iter().filter(|it| it.0 <= at).max_by_key(|it| (it.0, it.1)));
-        let nearest = nearest.and_then(|it| self.out.commands.get_mut(it.2));
-        let Some(command) = nearest else { return };
-        // bash hands on the last of several; which that is is not asked.
-        let (text, literal) = match command.input.take() {
-            Some(first) => (format!("{}\n{}", first.text, body.text), first.literal && body.literal),
-            None => (body.text, body.literal),
-        };
-        command.input = Some(Input { text, literal });
     }
 }
 
