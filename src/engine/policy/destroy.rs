@@ -5,6 +5,7 @@ mod computed;
 mod handed;
 mod place;
 mod table;
+mod tries;
 
 pub(super) use place::{Place, works_elsewhere};
 use table::{CALLS, CODE, DESTRUCTIVE, Row, When};
@@ -45,10 +46,22 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     if program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
         return Some(Signs(vec![program]));
     }
-    if command.code.is_some() {
-        return code(command, &program);
+    let program = normal(&program);
+    let by_code = command.code.is_some().then(|| code(command, program)).flatten();
+    by_code.or_else(|| told(command, program, place)).or_else(|| handed::signs(command, program, place))
+}
+
+/// `git.exe`, `php8.2`, and `grm` as others' systems call GNU's `rm`.
+fn normal(program: &str) -> &str {
+    const GNU: &[&str] =
+        &["gchgrp", "gchmod", "gchown", "gcp", "gdd", "gln", "gmv", "grm", "gshred", "gtar", "gtruncate"];
+    let program = program.strip_suffix(".exe").unwrap_or(program);
+    let plain = program.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    match program {
+        _ if GNU.contains(&program) => program.strip_prefix('g').unwrap_or(program),
+        _ if ["perl", "php", "python", "ruby", "pip"].contains(&plain) => plain,
+        _ => program,
     }
-    told(command, &program, place).or_else(|| handed::signs(command, &program, place))
 }
 
 /// By the table, and by what git is told to be called.
@@ -72,13 +85,13 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
 }
 
 fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {
-    if args.iter().any(|it| it.literal().is_some_and(|it| it.starts_with("--dry-run") && it != "--dry-run=none")) {
+    if tries::only_tries(program, args) || tries::only_helps(args) {
         return None;
     }
     let starts = sub_commands(program, args);
     DESTRUCTIVE.iter().filter(|it| it.program == program).find_map(|row| match row.sub {
-        [] => row.signs(args, args, place),
-        _ => starts.iter().find_map(|it| row.signs(it, it.get(row.sub.len()..).unwrap_or_default(), place)),
+        [] => row.signs(args, place),
+        _ => starts.iter().find_map(|it| row.signs(it, place)),
     })
 }
 
@@ -111,20 +124,38 @@ fn git_alias(program: &str, args: &[Word]) -> Option<Signs> {
 }
 
 impl Row {
-    /// `behind` are the words from the sub-command on, `args` those after it.
-    fn signs(&self, behind: &[Word], args: &[Word], place: &Place) -> Option<Signs> {
-        for (at, sub) in self.sub.iter().enumerate() {
-            match behind.get(at) {
-                Some(word) if word.kind == WordKind::Expanded => {
-                    return Some(Signs(vec![self.program.to_owned(), word.text.clone()]));
-                }
-                Some(word) if word.text == *sub => (),
-                _ => return None,
-            }
-        }
+    /// `words` are those from the sub-command on.
+    fn signs(&self, words: &[Word], place: &Place) -> Option<Signs> {
+        let args = match self.behind_sub(words) {
+            Ok(args) => args?,
+            Err(word) => return Some(Signs(vec![self.program.to_owned(), word.text.clone()])),
+        };
         let why = self.when.decides(args, place).or_else(|| self.when.may_be_in_unknown(args))?;
         let words = [self.program].into_iter().chain(self.sub.iter().copied()).chain(why);
         Some(Signs(words.filter(|it| !it.is_empty()).map(str::to_owned).collect()))
+    }
+
+    /// The words behind its own, between which options may stand: `docker compose -f x push`.
+    ///
+    /// # Errors
+    /// One of them that only the shell knows.
+    fn behind_sub<'w>(&self, mut words: &'w [Word]) -> Result<Option<&'w [Word]>, &'w Word> {
+        for (nth, sub) in self.sub.iter().enumerate() {
+            let mut valued = false;
+            loop {
+                let Some((word, rest)) = words.split_first() else { return Ok(None) };
+                words = rest;
+                let option = nth > 0 && word.text.starts_with('-');
+                match word.kind {
+                    _ if option => valued = !word.text.contains('='),
+                    WordKind::Expanded if !valued => return Err(word),
+                    _ if word.text == *sub => break,
+                    _ if !valued => return Ok(None),
+                    _ => valued = false,
+                }
+            }
+        }
+        Ok(Some(words))
     }
 }
 
@@ -165,13 +196,14 @@ impl When {
             }
             Self::Unless(list) => (!args.iter().any(|it| list.contains(&it.text.as_str()))).then(Vec::new),
             Self::Holds(holds) => holds(args).map(|it| vec![it]),
+            Self::HoldsBeside(holds) => holds(args).filter(|_| !place.has_only_build(args)).map(|it| vec![it]),
             Self::HoldsOutside(holds) => {
                 // `find target -name x`: what follows an option is no folder.
-                let first = args.iter().position(|it| it.text.starts_with('-')).filter(|it| *it > 0);
-                let folders = args.get(..first.unwrap_or(args.len())).unwrap_or_default();
+                let ends = |it: &Word| it.text.starts_with(['-', '(', '!']);
+                let folders = args.get(..args.iter().position(ends).unwrap_or(args.len())).unwrap_or_default();
                 // Build folders hold links to sources, `node_modules` above all: who follows them leaves.
                 let follows = args.iter().any(|it| matches!(it.text.as_str(), "-L" | "-follow"));
-                let fine = !follows && place.all_build(folders.iter().filter(|it| !it.text.starts_with('-')));
+                let fine = !follows && place.all_build(folders.iter());
                 let fine = fine || args.iter().any(|it| it.text == "-delete") && place.finds_build(args);
                 holds(args).filter(|_| !fine).map(|it| vec![it])
             }
@@ -210,7 +242,7 @@ fn option_matches(word: &Word, short: &str, long: &[&str]) -> bool {
     match word.text.strip_prefix('-') {
         Some(rest) if rest.starts_with('-') => {
             let name = word.text.split('=').next().unwrap_or_default();
-            name.len() > 3 && long.iter().any(|it| it.starts_with(name))
+            name.len() > 2 && long.iter().any(|it| it.starts_with(name))
         }
         Some(rest) => rest.contains(|it| short.contains(it)),
         None => false,
@@ -291,10 +323,25 @@ fn rows_in(text: &str) -> Option<&'static Row> {
 /// Where output must not go.
 pub(super) fn is_device(text: &str) -> bool {
     let plain = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
-    text.starts_with("/dev/")
-        && !plain.contains(&text)
-        && !text.starts_with("/dev/fd/")
-        && !text.starts_with("/dev/shm/")
+    let text = normal_path(text);
+    text == "/proc/sysrq-trigger"
+        || text.starts_with("/dev/")
+            && !plain.contains(&text.as_str())
+            && !text.starts_with("/dev/fd/")
+            && !text.starts_with("/dev/shm/")
+}
+
+/// `//dev/sda`, `/dev/shm/../sda`
+fn normal_path(text: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in text.split('/').filter(|it| !matches!(*it, "" | ".")) {
+        match name {
+            ".." => _ = names.pop(),
+            _ => names.push(name),
+        }
+    }
+    let start = if text.starts_with('/') { "/" } else { "" };
+    format!("{start}{}", names.join("/"))
 }
 
 impl Signs {

@@ -14,11 +14,16 @@ pub(super) fn device(args: &[Word]) -> Option<&str> {
     args.iter().map(|it| it.text.as_str()).find(|it| super::is_device(it))
 }
 
+/// All changes, whatever a branch is called.
+pub(super) fn forced_checkout(args: &[Word]) -> Option<&str> {
+    let options = args.split(|it| it.text == "--").next().unwrap_or_default();
+    options.iter().find(|it| option_matches(it, "f", &["--force"])).map(|it| it.text.as_str())
+}
+
 /// `git checkout` throws changes away when it names paths. `git checkout x` may be a branch or a file: what has the
 /// ending of a file is taken for one.
 pub(super) fn checkout(args: &[Word]) -> Option<&str> {
-    let forced = args.iter().find(|it| option_matches(it, "f", &["--force", "--ours", "--theirs"]));
-    if let Some(it) = forced {
+    if let Some(it) = args.iter().find(|it| option_matches(it, "", &["--ours", "--theirs", "--pathspec-from-file"])) {
         return Some(&it.text);
     }
     if let Some(at) = args.iter().position(|it| it.text == "--") {
@@ -65,9 +70,16 @@ fn is_path(word: &Word) -> bool {
         || (2..=5).contains(&ending.len()) && ending.bytes().all(|it| it.is_ascii_alphabetic())
 }
 
-/// Whether it is such an option for sure: one that only may be spares nothing.
+/// Whether it is such an option for sure: one that only may be spares nothing. What sticks to one of git's that takes a
+/// value is no more options: `-enode_modules`, `-sSTABLE`.
 fn spares(word: &Word, short: &str, long: &[&str]) -> bool {
-    word.kind != WordKind::Expanded && option_matches(word, short, long)
+    let text = match word.text.starts_with("--") {
+        true => word.text.as_str(),
+        false => word.text.split(['e', 's']).next().unwrap_or_default(),
+    };
+    let is_long = || long.contains(&text);
+    word.kind != WordKind::Expanded
+        && (is_long() || !text.starts_with("--") && option_matches(&Word::literally(text), short, &[]))
 }
 
 /// Only taking files out of the index loses nothing.
@@ -105,6 +117,25 @@ pub(super) fn loosens(key: &str, value: &str) -> bool {
         _ if of_remote(".fetch") => forced(value) && !value.contains(":refs/remotes/"),
         _ => key.starts_with("gc.") && key.contains("expire"),
     }
+}
+
+/// Anything but an option that lists.
+pub(super) fn any(args: &[Word]) -> Option<&str> {
+    args.iter().map(|it| it.text.as_str()).find(|it| !matches!(*it, "-l" | "-V" | "--version" | "--help"))
+}
+
+/// Out of the index alone it loses nothing.
+pub(super) fn git_rm(args: &[Word]) -> Option<&str> {
+    let cached = args.iter().any(|it| it.literal() == Some("--cached"));
+    args.iter().find(|it| option_matches(it, "f", &["--force"])).filter(|_| !cached).map(|it| it.text.as_str())
+}
+
+/// A task that publishes, by whatever way it is named; not to this machine's own store.
+pub(super) fn publish(args: &[Word]) -> Option<&str> {
+    let task = |it: &str| it.rsplit([':', '/', '+']).next().unwrap_or_default().to_owned();
+    let publishes =
+        |it: &str| (it.starts_with("publish") || it == "uploadArchives") && !it.contains("Local") && it != "publishM2";
+    args.iter().map(|it| it.text.as_str()).find(|it| publishes(&task(it)))
 }
 
 /// The tool that rewrites histories, as it is started.

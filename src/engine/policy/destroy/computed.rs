@@ -129,7 +129,13 @@ fn is_read_from_anywhere(word: &Word, script: &Script) -> bool {
 
 /// `"$T"` behind `T=$(mktemp)`: what the script made for itself, whatever it is called.
 pub(super) fn is_temporary(word: &Word, script: &Script) -> bool {
-    let Some(name) = variable(word.text.trim_matches('"')) else { return false };
+    // What is in it, too: `"$T/x"`.
+    let (text, rest) = word.text.trim_matches('"').split_once('/').unwrap_or((word.text.trim_matches('"'), ""));
+    let Some(name) =
+        variable(text).filter(|_| !rest.split('/').any(|it| it == "..") && !rest.contains(['$', '`', '"']))
+    else {
+        return false;
+    };
     let index = Index::of(script);
     let shadowed = script.functions.iter().any(|it| it == "mktemp") || script.assigned.iter().any(|it| it == "PATH");
     let is_made = |text: &str| {

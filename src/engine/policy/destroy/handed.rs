@@ -1,17 +1,22 @@
 //! What programs are handed that run it: words behind their own, a line in one word, input, another system's commands.
 
 use super::{Place, Signs, by_table, called_in, rows_in};
-use crate::engine::policy::shell::{Command, Script, Word, base_name};
+use crate::engine::policy::shell::{Command, Script, Word, base_name, is_shell};
 
 /// Programs that destroy by themselves, whoever starts them.
 const ACTORS: &[&str] = &[
     "chmod",
     "chown",
     "dd",
+    "docker",
+    "dropdb",
+    "dropuser",
     "find",
     "git",
     "kubectl",
     "npm",
+    "pnpm",
+    "psql",
     "rm",
     "rsync",
     "shred",
@@ -21,7 +26,9 @@ const ACTORS: &[&str] = &[
     "wipefs",
 ];
 /// Of these no option is needed to tell them from other programs' sub-commands: `brew rm x`.
-const CLEAR: &[&str] = &["dd", "shred", "wipefs"];
+const CLEAR: &[&str] = &["dd", "dropdb", "dropuser", "shred", "wipefs"];
+/// A longer word is no command line.
+const MAX_LINE: usize = 4_096;
 /// Programs whose words are only text, or that are known well enough otherwise.
 const TEXT: &[&str] = &[
     "[",
@@ -30,6 +37,7 @@ const TEXT: &[&str] = &[
     "ag",
     "alias",
     "apropos",
+    "awk",
     "cat",
     "cmake",
     "command",
@@ -40,10 +48,12 @@ const TEXT: &[&str] = &[
     "egrep",
     "export",
     "fgrep",
+    "gawk",
     "gh",
     "git",
     "glab",
     "grep",
+    "gsed",
     "hash",
     "help",
     "http",
@@ -59,6 +69,7 @@ const TEXT: &[&str] = &[
     "read",
     "rg",
     "say",
+    "sed",
     "set",
     "tee",
     "test",
@@ -119,19 +130,27 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     let apart = place.apart();
     let starts = (1..command.words.len()).filter_map(|at| command.words.get(at..)?.split_first());
     let by_words = |(first, rest): (&Word, &[Word])| {
-        let actor = first.literal().map(base_name).filter(|it| ACTORS.contains(it))?;
+        let actor = first.literal().map(base_name).filter(|it| ACTORS.contains(it) || it.starts_with("mkfs"))?;
         // Listed on its own, and judged by where it works.
         let is_it = |it: &Command| it.carried && it.words.split_first() == Some((first, rest));
         if place.script.commands.iter().any(is_it) {
             return None;
         }
+        if actor.starts_with("mkfs") {
+            return Some(named(actor, ""));
+        }
         by_table(actor, rest, &apart).filter(|it| it.0.len() > 1 || CLEAR.contains(&actor))
     };
-    let lines = command.args().iter().filter(|it| it.text.contains(' ') && rows_in(&it.text).is_some());
-    let by_line = |it: &Word| {
-        let script = Script::parse(behind_option(&it.text)).ok()?;
+    let lines = command.args().iter().filter_map(Word::literal).filter(|it| it.contains(' ') && it.len() <= MAX_LINE);
+    let by_line = |it: &str| {
+        let script = Script::parse(behind_option(it)).ok()?;
         let inner = apart.within(&script);
-        script.commands.iter().find_map(|it| by_table(base_name(it.name()?), it.args(), &inner))
+        let device = script.redirects.iter().find(|it| it.writes && super::is_device(&it.target.text));
+        let device = device.map(|it| named(">", &it.target.text));
+        // What cannot be told of it is told of the command itself.
+        let read = |it: &Command| command.opaque && (it.unseen || it.name().is_some_and(|it| is_shell(base_name(it))));
+        let sure = |it: &Command| super::signs(it, &inner).filter(|signs| signs.0 != [super::UNSEEN] || read(it));
+        script.commands.iter().find_map(sure).or(device)
     };
     starts.into_iter().find_map(by_words).or_else(|| lines.into_iter().find_map(by_line))
 }

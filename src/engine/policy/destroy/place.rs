@@ -155,6 +155,16 @@ impl<'a> Place<'a> {
         first.is_some_and(|it| self.is_build(it)) && words.all(|it| self.is_build(it))
     }
 
+    /// Whether all that git is to throw away lies in build folders: its paths, not what an option takes.
+    pub(super) fn has_only_build(&self, args: &[Word]) -> bool {
+        const VALUED: &[&str] = &["-e", "-s", "--e", "--s", "--pathspec"];
+        let valued = |it: &Word| VALUED.iter().any(|start| it.text.starts_with(start));
+        let paths = args.iter().position(|it| it.text == "--").and_then(|at| args.get(at + 1..)).unwrap_or(args);
+        // `:!build` is all but that.
+        let all = paths.iter().filter(|it| !it.text.starts_with('-'));
+        !args.iter().any(valued) && !all.clone().any(|it| it.text.starts_with(':')) && self.all_build(all)
+    }
+
     /// Whether the word may name something outside of the roots.
     pub fn is_outside(&self, word: &Word) -> bool {
         let text = word.text.as_str();

@@ -14,10 +14,27 @@ pub(super) const BUILD: &[&str] = &[
     "coverage",
     "htmlcov",
     "venv",
+    "DerivedData",
+    "Pods",
+    "_build",
+    "_site",
+    "bazel-out",
+    "cdk.out",
+    "dist-newstyle",
+    "elm-stuff",
+    "playwright-report",
+    "storybook-static",
+    "test-results",
+    "zig-cache",
+    "zig-out",
     ".angular",
+    ".astro",
+    ".aws-sam",
     ".cache",
     ".dart_tool",
+    ".docusaurus",
     ".eggs",
+    ".expo",
     ".gradle",
     ".hypothesis",
     ".mypy_cache",
@@ -25,18 +42,23 @@ pub(super) const BUILD: &[&str] = &[
     ".nox",
     ".nuxt",
     ".nyc_output",
+    ".output",
     ".parcel-cache",
     ".pytest_cache",
     ".ruff_cache",
+    ".sass-cache",
+    ".serverless",
+    ".stack-work",
     ".svelte-kit",
     ".tox",
     ".turbo",
     ".venv",
     ".vite",
+    ".zig-cache",
 ];
 
 /// Endings of files that are made beside their sources.
-pub(super) const MADE: &[&str] = &[".class", ".o", ".pyc", ".pyo", ".tsbuildinfo", ".DS_Store"];
+pub(super) const MADE: &[&str] = &[".class", ".egg-info", ".o", ".pyc", ".pyo", ".tsbuildinfo", ".DS_Store"];
 
 /// When a command that begins like its row destroys.
 pub(super) enum When {
@@ -53,7 +75,9 @@ pub(super) enum When {
     OutsideBuild,
     /// What decides, if it does.
     Holds(for<'a> fn(&'a [Word]) -> Option<&'a str>),
-    /// The same, unless all its operands lie in build folders.
+    /// The same, unless all of git's paths lie in build folders.
+    HoldsBeside(for<'a> fn(&'a [Word]) -> Option<&'a str>),
+    /// The same, unless all its operands before the first option do.
     HoldsOutside(for<'a> fn(&'a [Word]) -> Option<&'a str>),
     /// Its last operand, or all of them, lie outside of the roots.
     OntoOutside,
@@ -83,7 +107,7 @@ const fn row(program: &'static str, sub: &'static [&'static str], when: When) ->
 /// `branch -d`, which refuses what is not merged.
 #[rustfmt::skip]
 pub(super) const DESTRUCTIVE: &[Row] = {
-    use When::{Always, Begins, Holds, HoldsOutside, OntoOutside, Options, Outside, OutsideBuild, Unless, Words};
+    use When::{Always, Begins, Holds, HoldsBeside, HoldsOutside, OntoOutside, Options, Outside, OutsideBuild, Unless, Words};
     &[
         // Files. `rmdir` takes empty folders only.
         row("rm", &[], OutsideBuild),
@@ -124,13 +148,14 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("git", &["checkout-index"], Options("f", &["--force"])),
         row("git", &["send-pack"], Options("f", &["--force", "--mirror"])),
         row("git", &["send-pack"], Begins(&["+", ":"])),
-        row("git", &["checkout"], HoldsOutside(checks::checkout)),
+        row("git", &["checkout"], Holds(checks::forced_checkout)),
+        row("git", &["checkout"], HoldsBeside(checks::checkout)),
         row("git", &["switch"], Options("fC", &["--force", "--force-create", "--discard-changes"])),
-        row("git", &["restore"], HoldsOutside(checks::restore)),
+        row("git", &["restore"], HoldsBeside(checks::restore)),
         row("git", &["stash", "drop"], Always),
         row("git", &["stash", "clear"], Always),
-        row("git", &["clean"], HoldsOutside(checks::clean)),
-        row("git", &["rm"], Options("f", &["--force"])),
+        row("git", &["clean"], HoldsBeside(checks::clean)),
+        row("git", &["rm"], Holds(checks::git_rm)),
         row("git", &["worktree", "remove"], Always),
         row("git", &["submodule", "deinit"], Always),
         row("git", &["push"], Options("fd", &["--force", "--force-with-lease", "--mirror", "--delete", "--prune"])),
@@ -153,7 +178,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("cfdisk", &[], Always),
         row("gdisk", &[], Always),
         row("sgdisk", &[], Always),
-        row("parted", &[], Always),
+        row("parted", &[], Unless(&["-l", "--list"])),
         row("wipefs", &[], Always),
         row("mke2fs", &[], Always),
         row("badblocks", &[], Options("nw", &[])),
@@ -164,9 +189,9 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("blkdiscard", &[], Always),
         row("mkswap", &[], Always),
         row("swapoff", &[], Always),
-        row("mount", &[], Always),
+        row("mount", &[], Holds(checks::any)),
         row("umount", &[], Always),
-        row("losetup", &[], Always),
+        row("losetup", &[], Unless(&["-a", "-l", "--all", "--list"])),
         row("cryptsetup", &[], Always),
         row("lvremove", &[], Always),
         row("vgremove", &[], Always),
@@ -193,7 +218,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("init", &["0"], Always),
         row("init", &["6"], Always),
         row("telinit", &[], Always),
-        row("systemctl", &[], Unless(&["status", "show", "cat", "list-units", "list-unit-files", "is-active", "is-enabled"])),
+        row("systemctl", &[], Unless(&["status", "show", "cat", "is-active", "is-enabled", "is-failed", "is-system-running", "list-dependencies", "list-sockets", "list-timers", "list-unit-files", "list-units"])),
         row("launchctl", &[], Unless(&["list", "print"])),
         row("crontab", &[], Unless(&["-l"])),
         row("iptables", &[], Unless(&["-L", "-S", "--list", "--list-rules"])),
@@ -244,7 +269,7 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("hatch", &["publish"], Always),
         row("flit", &["publish"], Always),
         row("mvn", &[], Words(&["deploy"])),
-        row("gradle", &[], Begins(&["publish"])),
+        row("gradle", &[], Holds(checks::publish)),
         row("dotnet", &["nuget", "push"], Always),
         row("vsce", &["publish"], Always),
         row("ovsx", &["publish"], Always),
@@ -275,8 +300,8 @@ pub(super) const DESTRUCTIVE: &[Row] = {
         row("luarocks", &["upload"], Always),
         row("pod", &["trunk", "push"], Always),
         row("nuget", &["push"], Always),
-        row("sbt", &[], Begins(&["publish"])),
-        row("gradlew", &[], Begins(&["publish"])),
+        row("sbt", &[], Holds(checks::publish)),
+        row("gradlew", &[], Holds(checks::publish)),
         row("mvnw", &[], Words(&["deploy"])),
         // What runs elsewhere.
         row("terraform", &["destroy"], Always),

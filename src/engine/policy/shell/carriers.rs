@@ -156,9 +156,12 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("bundle", &["exec"]),
     ("bunx", &[]),
     ("cabal", &["exec"]),
+    ("chamber", &["exec"]),
     ("choom", &[]),
     ("chpst", &[]),
+    ("cmake", &["chdir", "env", "time"]),
     ("conda", &["run"]),
+    ("corepack", &[]),
     ("cross-env", &[]),
     ("cross-env-shell", &[]),
     ("devbox", &["run"]),
@@ -176,6 +179,8 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("foreman", &["run"]),
     ("gosu", &[]),
     ("hatch", &["run"]),
+    ("heroku", &["run"]),
+    ("ifne", &[]),
     ("ip", &["exec", "e", "ex", "exe"]),
     ("kubectl", &["exec"]),
     ("mamba", &["run"]),
@@ -185,10 +190,13 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("nix", &["develop", "run", "shell"]),
     ("npm", &["exec", "x"]),
     ("npx", &[]),
+    ("nvm", &["exec", "run"]),
+    ("oc", &["exec", "rsh"]),
     ("op", &["run"]),
     ("opam", &["exec"]),
     ("pdm", &["run"]),
     ("pipenv", &["run"]),
+    ("pipx", &["run"]),
     ("pixi", &["run"]),
     ("pnpm", &[]),
     ("pnpx", &[]),
@@ -201,6 +209,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("runcon", &[]),
     ("rustup", &["run"]),
     ("rye", &["run"]),
+    ("sshpass", &[]),
     ("stack", &["exec"]),
     ("su-exec", &[]),
     ("systemd-inhibit", &[]),
@@ -211,6 +220,34 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("uvx", &[]),
     ("volta", &["run"]),
     ("yarn", &[]),
+];
+
+/// What bun, pnpm and yarn do themselves. All else is a script, or a program of a package.
+const OWN: &[&str] = &[
+    "add",
+    "audit",
+    "cache",
+    "config",
+    "i",
+    "info",
+    "init",
+    "install",
+    "link",
+    "list",
+    "ls",
+    "outdated",
+    "pack",
+    "publish",
+    "remove",
+    "rm",
+    "store",
+    "un",
+    "uninstall",
+    "unlink",
+    "up",
+    "update",
+    "upgrade",
+    "why",
 ];
 
 /// Of these, what xargs appends is taken for names: everybody does that.
@@ -263,7 +300,8 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
     let runs = RUNNERS.iter().find(|it| it.0 == name);
     let told =
         |subs: &[&str]| subs.is_empty() || args.iter().any(|it| it.literal().is_some_and(|it| subs.contains(&it)));
-    match runs.filter(|it| told(it.1)) {
+    let own = args.iter().find(|it| !it.text.starts_with('-')).is_some_and(|it| OWN.contains(&it.text.as_str()));
+    match runs.filter(|it| told(it.1) && !(own && matches!(it.0, "bun" | "pnpm" | "yarn"))) {
         Some(_) if args.len() > MAX_WORDS => Inner::Hidden,
         // `xargs npx`: the program itself.
         Some(it) if names_before_unknown(args) <= it.1.len().min(1) + usize::from(PLACED.contains(&name)) => {
@@ -273,10 +311,20 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
             let starts = (0..args.len()).filter_map(|at| args.get(at..));
             let command =
                 |it: &&[Word]| it.first().is_some_and(|it| !it.text.starts_with('-') && it.literal().is_some());
-            Inner::Carried(starts.filter(command).map(<[Word]>::to_vec).collect())
+            Inner::Carried(starts.filter(command).map(unversioned).collect())
         }
         None => Inner::Nothing,
     }
+}
+
+/// `rimraf@5 src` is `rimraf src`.
+fn unversioned(words: &[Word]) -> Vec<Word> {
+    let mut res = words.to_vec();
+    if let Some(first) = res.first_mut() {
+        let end = first.text.rfind('@').filter(|it| *it > 0).unwrap_or(first.text.len());
+        first.text.truncate(end);
+    }
+    res
 }
 
 /// Whether a word that nobody knows stands where an option may.

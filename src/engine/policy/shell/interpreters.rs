@@ -106,7 +106,7 @@ impl Interpreter {
             it.text.starts_with('-') && !it.text.starts_with("--") && self.code.iter().any(|option| clustered(&option))
         };
         let exact = |it: &Word| self.code.iter().any(|option| it.text.split('=').next() == Some(option));
-        let from = args.iter().position(|it| exact(it) || stuck(it))?;
+        let from = args.iter().position(|it| exact(it) || stuck(it)).filter(|at| !self.has_file_before(args, *at))?;
         let words = args.get(from..)?;
         // All of it is what only the shell knows.
         let expands = |it: &Word| {
@@ -120,6 +120,20 @@ impl Interpreter {
             return Some(Inner::Unseen);
         }
         Some(Inner::Code(joined(words)))
+    }
+
+    /// `python -m x -c y`, `node x.js -e y`: that is the program's own option.
+    fn has_file_before(&self, args: &[Word], at: usize) -> bool {
+        let mut words = args.iter().take(at);
+        while let Some(word) = words.next() {
+            match word.literal() {
+                Some("-m") if self.looks.contains(&"-m") => return true,
+                Some(it) if self.valued.contains(&it) => _ = words.next(),
+                Some(it) if !it.starts_with('-') && self.reads => return !self.code.contains(&it),
+                _ => (),
+            }
+        }
+        false
     }
 
     fn reads_input(&self, mut args: &[Word]) -> bool {

@@ -77,6 +77,11 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("setsid", "cfw", ""),
     wrapper("stdbuf", "", "ioe"),
     Wrapper { operands: 1, long: &["--foreground", "--preserve-status", "--verbose"], ..wrapper("timeout", "v", "sk") },
+    Wrapper {
+        operands: 1,
+        long: &["--foreground", "--preserve-status", "--verbose"],
+        ..wrapper("gtimeout", "v", "sk")
+    },
     wrapper("exec", "cl", "a"),
     wrapper("command", "pvV", ""),
     wrapper("builtin", "", ""),
@@ -194,9 +199,14 @@ const SHELL_FLAGS: &str = "aBbefhkmnpTtuvxEHP";
 
 /// What follows such options.
 fn behind_flags(mut args: &[Word]) -> &[Word] {
+    const LONG: &[&str] = &["--login", "--noprofile", "--norc", "--posix"];
     const NAMED: &[&str] =
         &["errexit", "errtrace", "functrace", "noglob", "nounset", "pipefail", "verbose", "xtrace", "noexec"];
     while let Some((first, rest)) = args.split_first() {
+        if first.literal().is_some_and(|it| LONG.contains(&it) || matches!(it, "-l" | "-i")) {
+            args = rest;
+            continue;
+        }
         let flags = first.literal().and_then(|it| it.strip_prefix(['-', '+'])).unwrap_or_default();
         let named = flags.ends_with('o');
         let plain = flags.strip_suffix('o').unwrap_or(flags).chars().all(|it| SHELL_FLAGS.contains(it));
@@ -217,7 +227,12 @@ fn reads_commands(name: &str, args: &[Word]) -> bool {
         "at" | "batch" => true,
         "parallel" | "sem" => !args.iter().any(|it| it.text.starts_with(":::")) || puts_together(args),
         "busybox" | "toybox" => args.len() < 2,
-        _ => (READ.contains(&name) || MORE.contains(&name)) && args.iter().all(|it| it.text.starts_with('-')),
+        _ => {
+            // `curl x | ssh host sh`
+            let ends_in_shell = args.last().and_then(Word::literal).is_some_and(|it| is_shell(base_name(it)));
+            let alone = || args.iter().all(|it| it.text.starts_with('-'));
+            ends_in_shell || (READ.contains(&name) || MORE.contains(&name)) && alone()
+        }
     }
 }
 
@@ -278,13 +293,16 @@ pub(in crate::engine::policy) fn looks_up(args: &[Word]) -> bool {
 fn shell(args: &[Word]) -> Inner {
     // `-c`, `-lc`, `-ec`
     let flags = |it: &Word| it.literal()?.strip_prefix('-')?.strip_suffix('c').map(str::to_owned);
-    let reads_script = |it: &Word| flags(it).filter(|it| it.chars().all(|it| it == 'l' || SHELL_FLAGS.contains(it)));
+    let reads_script =
+        |it: &Word| flags(it).filter(|it| it.chars().all(|it| matches!(it, 'i' | 'l') || SHELL_FLAGS.contains(it)));
     match behind_flags(args) {
         // What follows the script are its `$0`, `$1`; before it there may be more options: `bash -c -x 'ls'`.
         [option, rest @ ..] if reads_script(option).is_some() => {
             match behind_flags(rest).first().and_then(Word::literal) {
                 Some(text) if !text.starts_with(['-', '+']) => {
-                    Inner::Script { text: text.to_owned(), transparent: !option.text.contains('l') }
+                    // What such a shell reads first is the user's own.
+                    let plain = !args.iter().take_while(|it| it.text != text).any(starts_otherwise);
+                    Inner::Script { text: text.to_owned(), transparent: plain }
                 }
                 _ => Inner::Hidden,
             }
@@ -294,6 +312,12 @@ fn shell(args: &[Word]) -> Inner {
         [option] if matches!(option.literal(), Some("--version" | "--help")) => Inner::Nothing,
         _ => Inner::Hidden,
     }
+}
+
+/// `-l`, `-lc`, `--login`: a shell that reads a profile.
+fn starts_otherwise(option: &Word) -> bool {
+    let text = option.text.as_str();
+    text.starts_with("--") || text.starts_with('-') && text.contains(['l', 'i'])
 }
 
 /// What is no file with a script in it.
