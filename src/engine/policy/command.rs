@@ -9,13 +9,16 @@ use super::{
     paths, places, plans, prefixes,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
-    shell::{Command, Script, Unparsed},
+    shell::{Command, Script, Unparsed, WordKind},
     shown,
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
 };
+
+/// More commands in one command's words are not looked into.
+const MAX_HANDED: usize = 512;
 
 /// A shell call with what was found out about it.
 struct Shell<'a> {
@@ -182,9 +185,10 @@ impl<'a> Shell<'a> {
 
     /// What every mode asks about, of what no single command says.
     fn guarded_as_a_whole(&self) -> Option<Opinion> {
-        let device = self.script.redirects.iter().find(|it| it.writes && destroy::is_device(&it.target.text));
-        if let Some(it) = device {
-            return Some(Opinion::new(Decision::Ask, format!("destructive: > {}", it.target.text)));
+        let written = self.script.redirects.iter().filter(|it| it.writes).map(|it| &it.target);
+        let mut places = written.map(|it| places::from_start(it, self.script).unwrap_or_else(|| it.clone()));
+        if let Some(it) = places.find(|it| destroy::is_device(&it.text)) {
+            return Some(Opinion::new(Decision::Ask, format!("destructive: > {}", it.text)));
         }
         let leads = &self.place.leads;
         let led = || leads.guard_of_redirects(self.script);
@@ -264,8 +268,15 @@ impl<'a> Shell<'a> {
         let named = paths::guard_of_command(command, looks, here);
         let led = || self.place.leads.guard_of_command(command, self.script, looks);
         let told = || paths::guard_of_objects(command, self.script);
+        // `cp $(realpath .env) x`: who only looks at a name hands it on.
+        let handed = || {
+            let words = paths::read_args(command).iter().filter(|it| it.kind == WordKind::Expanded);
+            let inner = words.flat_map(|it| self.script.commands_in(&it.text)).take(MAX_HANDED);
+            inner.into_iter().find_map(paths::guard_of_names)
+        };
         named
             .or_else(led)
+            .or_else(handed)
             .or_else(told)
             .or_else(|| paths::guard_of_reader(command, self.script, here, self.query.targets))
     }

@@ -14,7 +14,7 @@ use super::{
     danger::git_words,
     places,
     rules::{Matcher, Rule, Tier},
-    shell::{Command, Word, WordKind, base_name},
+    shell::{Command, SPAWNS, Word, WordKind, base_name, is_language},
 };
 use crate::base::log::Decision;
 
@@ -249,11 +249,19 @@ fn option_matches(word: &Word, short: &str, long: &[&str]) -> bool {
     }
 }
 
+/// What starts a program in a language of which only a few words are enough for that.
+const STARTS: &[&str] = &["`", "|", "%x", "exec", "getline", "sh(", "system", "$("];
+/// Programs that are called like variables, files and words of code: `import numpy as np`.
+const NAMES: &[&str] = &["dd", "halt", "init", "mount", "np", "passwd", "reboot", "rm", "service", "shutdown"];
+
 /// Code in another language: what it deletes with, and the commands that it names.
 fn code(command: &Command, program: &str) -> Option<Signs> {
     let code = command.code.as_deref()?;
     let called = called_in(code).map(str::to_owned);
-    let named = || rows_in(code).map(|it| it.program.to_owned());
+    let spawns = SPAWNS.iter().chain(STARTS).any(|it| code.contains(it));
+    let spawns = spawns || !is_language(program);
+    let is_name = |it: &&Row| it.sub.is_empty() && NAMES.contains(&it.program) && !spawns;
+    let named = || rows_in(code).filter(|it| !is_name(it)).map(|it| it.program.to_owned());
     called.or_else(named).map(|it| Signs(vec![program.to_owned(), it]))
 }
 

@@ -104,6 +104,13 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     secret.or_else(vault).or_else(|| if looks { None } else { config().or_else(setting) })
 }
 
+/// The file of secrets whose name a command hands on that does not read it: `realpath .env`.
+pub(super) fn guard_of_names(command: &Command) -> Option<Guard> {
+    let looks = command.name().is_some_and(|it| LOOKS.contains(&base_name(it)));
+    let words = if looks { command.args() } else { &[] };
+    words.iter().find_map(|it| find_word(SECRETS, it).or_else(|| hinted_secret(it))).map(|name| Guard::new(KEPT, name))
+}
+
 /// A file of secrets that code in another language names: what stands in quotes, if it is more than a plain word.
 fn secret_in_code(code: &str) -> Option<&'static str> {
     let named = super::leads::quoted(code).flat_map(str::split_whitespace);
@@ -225,8 +232,9 @@ pub(super) fn guard_of_reader(
 /// The same for where a script's redirections lead.
 pub(super) fn guard_of_redirects(script: &Script, here: Option<&AbsPath>) -> Option<Guard> {
     script.redirects.iter().find_map(|it| {
-        let secret = find_word(SECRETS, &it.target).map(|name| Guard::new(KEPT, name));
-        secret.or_else(|| it.writes.then(|| config_of_word(&it.target, here)).flatten())
+        let target = places::from_start(&it.target, script).unwrap_or_else(|| it.target.clone());
+        let secret = find_word(SECRETS, &target).map(|name| Guard::new(KEPT, name));
+        secret.or_else(|| it.writes.then(|| config_of_word(&target, here)).flatten())
     })
 }
 
@@ -257,6 +265,8 @@ pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath], leads: &L
     const THROWN_AWAY: &[&str] = &["/dev", "/proc", "/tmp", "/var/tmp"];
     let here = roots.first().filter(|_| !places::moves(script));
     let outside = |word: &Word| {
+        let began = places::from_start(word, script);
+        let (here, word) = (if began.is_some() { roots.first() } else { here }, began.as_ref().unwrap_or(word));
         let home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"].iter().any(|it| word.text.starts_with(it));
         let said = word.literal().is_some_and(|it| it.starts_with('/'));
         let path = match word.literal() {

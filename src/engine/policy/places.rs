@@ -86,6 +86,19 @@ pub(super) fn goes_nowhere(command: &Command, script: &Script) -> bool {
     command.name() == Some("cd") && !script.loops.beside && script.going.start.as_ref().is_some_and(there)
 }
 
+/// What a relative name is from where the script began: `.git/hooks/x` for the `x` in `cd .git/hooks && cat > x`. `None`:
+/// nobody knows, or it is what it says.
+pub(super) fn from_start(name: &Word, script: &Script) -> Option<Word> {
+    let mut cds = script.commands.iter().filter(|it| matches!(it.name(), Some("cd" | "pushd" | "popd")));
+    let (first, text) = (cds.next()?, name.literal().filter(|it| !it.starts_with('/'))?);
+    let alone = script.going.chained && cds.next().is_none() && script.commands.first() == Some(first);
+    // `~` counts from home, wherever the script is.
+    let to =
+        target(first).filter(|it| alone && (it.literal().is_some() || it.text.starts_with("~/") || it.text == "~"))?;
+    let kind = if to.text.starts_with('~') { WordKind::Pattern } else { WordKind::Literal };
+    Some(Word { text: format!("{}/{text}", to.text.trim_end_matches('/')), kind })
+}
+
 pub(super) fn is_cd(command: &Command) -> bool {
     matches!(command.name(), Some("cd" | "pushd"))
 }

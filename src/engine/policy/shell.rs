@@ -21,7 +21,7 @@ mod xargs;
 use std::{collections::BTreeSet, sync::OnceLock};
 
 use super::pieces::{Index, Known};
-pub(super) use interpreters::SPAWNS;
+pub(super) use interpreters::{SPAWNS, is_language};
 pub use loops::Loops;
 pub use words::{Word, WordKind};
 pub(super) use wrap::{base_name, is_shell, looks_up, runs_by_assignment};
@@ -181,6 +181,12 @@ impl Script {
         }
     }
 
+    /// The commands in the substitutions of a word.
+    pub(super) fn commands_in<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a Command> {
+        let commands = if substitutes(text) { self.commands.as_slice() } else { &[] };
+        commands.iter().filter(|it| it.text.len() < text.len() && text.contains(&it.text))
+    }
+
     /// Whether something is written to a file.
     pub fn writes_files(&self) -> bool {
         self.redirects.iter().any(|it| it.writes)
@@ -263,6 +269,11 @@ impl Script {
         }
         Ok(())
     }
+}
+
+/// Whether a word has a command in it.
+pub(super) fn substitutes(text: &str) -> bool {
+    text.contains("$(") || text.contains('`')
 }
 
 /// Characters and shapes on which readers disagree.

@@ -9,7 +9,7 @@
 use crate::engine::policy::{
     danger::git_words,
     pieces::{self, ANY, Index, TOO_MUCH},
-    shell::{Command, Script, Word, WordKind, base_name, changed},
+    shell::{self, Command, Script, Word, WordKind, base_name, changed},
 };
 
 /// Clients of databases.
@@ -50,11 +50,11 @@ const MAX_SOURCES: usize = 64;
 /// database reads.
 pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) -> Vec<Word> {
     let open = command.args().iter().filter(|it| may_be_option(it));
-    let sources = open.flat_map(|it| sources(it, script)).filter(|it| substitutes(it)).take(MAX_SOURCES);
+    let sources = open.flat_map(|it| sources(it, script)).filter(|it| shell::substitutes(it)).take(MAX_SOURCES);
     let sources: Vec<&str> = sources.collect();
     let mut res: Vec<Word> = match sources.len() == MAX_SOURCES || !sources.is_empty() && is_long(script) {
         true => vec![Word::unknown()],
-        false => sources.into_iter().flat_map(|it| inner(it, script)).flat_map(options).collect(),
+        false => sources.into_iter().flat_map(|it| script.commands_in(it)).flat_map(options).collect(),
     };
     if SQL.contains(&program) || STORES.contains(&program) {
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
@@ -169,18 +169,8 @@ fn sources<'a>(word: &'a Word, script: &'a Script) -> impl Iterator<Item = &'a s
     [text].into_iter().chain(set.map(|it| it.word.text.as_str()))
 }
 
-fn substitutes(text: &str) -> bool {
-    text.contains("$(") || text.contains('`')
-}
-
 fn is_long(script: &Script) -> bool {
     script.commands.len() > MAX_COMMANDS
-}
-
-/// The commands in the substitutions of a word.
-fn inner<'a>(text: &'a str, script: &'a Script) -> impl Iterator<Item = &'a Command> {
-    let commands = if substitutes(text) { script.commands.as_slice() } else { &[] };
-    commands.iter().filter(|it| it.text.len() < text.len() && text.contains(&it.text))
 }
 
 fn is_echo(command: &Command) -> bool {
@@ -198,15 +188,15 @@ fn options(command: &Command) -> Vec<Word> {
 }
 
 fn prints_anything(text: &str, script: &Script) -> bool {
-    if substitutes(text) && is_long(script) {
+    if shell::substitutes(text) && is_long(script) {
         return true;
     }
-    let from_git = inner(text, script).any(prints_names);
+    let from_git = script.commands_in(text).any(prints_names);
     let filters = |it: &Command| from_git && filters(it);
     let coded = |it: &Command| it.text.replace("\\n", "").contains('\\');
     // `$(<f)` has no command in it.
     text.contains("$(<")
-        || inner(text, script).any(|it| !(is_echo(it) && !coded(it) || prints_names(it) || filters(it)))
+        || script.commands_in(text).any(|it| !(is_echo(it) && !coded(it) || prints_names(it) || filters(it)))
 }
 
 fn filters(command: &Command) -> bool {

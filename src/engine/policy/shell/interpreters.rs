@@ -236,6 +236,11 @@ pub(super) fn file<'a>(name: &str, args: &'a [Word]) -> Option<&'a Word> {
     None
 }
 
+/// Whether it runs code in a language that is no shell's.
+pub(in crate::engine::policy) fn is_language(name: &str) -> bool {
+    AWK.contains(&name) || is_one(name)
+}
+
 pub(super) fn is_one(name: &str) -> bool {
     find(name).is_some()
 }

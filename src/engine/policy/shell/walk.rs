@@ -312,7 +312,10 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn push(&mut self, words: Vec<Word>, node: Node) {
+    fn push(&mut self, mut words: Vec<Word>, node: Node) {
+        if let Some(name) = words.first_mut() {
+            name.name_from_home(&self.out.assigned);
+        }
         let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
         self.last.push((node.end_byte(), node.start_byte(), self.out.commands.len()));
         self.sure.hear(&words, node.start_byte(), &mut self.out.unsure);

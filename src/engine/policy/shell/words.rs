@@ -46,6 +46,16 @@ impl Word {
         Self { text: text.to_owned(), kind: WordKind::Expanded }
     }
 
+    /// `~/.cargo/bin/cargo` and `$HOME/x`, as a command's name: the shell puts nothing more into it than the home.
+    pub(super) fn name_from_home(&mut self, assigned: &[String]) {
+        let starts: &[&str] = if assigned.iter().any(|it| it == "HOME") { &[] } else { &["~/", "$HOME/", "${HOME}/"] };
+        let plain = |it: char| it.is_alphanumeric() || "-_./+".contains(it);
+        let Some(rest) = starts.iter().find_map(|it| self.text.strip_prefix(it)) else { return };
+        if self.kind != WordKind::Literal && rest.chars().all(plain) {
+            *self = Self::literally(&format!("~/{rest}"));
+        }
+    }
+
     /// Reads one word as bash would. The source must be one word by bash's rules, whatever the grammar said of it.
     pub(super) fn read(source: &str) -> Result<Self, Unparsed> {
         let mut reader = Reader { rest: source, text: String::new(), kind: WordKind::Literal, brace: false };
