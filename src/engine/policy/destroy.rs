@@ -8,7 +8,7 @@ mod table;
 mod tries;
 
 pub(super) use place::{Place, works_elsewhere};
-use table::{CALLS, CODE, DESTRUCTIVE, Row, When};
+use table::{CALLS, CODE, Row, When, rows};
 
 use super::{
     danger::git_words,
@@ -89,7 +89,7 @@ fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {
         return None;
     }
     let starts = sub_commands(program, args);
-    DESTRUCTIVE.iter().filter(|it| it.program == program).find_map(|row| match row.sub {
+    rows().filter(|it| it.program == program).find_map(|row| match row.sub {
         [] => row.signs(args, place),
         _ => starts.iter().find_map(|it| row.signs(it, place)),
     })
@@ -185,14 +185,14 @@ impl When {
         match self {
             Self::Always => Some(Vec::new()),
             Self::Options(short, long) => args.iter().find(|it| option_matches(it, short, long)).map(text),
-            Self::Words(list) => args.iter().find(|it| list.contains(&it.text.as_str())).map(text),
+            Self::Words(list) => said(args).find(|it| list.contains(&it.text.as_str())).map(text),
             Self::Begins(list) => {
                 // `"+$B"` begins with a plus.
                 let begins = |it: &&Word| match it.kind {
                     WordKind::Expanded => starts(it.text.trim_start_matches('"'), list),
                     _ => starts(&it.text, list),
                 };
-                args.iter().find(begins).map(text)
+                said(args).find(begins).map(text)
             }
             Self::Unless(list) => (!args.iter().any(|it| list.contains(&it.text.as_str()))).then(Vec::new),
             Self::Holds(holds) => holds(args).map(|it| vec![it]),
@@ -222,6 +222,25 @@ impl When {
             }
         }
     }
+}
+
+/// The words that are no text: not the `delete` of `gh pr list --search delete`.
+fn said(args: &[Word]) -> impl Iterator<Item = &Word> {
+    const TEXT: &[&str] = &[
+        "--body",
+        "--description",
+        "--filter",
+        "--filter-pattern",
+        "--label",
+        "--message",
+        "--policy-arn",
+        "--query",
+        "--search",
+        "--title",
+    ];
+    let before = std::iter::once(None).chain(args.iter().map(Some));
+    let is_text = |it: Option<&Word>| it.is_some_and(|it| TEXT.contains(&it.text.as_str()));
+    args.iter().zip(before).filter(move |it| !is_text(it.1)).map(|it| it.0)
 }
 
 fn starts(text: &str, list: &[&str]) -> bool {
@@ -312,20 +331,22 @@ fn rows_in(text: &str) -> Option<&'static Row> {
         When::Words(list) => list.iter().any(|it| has(it)),
         When::Begins(list) => list.iter().any(|start| words.iter().any(|it| it.starts_with(start))),
         When::Unless(list) => !list.iter().any(|it| has(it)),
-        When::Holds(_) if matches!(row.program, "curl" | "wget" | "http" | "https" | "xh" | "gh") => has("DELETE"),
-        When::Holds(_) if row.sub == ["config"] => words.iter().any(|it| checks::loosens(it, "+")),
-        When::Holds(holds) if row.sub == ["fetch"] || row.program.starts_with("docker") => {
-            let words: Vec<Word> = words.iter().map(|it| Word::literally(it)).collect();
-            holds(&words).is_some()
+        When::Holds(_) if matches!(row.program, "curl" | "wget" | "http" | "https" | "xh" | "gh" | "glab") => {
+            ["DELETE", "archive", "delete"].iter().any(|it| has(it))
         }
+        When::Holds(_) if row.sub == ["config"] => words.iter().any(|it| checks::loosens(it, "+")),
         When::Holds(_) if computed::SQL.contains(&row.program) => words.iter().any(|it| checks::is_sql(it)),
         When::Holds(_) if row.program == "kill" => has("1") || has("-1"),
         When::Holds(_) | When::HoldsOutside(_) if matches!(row.program, "find" | "gfind" | "tee" | "cp") => {
             has("-delete") || text.contains("/dev/")
         }
+        When::Holds(holds) => {
+            let words: Vec<Word> = words.iter().map(|it| Word::literally(it)).collect();
+            holds(&words).is_some()
+        }
         _ => true,
     };
-    DESTRUCTIVE.iter().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row))
+    rows().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row))
 }
 
 /// Where output must not go.

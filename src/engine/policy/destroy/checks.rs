@@ -160,10 +160,10 @@ pub(super) fn pkill(args: &[Word]) -> Option<&str> {
 }
 
 pub(super) fn redis(args: &[Word]) -> Option<&str> {
+    // Within a script, too: `eval "redis.call('flushall')"`.
+    let flushes = |it: &str| ["flushall", "flushdb"].iter().any(|word| it.to_ascii_lowercase().contains(word));
     let words = args.iter().flat_map(|it| it.text.split_whitespace());
-    words
-        .into_iter()
-        .find(|it| ["del", "flushall", "flushdb", "unlink"].iter().any(|word| word.eq_ignore_ascii_case(it)))
+    words.into_iter().find(|it| ["del", "unlink"].iter().any(|word| word.eq_ignore_ascii_case(it)) || flushes(it))
 }
 
 /// What a shell of MongoDB is told to do.
@@ -172,9 +172,29 @@ pub(super) fn mongo(args: &[Word]) -> Option<&str> {
     args.iter().find_map(|it| CALLS.iter().find(|call| it.text.contains(**call)).copied())
 }
 
-/// Tasks of Laravel and of Rails that empty a database.
-pub(super) const ARTISAN: &[&str] = &["db:wipe", "migrate:fresh", "migrate:refresh", "migrate:reset"];
-pub(super) const RAILS: &[&str] = &["db:drop", "db:drop:all", "db:migrate:reset", "db:purge", "db:reset"];
+/// Tasks of Laravel and its like, and of Rails, that empty a database.
+pub(super) const ARTISAN: &[&str] = &[
+    "db:wipe",
+    "doctrine:database:drop",
+    "doctrine:fixtures:load",
+    "doctrine:schema:drop",
+    "migrate:fresh",
+    "migrate:refresh",
+    "migrate:reset",
+    "migration:fresh",
+    "migration:refresh",
+    "migration:reset",
+];
+pub(super) const RAILS: &[&str] =
+    &["db:drop", "db:migrate:reset", "db:purge", "db:reset", "db:schema:load", "db:seed:replant", "db:truncate"];
+
+/// `gh repo delete x`: what stands in front, behind the repository that it is about.
+pub(super) fn gh(args: &[Word]) -> Option<&str> {
+    const VERBS: &[&str] = &["archive", "delete", "item-delete", "remove"];
+    let about = args.first().is_some_and(|it| matches!(it.text.as_str(), "-R" | "--repo"));
+    let operands = args.iter().skip(if about { 2 } else { 0 }).filter(|it| !it.text.starts_with('-'));
+    operands.take(2).map(|it| it.text.as_str()).find(|it| VERBS.iter().any(|verb| it.starts_with(verb)))
+}
 
 pub(super) fn compose(args: &[Word]) -> Option<&str> {
     let down = args.iter().any(|it| it.text == "down" || it.text == "rm");
@@ -202,7 +222,8 @@ pub(super) fn http(args: &[Word]) -> Option<&str> {
     const HERE: &[&str] = &["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
     let told = |it: &&Word| {
         let text = it.text.rsplit_once('=').map_or(it.text.as_str(), |it| it.1);
-        text == "DELETE" || it.text.starts_with("-") && !it.text.starts_with("--") && it.text.ends_with("XDELETE")
+        text.eq_ignore_ascii_case("DELETE")
+            || it.text.starts_with("-") && !it.text.starts_with("--") && it.text.ends_with("XDELETE")
     };
     let here = |it: &Word| {
         let host = it.text.split_once("://").map_or(it.text.as_str(), |it| it.1);
