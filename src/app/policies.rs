@@ -1,5 +1,7 @@
 //! The rules of a session: castor's own, the settings', and those of policy files.
 
+use std::sync::LazyLock;
+
 use crate::{
     app::settings::{self, Sources},
     base::{
@@ -26,9 +28,11 @@ pub struct Found {
     pub saves: bool,
 }
 
-/// Reads everything that makes rules for a folder.
+/// Reads everything that makes rules for a folder. Castor's own are read once: they cannot change while it runs, and took
+/// longer than all else that a session begins with.
 pub fn rules(ground: &Ground) -> Found {
-    rules_over(Rules::shipped(), ground)
+    static SHIPPED: LazyLock<Rules> = LazyLock::new(Rules::shipped);
+    rules_over(SHIPPED.clone(), ground)
 }
 
 /// What would be done without a question if the folder were trusted as it is, and is not so now, a line each.
