@@ -21,6 +21,7 @@ pub mod now;
 pub mod path;
 pub mod question;
 pub mod sandbox;
+pub mod schema;
 pub mod terminal;
 pub mod text;
 pub mod tool;

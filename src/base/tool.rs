@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{content::Part, ids::CallId, path::AbsPath, sandbox::Denial};
+use crate::base::{content::Part, ids::CallId, path::AbsPath, sandbox::Denial, schema::Schema};
 
 /// What a tool does, in the protocol's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,8 +39,8 @@ pub struct ToolSpec {
     pub title: Cow<'static, str>,
     pub description: Cow<'static, str>,
     pub kind: ToolKind,
-    /// JSON Schema of the arguments; `type` is `object`. All sessions share it: it is the most of a tool.
-    pub parameters: Arc<Value>,
+    /// Of the arguments; `type` is `object`.
+    pub parameters: Schema,
 }
 
 /// The model's wish. `args` is an object for every valid call, but comes from outside.

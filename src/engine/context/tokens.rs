@@ -59,8 +59,7 @@ pub fn of_frame(request: &ModelRequest) -> u64 {
 }
 
 fn of_tool(it: &ToolSpec) -> u64 {
-    let parameters = it.parameters.to_string();
-    (it.name.len() + it.description.len() + parameters.len()) as u64 / 4
+    (it.name.len() + it.description.len() + it.parameters.text().get().len()) as u64 / 4
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! What a server says it can do, read with forgiveness: one odd tool must not cost the others.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
-use crate::base::text;
+use crate::base::{schema::Schema, text};
 
 /// A tool as its server names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +10,7 @@ pub struct ServerTool {
     pub name: String,
     pub description: String,
     /// JSON Schema; `type` is `object`.
-    pub parameters: Arc<Value>,
+    pub parameters: Schema,
     /// What the server says of it, `readOnlyHint` and such: an object of short values.
     pub annotations: Value,
 }

@@ -1,10 +1,10 @@
 //! JSON schemas of arguments, as far as tools need them.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
-pub fn object<const N: usize>(required: &[&str], properties: [(&str, Value); N]) -> Arc<Value> {
+use crate::base::schema::Schema;
+
+pub fn object<const N: usize>(required: &[&str], properties: [(&str, Value); N]) -> Schema {
     let properties: Map<String, Value> = properties.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
     json!({"type": "object", "properties": properties, "required": required}).into()
 }

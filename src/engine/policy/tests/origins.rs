@@ -1,10 +1,8 @@
 //! Where rules come from: tiers, settings, MCP servers, files that are wrong.
 
-use std::sync::Arc;
-
 use super::{super::Lists, *};
 use crate::{
-    base::tool::ToolSpec,
+    base::{schema::Schema, tool::ToolSpec},
     engine::policy::{hidden, names::Named},
 };
 
@@ -306,7 +304,7 @@ fn what_is_always_denied_is_hidden() {
         title: "".into(),
         description: "".into(),
         kind: ToolKind::Other,
-        parameters: Arc::default(),
+        parameters: Schema::default(),
     };
     for (text, want) in [
         ("toolName='t'\ndecision='deny'\npriority=5", true),

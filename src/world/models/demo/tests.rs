@@ -9,6 +9,7 @@ use crate::base::{
     content::Part,
     history::{NOTICE, Role, Turn, TurnPart},
     model::{Chunk, Finish, ModelRequest, Params},
+    schema::Schema,
     tool::{CallResult, ToolCall, ToolKind, ToolSpec},
 };
 
@@ -21,7 +22,7 @@ fn request(prompt: &str) -> ModelRequest {
         title: "".into(),
         description: "".into(),
         kind: ToolKind::Read,
-        parameters: Arc::default(),
+        parameters: Schema::default(),
     });
     let mut turn = Turn::new(Role::User);
     turn.parts_mut().push(TurnPart::Content(Part::text(prompt)));

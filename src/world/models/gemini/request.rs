@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
@@ -264,11 +264,11 @@ impl<'a> From<Blob<'a>> for InlineData<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    parameters_json_schema: &'a Value,
+    parameters_json_schema: &'a RawValue,
 }
 
 impl<'a> From<&'a ToolSpec> for Declaration<'a> {
     fn from(it: &'a ToolSpec) -> Self {
-        Self { name: &it.name, description: &it.description, parameters_json_schema: &it.parameters }
+        Self { name: &it.name, description: &it.description, parameters_json_schema: it.parameters.text() }
     }
 }
