@@ -48,6 +48,10 @@ pub struct DirEntry {
 /// # Errors
 /// Loops of links, and folders that may not be searched.
 pub fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
+    #[cfg(unix)]
+    if real::is_free_of_links(path) {
+        return Ok(path.clone());
+    }
     real_place(path.as_path())
 }
 
@@ -384,7 +388,7 @@ mod tests {
         os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     };
 
-    use super::{DiskFs, Fs, FsError, open_append, read, read_dir, read_head, real_path, write_atomic};
+    use super::{DiskFs, Fs, FsError, open_append, read, read_dir, read_head, real_path, real_place, write_atomic};
     use crate::base::path::AbsPath;
 
     /// By its real path: the system's own folder for temporary files may be behind a link.
@@ -454,7 +458,10 @@ mod tests {
         symlink("../other/place", dir.join("real/hop")).unwrap();
         symlink("real/hop/../gone", dir.join("dots")).unwrap();
         symlink("loop", dir.join("loop")).unwrap();
-        let check = |from: &str, to: &str| assert_eq!(real_path(&dir.join(from)).unwrap(), dir.join(to), "{from}");
+        let check = |from: &str, to: &str| {
+            assert_eq!(real_path(&dir.join(from)).unwrap(), dir.join(to), "{from}");
+            assert_eq!(real_place(dir.join(from).as_path()).unwrap(), dir.join(to), "{from}, name by name");
+        };
         check("real/file", "real/file");
         check("link/file", "real/file");
         check("link/new/er", "real/new/er");
@@ -463,6 +470,8 @@ mod tests {
         check("dangling/y", "/nowhere/at/all/y");
         check("relative/y", "gone/x/y");
         check("dots/y", "other/gone/y");
+        check("new/er", "new/er");
+        check("real/file/below", "real/file/below");
         assert!(real_path(&dir.join("loop/x")).is_err());
     }
 

@@ -77,6 +77,16 @@ impl Folder {
     }
 }
 
+/// Whether no link is on the way, as far as there is a way: then the path is its own real one. Most are, and to ask so
+/// takes one call, where each name by itself takes one, and all of them again where the end is missing. `false`: perhaps.
+pub fn is_free_of_links(path: &AbsPath) -> bool {
+    match open_whole(path, PLACE) {
+        Some(Ok(_)) => true,
+        Some(Err(it)) => matches!(it.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        None => false,
+    }
+}
+
 fn split(real: &AbsPath) -> io::Result<(AbsPath, &OsStr)> {
     let dir = real.parent().ok_or(ErrorKind::IsADirectory)?;
     let name = real.as_path().file_name().ok_or(ErrorKind::IsADirectory)?;
@@ -253,7 +263,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
-    use super::{DIR, ErrorKind, PLACE, Permissions, PermissionsExt, open, open_dir, step, write};
+    use super::{
+        DIR, ErrorKind, PLACE, Permissions, PermissionsExt, is_free_of_links, open, open_dir, open_whole, step, write,
+    };
     use crate::{
         base::{
             fs::{Fs, FsError},
@@ -266,6 +278,27 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = real_path(&AbsPath::new(dir.path()).unwrap()).unwrap();
         (dir, path)
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_path_says_by_itself_that_no_link_is_on_its_way() {
+        let (_keep, dir) = folder();
+        fs::create_dir_all(dir.join("real/deep")).unwrap();
+        fs::write(dir.join("real/f"), "x").unwrap();
+        symlink("real", dir.join("link")).unwrap();
+        symlink("gone", dir.join("dangling")).unwrap();
+        // Elsewhere nobody says so.
+        let can_tell = open_whole(&dir, PLACE).is_some();
+        for path in ["", "real/deep", "real/f", "real/f/below", "new", "new/er"] {
+            assert_eq!(is_free_of_links(&dir.join(path)), can_tell, "{path}");
+        }
+        for path in ["link", "link/deep", "link/new", "dangling", "dangling/x"] {
+            assert!(!is_free_of_links(&dir.join(path)), "{path}");
+        }
+        // What changes is seen at once.
+        symlink("real", dir.join("new")).unwrap();
+        assert!(!is_free_of_links(&dir.join("new/er")));
     }
 
     #[test]
