@@ -155,15 +155,21 @@ impl Aliases {
 
     /// The model that is asked in the end. A name that is no alias is one.
     pub fn model_of(&self, name: &str) -> String {
-        self.resolve(Wanted::by_agent(name)).0
+        // Parameters say nothing about it, and are the most of the work.
+        self.merged(Wanted::by_agent(name), ModelConfig::take_model).model.unwrap_or_default()
     }
 
     /// The model and the parameters.
     pub fn resolve(&self, wanted: Wanted<'_>) -> (String, Params) {
+        let merged = self.merged(wanted, ModelConfig::take);
+        (merged.model.unwrap_or_default(), params(&merged.generation))
+    }
+
+    fn merged(&self, wanted: Wanted<'_>, take: fn(&mut ModelConfig, &ModelConfig)) -> ModelConfig {
         let chain = self.asked_as(wanted);
         let mut merged = ModelConfig::default();
         for it in chain.iter().filter_map(|it| self.aliases.get(*it)) {
-            merged.take(&it.config);
+            take(&mut merged, &it.config);
         }
         let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro);
         let model = match self.knows(name) {
@@ -185,8 +191,8 @@ impl Aliases {
         }
         // Stable: of two that are equal the later one wins.
         fitting.sort_by_key(|(level, n_keys, _)| (*level, *n_keys));
-        fitting.into_iter().for_each(|(.., it)| merged.take(&it.config));
-        (merged.model.clone().unwrap_or_default(), params(&merged.generation))
+        fitting.into_iter().for_each(|(.., it)| take(&mut merged, &it.config));
+        merged
     }
 
     /// What the request does not say yet. `name` is how the user calls its model.
@@ -232,8 +238,12 @@ impl Override {
 }
 
 impl ModelConfig {
-    fn take(&mut self, other: &Self) {
+    fn take_model(&mut self, other: &Self) {
         self.model = other.model.clone().or(self.model.take());
+    }
+
+    fn take(&mut self, other: &Self) {
+        self.take_model(other);
         merge(&mut self.generation, &other.generation);
     }
 }
@@ -307,6 +317,27 @@ mod tests {
         assert_eq!((model.as_str(), it.thinking), ("n", Some(super::Thinking::Level("high".to_owned()))));
         assert_eq!(aliases.resolve(Wanted::by_agent("no-alias")), ("no-alias".to_owned(), super::Params::default()));
         assert_eq!(["pro", "flash"].map(|it| aliases.model_of(it)), ["gemini-3-pro-preview", "gemini-3-flash-preview"]);
+    }
+
+    #[test]
+    fn the_model_is_the_same_with_and_without_its_parameters() {
+        let table = [
+            alias("base", None, Some("m"), &json!({"temperature": 0})),
+            alias("leaf", Some("base"), None, &json!({"topP": 0.5})),
+            alias("own", Some("leaf"), Some("n"), &json!({})),
+        ];
+        let names = |model: &str, to: &str| Override {
+            model: Some(model.to_owned()),
+            config: config(Some(to), &json!({"topK": 2})),
+            ..Override::default()
+        };
+        let (aliases, _) = Aliases::new(table.into(), vec![names("base", "x"), names("own", "y"), names("plain", "z")]);
+        let models = ["base", "leaf", "own", "plain", "other", "pro"].map(|name| {
+            let model = aliases.model_of(name);
+            assert_eq!(model, aliases.resolve(Wanted::by_agent(name)).0, "{name}");
+            model
+        });
+        assert_eq!(models, ["x", "x", "y", "z", "other", "gemini-3-pro-preview"]);
     }
 
     #[test]
