@@ -349,6 +349,13 @@ pub fn sync_data(file: &File) -> io::Result<()> {
 /// Files on disk, by their real paths.
 pub struct DiskFs;
 
+impl DiskFs {
+    /// As `read`; blocks.
+    pub fn read_now(&self, path: &AbsPath) -> Result<Vec<u8>, FsError> {
+        read_real(path).map_err(|it| fs_error(path, &it))
+    }
+}
+
 impl Fs for DiskFs {
     fn read<'a>(&'a self, path: &'a AbsPath) -> BoxFuture<'a, Result<Vec<u8>, FsError>> {
         Box::pin(on_thread(path, read_real))

@@ -53,15 +53,22 @@ pub async fn content_targets(
     line: Option<u32>,
 ) -> Result<Vec<TargetPath>, ToolError> {
     let (path, ctx) = (path.clone(), ctx.clone());
-    blocking(move || {
-        let mut res = vec![target_now(&ctx, path, access, line)?];
-        let shared = res.first().map(|it| it.real.clone()).filter(|it| disk::shared_id(it).is_some());
-        if let Some(secret) = shared.and_then(|it| Aliases::look(&ctx.roots).secret_of(&it).cloned()) {
-            res.push(target_now(&ctx, secret, access, None)?);
-        }
-        Ok(res)
-    })
-    .await?
+    blocking(move || content_targets_now(&ctx, path, access, line)).await?
+}
+
+/// As [`content_targets`]; blocks.
+pub fn content_targets_now(
+    ctx: &ToolContext,
+    path: AbsPath,
+    access: Access,
+    line: Option<u32>,
+) -> Result<Vec<TargetPath>, ToolError> {
+    let mut res = vec![target_now(ctx, path, access, line)?];
+    let shared = res.first().map(|it| it.real.clone()).filter(|it| disk::shared_id(it).is_some());
+    if let Some(secret) = shared.and_then(|it| Aliases::look(&ctx.roots).secret_of(&it).cloned()) {
+        res.push(target_now(ctx, secret, access, None)?);
+    }
+    Ok(res)
 }
 
 /// Where a path of the call really is: as policy saw it, if it did already.

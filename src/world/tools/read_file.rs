@@ -111,10 +111,14 @@ impl Builtin for ReadFile {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
-            // Here already: nobody is asked about what will not be done.
-            check_ignored(&call.path, paths::real(ctx, &call.path).await?, ctx).await?;
             let line = call.start.and_then(|it| u32::try_from(it).ok());
-            let paths = paths::content_targets(ctx, &call.path, Access::Read, line).await?;
+            let (path, looker) = (call.path.clone(), ctx.clone());
+            let look = move || {
+                // Here already: nobody is asked about what will not be done.
+                check_ignored(&path, &paths::real_now(&looker.known.places, &path)?, &looker)?;
+                paths::content_targets_now(&looker, path, Access::Read, line)
+            };
+            let paths = paths::blocking(look).await??;
             Ok(Targets { title: call.title(&ctx.cwd), paths, ..Targets::default() })
         })
     }
@@ -162,12 +166,10 @@ fn say_unsaved(mut output: ToolOutput) -> ToolOutput {
     output
 }
 
-async fn check_ignored(path: &AbsPath, real: AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
-    let (roots, rules) = (ctx.roots.clone(), Rules::of(ctx));
-    let ignored = paths::blocking(move || {
-        walk::top_of(&real, &roots).is_some_and(|top| walk::is_ignored(&top, &real, false, &rules))
-    });
-    match ignored.await? {
+/// Blocks.
+fn check_ignored(path: &AbsPath, real: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
+    let top = walk::top_of(real, &ctx.roots);
+    match top.is_some_and(|top| walk::is_ignored(&top, real, false, &Rules::of(ctx))) {
         true => Err(invalid(format!("File path '{path}' is ignored by configured ignore patterns."))),
         false => Ok(()),
     }

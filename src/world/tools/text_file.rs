@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     base::{
-        fs::{Fs, FsError},
+        fs::FsError,
         path::AbsPath,
         tool::{BaseHash, ToolError},
     },
@@ -57,13 +57,18 @@ pub struct Loaded {
 /// The bytes of a file through `ctx.fs`. Pipes, devices and giants are refused unread.
 pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Loaded, ToolError> {
     let real = paths::real(ctx, path).await?;
-    let (asked, at) = (path.clone(), real.clone());
-    paths::blocking(move || check_readable(&asked, &at)).await??;
-    let bytes = read(&*ctx.fs, path, &real).await?;
-    if !ctx.fs.has_buffers() {
+    let (asked, at, has_buffers) = (path.clone(), real.clone(), ctx.fs.has_buffers());
+    // The disk is looked at once: each look waits for a thread.
+    let on_disk = paths::blocking(move || {
+        check_readable(&asked, &at)?;
+        Ok(has_buffers.then(|| DiskFs.read_now(&at)))
+    });
+    let on_disk = on_disk.await??;
+    let bytes = content(path, ctx.fs.read(&real).await)?;
+    let Some(on_disk) = on_disk else {
         return Ok(Loaded { real, bytes, unsaved: false });
-    }
-    let disk = read(&DiskFs, path, &real).await?;
+    };
+    let disk = content(path, on_disk)?;
     // An editor hands out text: of the same text, only the disk knows encoding and line ends.
     let same = match (bytes.as_deref(), disk.as_deref()) {
         (Some(a), Some(b)) => a == b || is_same_text(a, b),
@@ -73,8 +78,8 @@ pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Loaded, ToolError
     Ok(Loaded { real, bytes, unsaved: !same })
 }
 
-async fn read(fs: &dyn Fs, path: &AbsPath, real: &AbsPath) -> Result<Option<Vec<u8>>, ToolError> {
-    match fs.read(real).await {
+fn content(path: &AbsPath, read: Result<Vec<u8>, FsError>) -> Result<Option<Vec<u8>>, ToolError> {
+    match read {
         Ok(it) if it.len() as u64 > MAX_BYTES => Err(too_large(path, it.len() as u64)),
         Ok(it) => Ok(Some(it)),
         Err(FsError::NotFound(_)) => Ok(None),
