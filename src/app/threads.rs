@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     future::Future,
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, OnceLock},
 };
 
@@ -96,8 +96,8 @@ impl Threads {
                 let span = traces::hook_span(&it.hook);
                 self.spawn(hook(hand, *it, span));
             }
-            Effect::Remember => self.spawn(remember(hand, memory::read)),
-            Effect::Discover { places } => self.spawn(remember(hand, move |it| memory::near(it, &places))),
+            Effect::Remember => self.remember(hand, memory::read),
+            Effect::Discover { places } => self.remember(hand, move |it| memory::near(it, &places)),
             // Said or timed by the loop itself.
             Effect::Ask(_)
             | Effect::Withdraw { .. }
@@ -157,9 +157,28 @@ impl Threads {
         _ = saves.send(write);
     }
 
+    /// A look at the disk: not for the loop.
+    fn remember(&self, hand: Hand, look: impl FnOnce(&Wanted) -> Vec<MemoryFile> + Send + 'static) {
+        self.block(move || {
+            let wanted = &hand.desk.intake.memory;
+            let files = catch_unwind(AssertUnwindSafe(|| look(wanted).into())).map_err(|it| fault::in_words(&*it));
+            // The loop is gone only at exit.
+            _ = hand.answers.blocking_send(hand.event(Input::Remembered { effect: hand.id, files }));
+        });
+    }
+
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime().spawn(task);
+    }
+
+    /// Work that only blocks: no worker is woken to wait for it.
+    fn block(&self, work: impl FnOnce() + Send + 'static) {
+        self.runtime().spawn_blocking(work);
+    }
+
+    fn runtime(&self) -> &Runtime {
         // Built with the first job: initialize does not wait for threads.
-        let runtime = self.runtime.get_or_init(|| {
+        self.runtime.get_or_init(|| {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             let built = builder.worker_threads(WORKERS).thread_name("castor-world").enable_all().build();
             built.unwrap_or_else(|it| {
@@ -167,8 +186,7 @@ impl Threads {
                 tracing::error!("cannot start worker threads: {it}");
                 std::process::exit(1)
             })
-        });
-        runtime.spawn(task);
+        })
     }
 }
 
@@ -178,7 +196,7 @@ impl Workers for Threads {
             Job::Effect(it) => self.effect(it),
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
-            Job::Sync(log) => self.spawn(sync_log(log)),
+            Job::Sync(log) => self.block(move || sync(&log)),
             Job::Stash { file, text } => self.chore(chores::stash(file, text)),
             Job::Save { home, folder, lasting } => self.save(Box::new(move || saved::add(&home, &folder, &lasting))),
             Job::Keep { home, folder, grant, holds } => {
@@ -188,7 +206,7 @@ impl Workers for Threads {
                 let events = self.control.clone();
                 let look = move || _ = events.blocking_send(Event::Listed(Box::new(search.look())));
                 // The loop is gone only at exit.
-                self.spawn(async { _ = tokio::task::spawn_blocking(look).await });
+                self.block(look);
             }
         }
     }
@@ -208,9 +226,11 @@ struct Hand {
 
 impl Hand {
     async fn say(&self, input: Input) {
-        let event = Event::Engine { session: self.desk.session.clone(), input };
-        // The loop is gone only at exit.
-        _ = self.answers.send(event).await;
+        _ = self.answers.send(self.event(input)).await;
+    }
+
+    fn event(&self, input: Input) -> Event {
+        Event::Engine { session: self.desk.session.clone(), input }
     }
 
     /// `task`'s end, or what its panic said.
@@ -442,13 +462,6 @@ async fn hook(hand: Hand, it: HookRun, span: Span) {
     hand.say(Input::Hooked { effect: hand.id, report: Box::new(report) }).await;
 }
 
-/// A look at the disk: not for the loop.
-async fn remember(hand: Hand, look: impl FnOnce(&Wanted) -> Vec<MemoryFile> + Send + 'static) {
-    let wanted = hand.desk.intake.memory.clone();
-    let files = tokio::task::spawn_blocking(move || look(&wanted).into()).await;
-    hand.say(Input::Remembered { effect: hand.id, files: files.map_err(|it| it.to_string()) }).await;
-}
-
 /// Text beyond the threshold goes to a file that the model can read in pieces.
 async fn cut(desk: &Arc<Desk>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
     let max = desk.intake.truncate_at;
@@ -469,8 +482,11 @@ async fn cut(desk: &Arc<Desk>, call: &ToolCall, mut output: ToolOutput) -> ToolO
 }
 
 async fn sync_log(log: File) {
-    let synced = tokio::task::spawn_blocking(move || disk::sync_data(&log)).await;
-    if let Ok(Err(it)) = synced {
+    _ = tokio::task::spawn_blocking(move || sync(&log)).await;
+}
+
+fn sync(log: &File) {
+    if let Err(it) = disk::sync_data(log) {
         tracing::warn!("the session log could not be synced: {it}");
     }
 }
