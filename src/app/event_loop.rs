@@ -67,7 +67,8 @@ pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> st
                 next = ready_event(&mut inbox, Open::of(machine));
             }
         }
-        send(stdout, machine.flush());
+        let lines = machine.flush();
+        send(stdout, machine, lines);
         machine.afterwards();
         if start.elapsed() > LONG_TURN {
             tracing::info!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
@@ -83,9 +84,11 @@ pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64)
 }
 
-fn send(stdout: &Stdout, lines: Vec<u8>) {
+/// Ends what `flush` began.
+fn send(stdout: &Stdout, machine: &mut Machine, lines: Vec<u8>) {
     if !lines.is_empty() {
-        stdout.send(lines);
+        let is_idle = machine.unsent() == lines.len();
+        machine.sent(stdout.send(lines, is_idle));
     }
 }
 
@@ -124,10 +127,12 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
     // Who sends a script and closes wants its answers too: a listing is always near its end.
     let listed = go_on(machine, &mut inbox, Machine::is_listing);
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
-    send(stdout, machine.flush());
+    let lines = machine.flush();
+    send(stdout, machine, lines);
     machine.part();
     _ = tokio::time::timeout(PARTING, go_on(machine, &mut inbox, Machine::has_chores)).await;
-    send(stdout, machine.finish());
+    let lines = machine.finish();
+    send(stdout, machine, lines);
     let groups = machine.groups();
     let written = go_on(machine, &mut inbox, Machine::has_unsent);
     let written = tokio::time::timeout(Duration::from_millis(500), written);

@@ -81,7 +81,7 @@ impl Machine {
 
     /// Handles one event that happens at `unix_ms`; true when it is the last one.
     pub fn take(&mut self, event: Event, unix_ms: u64) -> bool {
-        let Self { state, framer, unsent } = self;
+        let Self { state, framer, .. } = self;
         state.now.unix_ms = unix_ms;
         match event {
             Event::Stdin(bytes) => {
@@ -97,7 +97,7 @@ impl Machine {
                 return true;
             }
             Event::StdoutClosed | Event::Terminate => return true,
-            Event::Written(n) => *unsent = unsent.saturating_sub(n),
+            Event::Written(n) => self.sent(n),
             Event::Engine { session, input } => answered(state, &session, input),
             Event::Mcp { server, news } => mcp::heard(state, server, news),
             Event::Editor(request) => state.outbox.said.push(Said::Editor(request)),
@@ -162,9 +162,19 @@ impl Machine {
         lines
     }
 
+    /// How much of what the client was told it has not taken, in bytes.
+    pub fn unsent(&self) -> usize {
+        self.unsent
+    }
+
     /// Whether the client has not taken all it was told.
     pub fn has_unsent(&self) -> bool {
         self.unsent > 0
+    }
+
+    /// It has taken so much more.
+    pub fn sent(&mut self, n: usize) {
+        self.unsent = self.unsent.saturating_sub(n);
     }
 
     pub fn is_listing(&self) -> bool {

@@ -1,4 +1,4 @@
-//! stdin and stdout of `castor acp`: a plain thread each. No other code touches them.
+//! stdin and stdout of `castor acp`: a plain thread each, for what has to wait. No other code touches them.
 
 use std::{
     fs::File,
@@ -18,15 +18,23 @@ const READ: usize = 64 * 1024;
 
 /// Where lines for the client go, in order.
 pub struct Stdout {
+    fd: OwnedFd,
     lines: mpsc::Sender<Vec<u8>>,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl Stdout {
-    /// Queues bytes; the loop bounds what is queued by the `Written` events.
-    pub fn send(&self, lines: Vec<u8>) {
-        // The thread ends only when the client stopped reading, and has said so.
-        _ = self.lines.send(lines);
+    /// Writes what the client has room for, where nothing is queued, and queues the rest; the loop bounds what is queued by
+    /// the `Written` events. Returns how much needs none: it is written. To wake a thread for each line, and the loop for
+    /// each that is written, takes longer than to write it.
+    pub fn send(&self, mut lines: Vec<u8>, is_idle: bool) -> usize {
+        let n = if is_idle { write_at_once(&self.fd, &lines) } else { 0 };
+        if n < lines.len() {
+            lines.drain(..n);
+            // The thread ends only when the client stopped reading, and has said so.
+            _ = self.lines.send(lines);
+        }
+        n
     }
 
     /// How the writing ended, if it has.
@@ -82,9 +90,24 @@ pub fn stdin_is_closed() -> bool {
     poll(&mut fds, PollTimeout::ZERO).is_ok() && fds.iter().filter_map(PollFd::revents).any(closed)
 }
 
+/// As much as can be written without waiting; whatever keeps it from that, the thread finds out. The descriptor is the
+/// client's, too: that it must not wait is asked of this one write.
+#[cfg(target_os = "linux")]
+fn write_at_once(fd: &OwnedFd, bytes: &[u8]) -> usize {
+    use rustix::io::{ReadWriteFlags, pwritev2};
+    // Where it stands, not at an offset.
+    let here = u64::MAX;
+    pwritev2(fd, &[io::IoSlice::new(bytes)], here, ReadWriteFlags::NOWAIT).unwrap_or(0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_at_once(_fd: &OwnedFd, _bytes: &[u8]) -> usize {
+    0
+}
+
 /// Writes what is queued, one write for each piece.
 pub fn write_stdout(fd: OwnedFd, events: Sender<Event>) -> io::Result<Stdout> {
-    let mut stdout = File::from(fd);
+    let mut stdout = File::from(fd.try_clone()?);
     let (lines, queue) = mpsc::channel::<Vec<u8>>();
     let thread = thread::Builder::new().name("stdout".to_owned()).spawn(move || {
         for piece in queue {
@@ -98,5 +121,46 @@ pub fn write_stdout(fd: OwnedFd, events: Sender<Event>) -> io::Result<Stdout> {
         }
         Ok(())
     })?;
-    Ok(Stdout { lines, thread })
+    Ok(Stdout { fd, lines, thread })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use tokio::sync::mpsc::channel;
+
+    use super::write_stdout;
+    use crate::app::event::Event;
+
+    #[test]
+    fn a_client_that_does_not_read_holds_nobody_up_and_misses_nothing() {
+        let (mut client, ours) = std::io::pipe().unwrap();
+        let (events, mut written) = channel(16);
+        let stdout = write_stdout(ours.into(), events).unwrap();
+        let told = [vec![b'a'; 3], vec![b'b'; 1 << 20], vec![b'c'; 5]];
+        let mut unsent = 0;
+        for lines in &told {
+            let n = stdout.send(lines.clone(), unsent == 0);
+            unsent += lines.len() - n;
+        }
+        assert!(unsent > 1 << 19, "a pipe does not hold so much");
+        let mut heard = vec![0; told.iter().map(Vec::len).sum()];
+        client.read_exact(&mut heard).unwrap();
+        assert!(heard == told.concat(), "lines were lost or changed places");
+        while unsent > 0 {
+            let Some(Event::Written(n)) = written.blocking_recv() else { panic!("the client is there") };
+            unsent -= n;
+        }
+    }
+
+    #[test]
+    fn a_client_that_is_gone_is_said_to_be_gone() {
+        let (client, ours) = std::io::pipe().unwrap();
+        let (events, mut written) = channel(16);
+        let stdout = write_stdout(ours.into(), events).unwrap();
+        drop(client);
+        assert_eq!(stdout.send(b"x".to_vec(), true), 0);
+        assert!(matches!(written.blocking_recv(), Some(Event::StdoutClosed)));
+    }
 }
