@@ -1,5 +1,7 @@
 //! What is done beside sessions, and who waits for it.
 
+use std::fs::File;
+
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
@@ -19,6 +21,8 @@ pub struct Chores {
     pub saves: usize,
     /// Sessions that are to be opened when that is written.
     pub waiting: Vec<(Ticket, Handler, Option<Box<RawValue>>)>,
+    /// Logs of turns that are over, which the client is told of first.
+    pub unsynced: Vec<File>,
 }
 
 impl Chores {

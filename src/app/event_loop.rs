@@ -90,6 +90,7 @@ fn send(stdout: &Stdout, machine: &mut Machine, lines: Vec<u8>) {
         let is_idle = machine.unsent() == lines.len();
         machine.sent(stdout.send(lines, is_idle));
     }
+    machine.sync_logs();
 }
 
 async fn next_event(inbox: &mut Inbox, open: Open, [term, int, hup]: &mut [Signal; 3]) -> Event {

@@ -120,6 +120,11 @@ impl Machine {
         lines
     }
 
+    /// Logs of turns that are over become durable, once the client was told of it: it does not wait for that.
+    pub fn sync_logs(&mut self) {
+        self.state.world.sync_logs();
+    }
+
     /// What has time until the client was told everything.
     pub fn afterwards(&mut self) {
         sweep::when_due(&mut self.state);

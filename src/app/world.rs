@@ -177,7 +177,12 @@ impl World {
 
     /// Makes a log durable on its own time.
     pub fn sync(&mut self, log: File) {
-        self.workers.start(Job::Sync(log));
+        self.chores.unsynced.push(log);
+    }
+
+    /// Starts that for all of them.
+    pub fn sync_logs(&mut self) {
+        std::mem::take(&mut self.chores.unsynced).into_iter().for_each(|it| self.workers.start(Job::Sync(it)));
     }
 
     /// Writes down what holds beyond the sandbox in a folder for ever, or strikes it out.

@@ -245,6 +245,7 @@ impl Life {
     fn end_turn(&mut self) {
         let lines = self.machine.flush();
         self.say(&lines);
+        self.machine.sync_logs();
         if self.n_moves.is_multiple_of(LOOK) {
             self.check_logs();
         }
