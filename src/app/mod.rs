@@ -42,4 +42,5 @@ mod terminals;
 mod threads;
 mod traces;
 mod trust;
+mod worker;
 mod world;

@@ -8,10 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::{
-    runtime::Runtime,
-    sync::mpsc::{Sender, UnboundedSender, unbounded_channel},
-};
+use tokio::sync::mpsc::{Sender, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -26,6 +23,7 @@ use crate::{
         jobs::{EffectJob, Job, Workers},
         mcp::servers::McpTool,
         traces,
+        worker::Worker,
         world::Tools,
     },
     base::{
@@ -55,14 +53,14 @@ use crate::{
     },
 };
 
-/// Threads for decoding answers and running leaves.
-const WORKERS: usize = 2;
-
 /// The workers of a process: tasks on threads of their own.
 pub struct Threads {
     tools: Tools,
     groups: Groups,
-    runtime: OnceLock<Runtime>,
+    /// Decodes what models say.
+    models: Worker,
+    /// All other leaves: one that takes its thread's time, as it does to start a process, does not hold up the models.
+    leaves: Worker,
     /// What is to be written into the user's own files.
     saves: OnceLock<UnboundedSender<Write>>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
@@ -73,7 +71,15 @@ pub struct Threads {
 
 impl Threads {
     pub fn new(tools: Tools, groups: Groups, answers: Sender<Event>, control: Sender<Event>) -> Self {
-        Self { tools, groups, runtime: OnceLock::new(), saves: OnceLock::new(), answers, control }
+        Self {
+            tools,
+            groups,
+            models: Worker::new("castor-models"),
+            leaves: Worker::new("castor-leaves"),
+            saves: OnceLock::new(),
+            answers,
+            control,
+        }
     }
 
     fn effect(&self, job: EffectJob) {
@@ -83,18 +89,18 @@ impl Threads {
         match effect {
             Effect::Generate { purpose, request } => {
                 let span = traces::model_span(purpose, &request);
-                self.spawn(generate(hand, request, span));
+                self.models.spawn(generate(hand, request, span));
             }
-            Effect::Resolve { call, words } => self.spawn(resolve(hand, call, words)),
-            Effect::Check(it) => self.spawn(check(hand, *it, self.groups.clone())),
-            Effect::Preview { call, places } => self.spawn(preview(hand, call, places)),
+            Effect::Resolve { call, words } => self.leaves.spawn(resolve(hand, call, words)),
+            Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
+            Effect::Preview { call, places } => self.leaves.spawn(preview(hand, call, places)),
             Effect::Run { call, places, base, leave, .. } => {
                 let span = traces::tool_span(&call);
-                self.spawn(run(Hand { leave, ..hand }, Allowed { call, places, base }, log, span));
+                self.leaves.spawn(run(Hand { leave, ..hand }, Allowed { call, places, base }, log, span));
             }
             Effect::Hook(it) => {
                 let span = traces::hook_span(&it.hook);
-                self.spawn(hook(hand, *it, span));
+                self.leaves.spawn(hook(hand, *it, span));
             }
             Effect::Remember => self.remember(hand, memory::read),
             Effect::Discover { places } => self.remember(hand, move |it| memory::near(it, &places)),
@@ -134,13 +140,13 @@ impl Threads {
             let events = events.clone();
             Box::pin(async move { _ = events.send(Event::Mcp { server, news }).await })
         };
-        self.spawn(mcp::serve(launch, doors, stop, Arc::new(tell)));
+        self.leaves.spawn(mcp::serve(launch, doors, stop, Arc::new(tell)));
     }
 
     /// One that tells the loop that it is done.
     fn chore(&self, task: impl Future<Output = ()> + Send + 'static) {
         let events = self.control.clone();
-        self.spawn(async move {
+        self.leaves.spawn(async move {
             task.await;
             _ = events.send(Event::ChoreDone).await;
         });
@@ -150,11 +156,16 @@ impl Threads {
     fn save(&self, write: Write) {
         let saves = self.saves.get_or_init(|| {
             let (sender, writes) = unbounded_channel();
-            self.spawn(chores::save(writes, self.control.clone()));
+            self.leaves.spawn(chores::save(writes, self.control.clone()));
             sender
         });
         // The task is gone only at exit.
         _ = saves.send(write);
+    }
+
+    /// What only blocks has threads of its own. They are with the worker that every session needs.
+    fn block(&self, work: impl FnOnce() + Send + 'static) {
+        self.models.block(work);
     }
 
     /// A look at the disk: not for the loop.
@@ -165,28 +176,6 @@ impl Threads {
             // The loop is gone only at exit.
             _ = hand.answers.blocking_send(hand.event(Input::Remembered { effect: hand.id, files }));
         });
-    }
-
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.runtime().spawn(task);
-    }
-
-    /// Work that only blocks: no worker is woken to wait for it.
-    fn block(&self, work: impl FnOnce() + Send + 'static) {
-        self.runtime().spawn_blocking(work);
-    }
-
-    fn runtime(&self) -> &Runtime {
-        // Built with the first job: initialize does not wait for threads.
-        self.runtime.get_or_init(|| {
-            let mut builder = tokio::runtime::Builder::new_multi_thread();
-            let built = builder.worker_threads(WORKERS).thread_name("castor-world").enable_all().build();
-            built.unwrap_or_else(|it| {
-                // Without threads nothing can be done at all, and there is nobody to tell but stderr.
-                tracing::error!("cannot start worker threads: {it}");
-                std::process::exit(1)
-            })
-        })
     }
 }
 
