@@ -10,7 +10,7 @@ use tokio::{
 use crate::app::{
     event::Event,
     machine::Machine,
-    stdio::{self, Stdout},
+    stdio::{self, Stdin, Stdout},
 };
 
 /// How often it is looked whether a client that is not listened to has gone.
@@ -24,7 +24,7 @@ const LONG_TURN: Duration = Duration::from_millis(50);
 
 pub struct Inbox {
     /// Bytes of the client.
-    pub stdin: Receiver<Event>,
+    pub stdin: Stdin,
     /// Written, editor requests: always taken.
     pub control: Receiver<Event>,
     /// Answers of the world: taken while the client reads.
@@ -102,7 +102,7 @@ async fn next_event(inbox: &mut Inbox, open: Open, [term, int, hup]: &mut [Signa
         _ = hup.recv() => Event::Terminate,
         Some(event) = inbox.control.recv() => event,
         () = tokio::time::sleep(wait), if open.due_ms.is_some() => Event::Timer,
-        event = inbox.stdin.recv(), if open.stdin => event.unwrap_or(Event::StdinClosed),
+        event = inbox.stdin.next(), if open.stdin => event,
         () = gone(), if !open.stdin => Event::StdinClosed,
         Some(event) = inbox.answers.recv(), if open.answers => event,
     }
@@ -117,7 +117,7 @@ async fn gone() {
 
 /// Another event that is there already.
 fn ready_event(inbox: &mut Inbox, open: Open) -> Option<Event> {
-    let stdin = |inbox: &mut Inbox| open.stdin.then(|| inbox.stdin.try_recv().ok()).flatten();
+    let stdin = |inbox: &mut Inbox| open.stdin.then(|| inbox.stdin.ready()).flatten();
     let answers = |inbox: &mut Inbox| open.answers.then(|| inbox.answers.try_recv().ok()).flatten();
     inbox.control.try_recv().ok().or_else(|| stdin(inbox)).or_else(|| answers(inbox))
 }
@@ -163,13 +163,13 @@ mod tests {
     };
 
     use super::{Inbox, Open, next_event};
-    use crate::app::event::Event;
+    use crate::app::{event::Event, stdio::Stdin};
 
     #[tokio::test]
     async fn a_flood_of_requests_does_not_keep_a_signal_away() {
         let (requests, stdin) = channel(16);
         let ((_control, control), (_answers, answers)) = (channel(1), channel(1));
-        let mut inbox = Inbox { stdin, control, answers };
+        let mut inbox = Inbox { stdin: Stdin::Thread(stdin), control, answers };
         let (first, second) = (SignalKind::user_defined1(), SignalKind::user_defined2());
         let mut ends = [first, second, second].map(|it| signal(it).unwrap());
         let open = Open { stdin: true, answers: true, due_ms: None };

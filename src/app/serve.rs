@@ -9,7 +9,7 @@ use crate::{
         event_loop::{self, Inbox},
         machine::Machine,
         options::Options,
-        stdio,
+        stdio::{self, Stdin},
         threads::Threads,
         world::{World, builtins},
     },
@@ -22,8 +22,6 @@ use crate::{
     },
 };
 
-/// Reads of the client that wait.
-const STDIN_QUEUE: usize = 16;
 /// Acknowledgements of writes and requests of tasks that wait.
 const CONTROL_QUEUE: usize = 256;
 /// Answers of the world that wait: beyond that, models and tools are not read.
@@ -46,11 +44,9 @@ pub fn serve(options: Options, env: Env) -> ExitCode {
 }
 
 fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io::Result<()> {
-    let (stdin_tx, stdin) = mpsc::channel(STDIN_QUEUE);
     let (control_tx, control) = mpsc::channel(CONTROL_QUEUE);
     let (answers_tx, answers) = mpsc::channel(ANSWER_QUEUE);
     let stdout = stdio::write_stdout(stdio::take_stdout()?, control_tx.clone())?;
-    stdio::read_stdin(stdin_tx)?;
     let home = workspace::castor_home(&env).ok_or_else(|| std::io::Error::other(workspace::NO_HOME))?;
     let groups = Groups::default();
     let tools = builtins(&groups);
@@ -58,6 +54,7 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let world = World::new(Store::new(home), groups, tools, Box::new(threads));
     let mut machine = Machine::new(options, env, world, seed());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stdin = runtime.block_on(async { Stdin::open() })?;
     let end = runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;
     // What says who holds a session goes with the holder.
     drop(machine);

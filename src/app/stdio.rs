@@ -9,12 +9,19 @@ use std::{
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tokio::sync::mpsc::Sender;
+#[cfg(target_os = "linux")]
+use tokio::io::{Interest, unix::AsyncFd};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::app::event::Event;
 
 /// Bytes of one read.
 const READ: usize = 64 * 1024;
+/// Reads of a thread that wait.
+const QUEUE: usize = 16;
+/// Where a descriptor stands, not at an offset.
+#[cfg(target_os = "linux")]
+const HERE: u64 = u64::MAX;
 
 /// Where lines for the client go, in order.
 pub struct Stdout {
@@ -62,16 +69,124 @@ pub fn take_stdout() -> io::Result<OwnedFd> {
     Ok(private)
 }
 
-/// Reads stdin until it ends. A full queue stops the reading: the client waits, not our memory.
-pub fn read_stdin(events: Sender<Event>) -> io::Result<()> {
-    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+/// What the client says. Nobody reads ahead of the loop for long: the client waits, not our memory.
+pub enum Stdin {
+    /// The loop reads by itself: to hand each line over from a thread takes longer than to read it.
+    #[cfg(target_os = "linux")]
+    Here(Box<Here>),
+    /// A thread reads: for what can only be waited for, as a file or a terminal.
+    Thread(Receiver<Event>),
+}
+
+impl Stdin {
+    /// Must be called within a tokio runtime with I/O.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn open() -> io::Result<Self> {
+        Self::of(io::stdin().as_fd().try_clone_to_owned()?)
+    }
+
+    fn of(fd: OwnedFd) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if let Some(it) = Here::new(&fd) {
+            return Ok(Self::Here(Box::new(it)));
+        }
+        let (events, queue) = channel(QUEUE);
+        read_on_thread(fd, events)?;
+        Ok(Self::Thread(queue))
+    }
+
+    /// The next bytes, or their end. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Event {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Here(it) => it.next().await,
+            Self::Thread(queue) => queue.recv().await.unwrap_or(Event::StdinClosed),
+        }
+    }
+
+    /// Those that are there already.
+    pub fn ready(&mut self) -> Option<Event> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Here(it) => it.ready(),
+            Self::Thread(queue) => queue.try_recv().ok(),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub struct Here {
+    fd: AsyncFd<OwnedFd>,
+    bytes: Vec<u8>,
+    /// What was read to see whether it can be read so.
+    first: Option<Event>,
+}
+
+#[cfg(target_os = "linux")]
+impl Here {
+    /// `None`: it cannot be asked for without waiting.
+    fn new(fd: &OwnedFd) -> Option<Self> {
+        // SAFETY: it owns the descriptor, and closes it after it was forgotten by the runtime.
+        let fd = unsafe { AsyncFd::register_with_interest(fd.try_clone().ok()?, Interest::READABLE) }.ok()?;
+        let mut bytes = vec![0; READ];
+        let first = match read_at_once(&fd, &mut bytes) {
+            Err(it) if it.kind() == io::ErrorKind::WouldBlock => None,
+            Err(_) => return None,
+            read => Some(heard(&read, &bytes)),
+        };
+        Some(Self { fd, bytes, first })
+    }
+
+    async fn next(&mut self) -> Event {
+        loop {
+            if let Some(event) = self.ready() {
+                return event;
+            }
+            if self.fd.readable().await.is_err() {
+                return Event::StdinClosed;
+            }
+        }
+    }
+
+    fn ready(&mut self) -> Option<Event> {
+        let Self { fd, bytes, first } = self;
+        first.take().or_else(|| match fd.try_io(Interest::READABLE, |it| read_at_once(it, bytes)) {
+            Err(it) if it.kind() == io::ErrorKind::WouldBlock => None,
+            read => Some(heard(&read, bytes)),
+        })
+    }
+}
+
+/// Also where somebody else took what was there: the descriptor is not only ours, and nobody may make it one that never waits.
+#[cfg(target_os = "linux")]
+fn read_at_once(fd: impl AsFd, bytes: &mut [u8]) -> io::Result<usize> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    loop {
+        match preadv2(&fd, &mut [io::IoSliceMut::new(bytes)], HERE, ReadWriteFlags::NOWAIT) {
+            Err(Errno::INTR) => (),
+            read => return Ok(read?),
+        }
+    }
+}
+
+fn heard(read: &io::Result<usize>, bytes: &[u8]) -> Event {
+    match read {
+        Ok(0) | Err(_) => Event::StdinClosed,
+        Ok(n) => Event::Stdin(bytes.get(..*n).unwrap_or_default().to_vec()),
+    }
+}
+
+/// Reads until it ends. A full queue stops the reading.
+fn read_on_thread(fd: OwnedFd, events: Sender<Event>) -> io::Result<()> {
+    let mut stdin = File::from(fd);
     thread::Builder::new().name("stdin".to_owned()).spawn(move || {
         let mut bytes = vec![0; READ];
         loop {
             let event = match stdin.read(&mut bytes) {
                 Err(it) if it.kind() == io::ErrorKind::Interrupted => continue,
-                Ok(0) | Err(_) => Event::StdinClosed,
-                Ok(n) => Event::Stdin(bytes.get(..n).unwrap_or_default().to_vec()),
+                read => heard(&read, &bytes),
             };
             let last = matches!(event, Event::StdinClosed);
             if events.blocking_send(event).is_err() || last {
@@ -95,9 +210,7 @@ pub fn stdin_is_closed() -> bool {
 #[cfg(target_os = "linux")]
 fn write_at_once(fd: &OwnedFd, bytes: &[u8]) -> usize {
     use rustix::io::{ReadWriteFlags, pwritev2};
-    // Where it stands, not at an offset.
-    let here = u64::MAX;
-    pwritev2(fd, &[io::IoSlice::new(bytes)], here, ReadWriteFlags::NOWAIT).unwrap_or(0)
+    pwritev2(fd, &[io::IoSlice::new(bytes)], HERE, ReadWriteFlags::NOWAIT).unwrap_or(0)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -126,12 +239,50 @@ pub fn write_stdout(fd: OwnedFd, events: Sender<Event>) -> io::Result<Stdout> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{Read, Seek, Write};
 
     use tokio::sync::mpsc::channel;
 
-    use super::write_stdout;
+    use super::{Stdin, write_stdout};
     use crate::app::event::Event;
+
+    fn text(event: Event) -> String {
+        match event {
+            Event::Stdin(bytes) => String::from_utf8(bytes).unwrap(),
+            other => other.name().to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_client_says_is_heard_when_it_is_there() {
+        let (ours, mut client) = std::io::pipe().unwrap();
+        let somebody = ours.try_clone().unwrap();
+        client.write_all(b"first").unwrap();
+        let mut stdin = Stdin::of(ours.into()).unwrap();
+        assert_eq!(text(stdin.next().await), "first");
+        assert!(stdin.ready().is_none());
+        let (heard, ()) = tokio::join!(stdin.next(), async { client.write_all(b"second").unwrap() });
+        assert_eq!(text(heard), "second");
+        // What somebody else takes is not waited for.
+        if !matches!(stdin, Stdin::Thread(_)) {
+            client.write_all(b"x").unwrap();
+            (&somebody).read_exact(&mut [0]).unwrap();
+            assert!(stdin.ready().is_none());
+        }
+        client.write_all(b"last").unwrap();
+        drop(client);
+        assert_eq!([text(stdin.next().await), text(stdin.next().await)], ["last", "stdin closed"]);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_heard_to_its_end() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"all of it").unwrap();
+        file.rewind().unwrap();
+        let mut stdin = Stdin::of(file.into()).unwrap();
+        assert!(matches!(stdin, Stdin::Thread(_)));
+        assert_eq!([text(stdin.next().await), text(stdin.next().await)], ["all of it", "stdin closed"]);
+    }
 
     #[test]
     fn a_client_that_does_not_read_holds_nobody_up_and_misses_nothing() {
