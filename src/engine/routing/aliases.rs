@@ -322,8 +322,8 @@ mod tests {
     #[test]
     fn the_model_is_the_same_with_and_without_its_parameters() {
         let table = [
-            alias("base", None, Some("m"), &json!({"temperature": 0})),
-            alias("leaf", Some("base"), None, &json!({"topP": 0.5})),
+            alias("root", None, Some("m"), &json!({"temperature": 0})),
+            alias("leaf", Some("root"), None, &json!({"topP": 0.5})),
             alias("own", Some("leaf"), Some("n"), &json!({})),
         ];
         let names = |model: &str, to: &str| Override {
@@ -331,8 +331,8 @@ mod tests {
             config: config(Some(to), &json!({"topK": 2})),
             ..Override::default()
         };
-        let (aliases, _) = Aliases::new(table.into(), vec![names("base", "x"), names("own", "y"), names("plain", "z")]);
-        let models = ["base", "leaf", "own", "plain", "other", "pro"].map(|name| {
+        let (aliases, _) = Aliases::new(table.into(), vec![names("root", "x"), names("own", "y"), names("plain", "z")]);
+        let models = ["root", "leaf", "own", "plain", "other", "pro"].map(|name| {
             let model = aliases.model_of(name);
             assert_eq!(model, aliases.resolve(Wanted::by_agent(name)).0, "{name}");
             model
