@@ -223,6 +223,56 @@ fn what_tools_obey_in_a_folder_that_was_given_by_its_name_is_held() {
     assert!(!given.join("config.toml").exists() && given.join("config.toml.castor-aside").exists());
 }
 
+/// What git obeys in them is held as the repository's own is, and no new one is made.
+#[test]
+fn git_works_in_submodules() {
+    let work = "cd vendor/lib && echo x > q && git add q && git commit -qm two && git branch two && git status --short && \
+                cd deep/er && echo x > q && git add q && git commit -qm three && cd ../.. && git add deep/er && \
+                git commit -qm four && cd ../.. && git add vendor/lib && git commit -qm five && echo '<<worked>>'";
+    let obey = "for it in vendor/lib vendor/lib/modules/deep/er
+        do for name in hooks/evil config config.worktree info/attributes modules/x/config commondir branches/x
+            do mkdir -p $(dirname .git/modules/$it/$name); echo evil >> .git/modules/$it/$name && echo \"<<wrote $it/$name>>\"
+            done
+        mv .git/modules/$it .git/modules/$it.old && echo '<<moved>>'
+        mv .git/modules/$it/hooks .git/modules/$it/h && echo '<<moved>>'
+        done 2>/dev/null
+        mkdir .git/modules/new .git/modules/vendor/new 2>/dev/null && echo '<<made>>'
+        mv .git/modules .git/m 2>/dev/null && echo '<<moved>>'; [ -d .git/modules/vendor/lib ] && echo '<<looked>>'";
+    let mut bed = bed("repo", &[], &["bash work.sh", "bash obey.sh"]);
+    let repo = bed.path("../repo").canonicalize().unwrap();
+    fs::write(repo.join("work.sh"), work).unwrap();
+    fs::write(repo.join("obey.sh"), obey).unwrap();
+    for (name, inner) in [("er", None), ("lib", Some(("../er", "deep/er")))] {
+        let top = repo.parent().unwrap().join(name);
+        bed.sandbox.write(format!("{name}/a"), "x");
+        git(&top, &["init", "-q"]);
+        git(&top, &["add", "."]);
+        commit(&top);
+        inner.iter().for_each(|(from, to)| add_submodule(&top, from, to));
+    }
+    add_submodule(&repo, "../lib", "vendor/lib");
+    let both = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", "--recursive"];
+    git(&repo, &both);
+    bed.sandbox.write("home/.gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
+    let told = bed.run();
+    assert!(told.contains("<<worked>>"), "{told}");
+    let told = bed.run();
+    assert!(told.contains("<<looked>>"), "{told}");
+    for it in ["<<wrote", "<<moved", "<<made"] {
+        assert!(!told.contains(it), "{told}");
+    }
+    assert!(!repo.join(".git/modules/vendor/lib/commondir").exists(), "the stand-in is left");
+}
+
+fn commit(folder: &Path) {
+    git(folder, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]);
+}
+
+fn add_submodule(folder: &Path, from: &str, to: &str) {
+    git(folder, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, to]);
+    commit(folder);
+}
+
 /// They would be in the way of what removes all that git does not know.
 #[test]
 fn git_passes_by_stand_ins() {

@@ -18,6 +18,7 @@ use super::{
     below, excludes,
     held::{self, Held},
     named::{self, Named, OfUser},
+    submodules,
 };
 use crate::{
     base::{
@@ -94,7 +95,7 @@ fn look(it: &Confinement, around: Around<'_>, below: Option<usize>, held: &mut H
         fix_ways(&mut plan);
     }
     // What lies within another is met twice. What is above comes first, and so is mounted first.
-    for them in [&mut plan.writable, &mut plan.protected, &mut plan.deep] {
+    for them in [&mut plan.writable, &mut plan.protected, &mut plan.deep, &mut plan.inner] {
         them.sort();
         them.dedup();
     }
@@ -146,7 +147,8 @@ fn fix_ways(plan: &mut Plan) {
     let ends = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed).chain(&plan.writable);
     let ways = ends.flat_map(|it| it.ancestors().skip(1)).filter(|it| is_below(it)).map(Path::to_owned);
     // What is mounted itself stays where it is by that.
-    let is_mounted = |it: &PathBuf| [&plan.writable, &plan.protected, &plan.deep].iter().any(|them| them.contains(it));
+    let is_mounted =
+        |it: &PathBuf| [&plan.writable, &plan.protected, &plan.deep, &plan.inner].iter().any(|them| them.contains(it));
     let fixed = ways.chain(plan.fixed.iter().cloned()).filter(|it| !is_mounted(it));
     let fixed: BTreeSet<PathBuf> = fixed.collect();
     // What is above comes first in this order, and so is mounted first.
@@ -196,6 +198,7 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     for it in named::by(git)?.iter().chain(&plan.of_user.names.clone()) {
         hold_named(git, it, plan, held)?;
     }
+    guard_submodules(git, plan, held)?;
     let trees = git.join("worktrees");
     match fs::symlink_metadata(&trees) {
         Ok(it) if it.is_dir() => plan.fixed.push(trees.clone()),
@@ -215,19 +218,38 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     Ok(())
 }
 
+/// What a repository keeps of its submodules is written as it is itself, and new ones are not made.
+fn guard_submodules(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    let modules = git.join("modules");
+    // Nothing can be written in what is protected but by a mount.
+    if !plan.namespaces || plan.opens(&modules) {
+        return Ok(());
+    }
+    for module in submodules::of(&modules) {
+        guard_deep(plan, |deep| guard_git(&module, deep, held))?;
+        plan.inner.push(module);
+    }
+    Ok(())
+}
+
 /// Protects what is there deeper: other repositories, and folders that an editor may have open by themselves.
 fn guard_below(root: &Path, most: usize, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+    guard_deep(plan, |deep| {
+        below::held(root).into_iter().take(most).try_for_each(|path| match path.ends_with(".git") {
+            true => guard_git(&path, deep, held),
+            false => protect(&path, StandIn::Folder, deep, held),
+        })
+    })
+}
+
+/// A link down there is no reason to refuse all that is new at the top, nor one to nowhere to run nothing.
+fn guard_deep(plan: &mut Plan, guard: impl FnOnce(&mut Plan) -> io::Result<()>) -> io::Result<()> {
     let (open, writable, of_user) = (plan.open.clone(), plan.writable.clone(), plan.of_user.clone());
     let mut deep = Plan { namespaces: true, open, writable, of_user, ..Plan::default() };
-    for path in below::held(root).into_iter().take(most) {
-        match path.ends_with(".git") {
-            true => guard_git(&path, &mut deep, held)?,
-            false => protect(&path, StandIn::Folder, &mut deep, held)?,
-        }
-    }
-    // A link down there is no reason to refuse all that is new at the top, nor one to nowhere to run nothing.
-    plan.deep.extend(deep.protected.into_iter().filter(|it| it.exists()));
+    guard(&mut deep)?;
+    plan.deep.extend(deep.protected.into_iter().chain(deep.deep).filter(|it| it.exists()));
     plan.fixed.extend(deep.fixed);
+    plan.inner.extend(deep.inner);
     Ok(())
 }
 
@@ -244,7 +266,6 @@ fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> 
     }
     match fs::symlink_metadata(path) {
         Ok(it) if it.is_symlink() => {
-            plan.strict = true;
             plan.links.push(path.to_owned());
             // What it leads to is obeyed in its place.
             return match path.canonicalize() {

@@ -19,8 +19,10 @@ mod refused;
 pub mod repository;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
+mod submodules;
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     fs, io,
     os::fd::OwnedFd,
@@ -59,12 +61,16 @@ struct Plan {
     /// Below what is writable, and not.
     #[serde(with = "coded::many")]
     protected: Vec<PathBuf>,
-    /// Links to some of these: what they lead to is protected, and they must not be replaced.
+    /// Links to some of these: what they lead to is protected, and they must not be replaced. A mount cannot
+    /// hold them: new entries beside them are refused.
     #[serde(with = "coded::many")]
     links: Vec<PathBuf>,
     /// The same, deeper than the top of a root; only mounts hold it.
     #[serde(with = "coded::many")]
     deep: Vec<PathBuf>,
+    /// Written, though it lies in what is protected; only mounts do that.
+    #[serde(with = "coded::many")]
+    inner: Vec<PathBuf>,
     /// Written, but neither renamed nor removed.
     #[serde(with = "coded::many")]
     fixed: Vec<PathBuf>,
@@ -76,8 +82,6 @@ struct Plan {
     network: bool,
     /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,
-    /// Something protected is a symlink, which a mount cannot hold: new entries beside it are refused.
-    strict: bool,
 }
 
 /// How to start something confined.
@@ -190,6 +194,12 @@ impl Plan {
     fn has_own_memory(&self) -> bool {
         let mut places = self.writable.iter().chain([&self.cwd, &self.tmp]);
         self.namespaces && !places.any(|it| it.starts_with(SHARED_MEMORY))
+    }
+
+    /// What is mounted in places that are written, and whether it is read-only. What is above comes first.
+    fn within(&self) -> BTreeMap<&Path, bool> {
+        let inner = self.inner.iter().map(|it| (it.as_path(), false));
+        inner.chain(self.protected.iter().chain(&self.deep).map(|it| (it.as_path(), true))).collect()
     }
 
     /// Behind its length: what comes after it is the end.

@@ -29,6 +29,10 @@ pub(super) fn profile(plan: &Plan) -> String {
     for git in &plan.fixed {
         GIT_CONFIG.iter().for_each(|(name, _)| subpath("deny", &git.join(name)));
     }
+    for git in &plan.inner {
+        subpath("allow", git);
+        GIT_CONFIG.iter().for_each(|(name, _)| subpath("deny", &git.join(name)));
+    }
     for it in plan.open.iter().chain([&plan.tmp]) {
         subpath("allow", it);
     }

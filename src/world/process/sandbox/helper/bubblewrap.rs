@@ -211,8 +211,9 @@ fn look(plan: &mut Plan) -> Result<Vec<Place>, String> {
     }
     let fixed = plan.fixed.iter().map(|it| (it, false));
     let tmp = Some((&plan.tmp, false)).filter(|it| it.0.is_absolute());
-    let protected = plan.protected.iter().chain(&plan.deep).map(|it| (it, true));
-    for (path, read_only) in fixed.chain(tmp).chain(protected) {
+    let within = plan.within();
+    let fixed = fixed.chain(tmp).map(|it| (it.0.as_path(), it.1));
+    for (path, read_only) in fixed.chain(within) {
         let place = Place::now(path).map_err(|it| format!("{}: {it}", path.display()))?;
         res.push(Place { read_only, ..place });
     }
@@ -242,7 +243,9 @@ fn check(plan: &Plan, places: &[Place], mounts: &[u8]) -> Result<(), String> {
             return Err(format!("{} is not what it was", it.path.display()));
         }
     }
-    let is_planned = |it: &PathBuf| plan.writable.contains(it) || plan.fixed.contains(it) || plan.tmp == *it;
+    let is_planned = |it: &PathBuf| {
+        [&plan.writable, &plan.fixed, &plan.inner].iter().any(|them| them.contains(it)) || plan.tmp == *it
+    };
     let memory = Path::new(SHARED_MEMORY);
     let is_own = |it: &PathBuf| is_own(it) || plan.has_own_memory() && it == memory;
     let more = lines(mounts).find(|it| it.is_written && !is_planned(&it.point) && !is_own(&it.point) && it.is_seen());
@@ -309,7 +312,7 @@ fn arguments(plan: &Plan, below: &[PathBuf], env: impl Iterator<Item = (OsString
     let mut open: Vec<&PathBuf> = plan.writable.iter().chain(below).filter(|it| *it != root).collect();
     open.sort_unstable();
     res.extend(open.into_iter().flat_map(|it| mount(way(plan.writable.contains(it)), it)));
-    res.extend(plan.protected.iter().chain(&plan.deep).flat_map(|it| mount(way(false), it)));
+    res.extend(plan.within().into_iter().flat_map(|(it, read_only)| mount(way(!read_only), it)));
     // Last: it lies within castor's own folder, which may lie within what is protected.
     res.extend(Some(&plan.tmp).filter(|it| it.is_absolute()).into_iter().flat_map(|it| mount(way(true), it)));
     res.extend(["--chdir".into(), plan.cwd.clone().into()]);

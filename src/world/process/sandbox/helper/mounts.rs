@@ -72,8 +72,8 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     for it in &plan.fixed {
         hold(it, &beneath)?;
     }
-    for it in plan.protected.iter().chain(&plan.deep) {
-        bind(it, true, READ_ONLY, 0)?;
+    for (it, read_only) in plan.within() {
+        if read_only { bind(it, true, READ_ONLY, 0)? } else { open_up(it)? }
     }
     // Last: it lies within castor's own folder, which may lie within what is protected.
     if plan.tmp.is_absolute() {

@@ -33,7 +33,7 @@ pub(super) fn abi() -> i64 {
 pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
     let all = AccessFs::from_write(ABI::V3);
     let mut writable = vec![plan.tmp.clone()];
-    match plan.namespaces && !plan.strict {
+    match plan.namespaces && plan.links.is_empty() {
         true => writable.extend(plan.writable.iter().cloned()),
         false => {
             let protected = [&*plan.protected, &*plan.links].concat();
