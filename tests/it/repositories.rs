@@ -1,7 +1,13 @@
 //! Confined commands in roots whose repository lies elsewhere, and in writable folders that hold one another.
 #![cfg(target_os = "linux")]
 
-use std::{fs, os::unix::fs::symlink, path::Path, process::Command, time::Instant};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
 
 use serde_json::json;
 
@@ -262,6 +268,38 @@ fn git_works_in_submodules() {
         assert!(!told.contains(it), "{told}");
     }
     assert!(!repo.join(".git/modules/vendor/lib/commondir").exists(), "the stand-in is left");
+}
+
+/// A repository that was cloned, with a branch `feat` at its origin.
+fn cloned(commands: &[&str]) -> (Bed, PathBuf) {
+    let mut bed = bed("repo", &[], commands);
+    let top = bed.path("..").canonicalize().unwrap();
+    git(&top.join("repo"), &["branch", "feat"]);
+    git(&top, &["clone", "-q", "repo", "mine"]);
+    bed.sandbox.write("home/.gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
+    let new = json!({"cwd": top.join("mine"), "mcpServers": []});
+    bed.session = bed.client.result("session/new", new).unwrap()["sessionId"].as_str().unwrap().to_owned();
+    (bed, top.join("mine"))
+}
+
+/// A confined git cannot write its settings, says that it did, and ends well.
+#[test]
+fn new_branches_track_what_they_came_from_without_a_question() {
+    let commands = ["git checkout -b x origin/feat", "git branch --track y main | tail -1"];
+    let (mut bed, repo) = cloned(&commands);
+    let said = |args: &[&str]| {
+        let git = Command::new("git").args(args).current_dir(&repo).env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
+        String::from_utf8(git.stdout).unwrap().trim().to_owned()
+    };
+    let told = bed.run();
+    assert!(told.contains("castor noted down") && !told.contains("kept this command"), "{told}");
+    assert_eq!(said(&["rev-parse", "--abbrev-ref", "x@{upstream}"]), "origin/feat");
+    let told = bed.run();
+    assert!(told.contains("castor noted down"), "{told}");
+    assert_eq!(said(&["rev-parse", "--abbrev-ref", "y@{upstream}"]), "main");
+    assert_eq!(said(&["config", "core.bare"]), "false");
+    let config = fs::read_to_string(repo.join(".git/config")).unwrap();
+    assert!(config.ends_with("[branch \"y\"]\n\tremote = .\n\tmerge = refs/heads/main\n"), "{config}");
 }
 
 fn commit(folder: &Path) {

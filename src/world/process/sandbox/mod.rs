@@ -20,6 +20,7 @@ pub mod repository;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 mod submodules;
+pub mod tracking;
 
 use std::{
     collections::BTreeMap,

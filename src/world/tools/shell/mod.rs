@@ -36,7 +36,7 @@ use crate::{
         terminal::{CommandLine, Findings, Running, Terminal},
         tool::{BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
-    world::process::{Groups, OwnTerminal},
+    world::process::{Groups, OwnTerminal, sandbox::tracking},
 };
 
 /// What children get above the user's environment: who calls, and that nobody is there to answer a question.
@@ -110,10 +110,15 @@ impl Shell {
         // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
         let told = (ending == Ending::Running).then_some(params.command.as_str());
         let log = if goes_on(&ending) { self.let_go(running, &text, told, ctx).await } else { None };
-        let note = [note, stayed, later].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
+        // What was printed of a command that goes on is no end yet.
+        let heard = confined.as_deref().filter(|_| matches!(ending, Ending::Exited(_)));
+        let noted = heard.and_then(|it| tracking::note_down(it, &params.real_dir, &params.command, &text));
+        let settled = noted.as_ref().is_some_and(|it| it.settles);
+        let noted = noted.map(|it| it.words.join("\n")).filter(|it| !it.is_empty());
+        let note = [note, stayed, later, noted].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.clone().into());
         let (masked, cwd) = (masked::hides_failure(&params.command), params.real_dir.clone());
-        Facts { ending, pid, text, log, note, confined, masked, cwd, home }.report()
+        Facts { ending, pid, text, log, note, confined, settled, masked, cwd, home }.report()
     }
 
     async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {

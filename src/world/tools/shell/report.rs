@@ -49,6 +49,8 @@ pub struct Facts {
     pub note: Option<String>,
     /// What held it, and where it ran.
     pub confined: Option<Arc<Confinement>>,
+    /// What it could not write of git's settings was written for it, or is told.
+    pub settled: bool,
     /// Its exit code may be another's than that of what it is about.
     pub masked: bool,
     pub cwd: AbsPath,
@@ -66,6 +68,9 @@ impl Facts {
         }
         let (said, failed) =
             (self.denied(&self.text), matches!(&self.ending, Ending::Exited(it) if it.code != Some(0)));
+        // It ended well, and castor did the rest.
+        let is_settled = |it: &Denial| matches!(it, Denial::Config { path } if path.as_path().ends_with("config"));
+        let said = said.filter(|it| failed || !self.settled || !is_settled(it));
         let is_hidden = !failed && self.masked && said.is_some() && self.denied(self.last_lines()) == said;
         let (left, mut res) = (self.left_to_do(), self.plain_report());
         if let Some(it) = &said {
@@ -247,6 +252,7 @@ mod tests {
             log,
             note: None,
             confined: None,
+            settled: false,
             masked: false,
             cwd: AbsPath::new("/").unwrap(),
             home: None,
@@ -301,7 +307,18 @@ mod tests {
         let text = "touch: cannot touch '/opt/a/b': Read-only file system\n".to_owned();
         let ending = Ending::Exited(Exit { code: Some(1), ..Exit::default() });
         let (confined, cwd) = (Some(Arc::new(it)), path("/w"));
-        Facts { ending, pid: Some(7), text, log: None, note: None, confined, masked: false, cwd, home: None }
+        Facts {
+            ending,
+            pid: Some(7),
+            text,
+            log: None,
+            note: None,
+            confined,
+            settled: false,
+            masked: false,
+            cwd,
+            home: None,
+        }
     }
 
     #[test]
