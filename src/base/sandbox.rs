@@ -125,6 +125,11 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// Whether there is a sandbox in which commands write in the folder.
+    pub fn is_written(&self) -> bool {
+        self.available && self.level == Level::WorkspaceWrite
+    }
+
     /// Behind "sandbox: ".
     pub fn in_words(&self) -> String {
         let network = if self.network { "with network" } else { "without network" };
@@ -217,9 +222,8 @@ impl Confinement {
     }
 }
 
-#[cfg(test)]
 impl Confinement {
-    /// That of commands in one folder, for tests: they write nothing else, and there is no network.
+    /// That of commands in one folder, for who only looks: they write nothing else, and there is no network.
     pub fn of(root: &AbsPath) -> Self {
         Self {
             read_only: false,

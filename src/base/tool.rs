@@ -73,6 +73,9 @@ pub struct Targets {
     /// Of a command: what the repository around its folder has git run, also where git only looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_runs: Option<String>,
+    /// Of a command that a sandbox holds: the git folder of the repository around its folder, whose settings it cannot write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<AbsPath>,
     /// Of a command: it names more than was looked up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,

@@ -44,7 +44,7 @@ fn agent(mut sandbox: Sandbox, answers: &[&str]) -> (Sandbox, Client) {
 
 /// A prompt, its questions answered with the first option of this kind. Gives back the titles of the questions, and all
 /// that was said.
-fn prompt(client: &mut Client, session: &str, text: &str, kind: &str) -> (Vec<String>, String) {
+pub fn prompt(client: &mut Client, session: &str, text: &str, kind: &str) -> (Vec<String>, String) {
     let (mut asked, mut said) = (Vec::new(), String::new());
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
     client.request_as(json!(N_PROMPTS.fetch_add(1, Ordering::Relaxed)), "session/prompt", params);

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::{client::WATCHDOG, confined::Bed};
+use crate::{client::WATCHDOG, confined::Bed, incidents::prompt};
 
 const WORK: &str = "echo x > q && git add q && git commit -qm two && git branch two && git status --short && \
                     [ $(git log --format=%s | head -1) = two ] && echo '<<worked>>'";
@@ -300,6 +300,26 @@ fn new_branches_track_what_they_came_from_without_a_question() {
     assert_eq!(said(&["config", "core.bare"]), "false");
     let config = fs::read_to_string(repo.join(".git/config")).unwrap();
     assert!(config.ends_with("[branch \"y\"]\n\tremote = .\n\tmerge = refs/heads/main\n"), "{config}");
+}
+
+/// Half-way they cannot be run again.
+#[test]
+fn commands_that_write_settings_are_asked_about_before_and_a_yes_is_for_both() {
+    let commands =
+        ["git commit -qm two --allow-empty && git branch -m main trunk", "git remote add r x", "git config user.name"];
+    let (mut bed, repo) = cloned(&commands);
+    let reason = "the sandbox keeps commands from what it writes: .git/config";
+    let mut said = String::new();
+    for (answer, n_questions) in [("allow_once", 1), ("reject_once", 1), ("reject_once", 0)] {
+        let (asked, told) = prompt(&mut bed.client, &bed.session, "go", answer);
+        assert_eq!((asked.len(), told.matches(reason).count()), (n_questions, n_questions), "{told}");
+        said += &told;
+    }
+    let config = fs::read_to_string(repo.join(".git/config")).unwrap();
+    assert!(config.contains("[branch \"trunk\"]") && !config.contains("[remote \"r\"]"), "{config}");
+    let log = Command::new("git").args(["log", "--format=%s"]).current_dir(&repo).output().unwrap();
+    assert_eq!(String::from_utf8(log.stdout).unwrap(), "two\none\n", "it ran once");
+    assert!(!said.contains("kept this command"), "{said}");
 }
 
 fn commit(folder: &Path) {

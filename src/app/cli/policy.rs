@@ -27,6 +27,7 @@ use crate::{
     base::{
         log::{Decision, Mode},
         path::AbsPath,
+        sandbox::Hold,
         tool::ToolKind,
         trust::{PieceKind, Trust},
     },
@@ -111,9 +112,9 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                 Ok(it) => {
                     let held = (it.kind == ToolKind::Execute).then(|| {
                         let settings = sessions::settings_of(&Options::default(), &ground);
-                        confinement::hold(&ground, &settings).in_words()
+                        confinement::hold(&ground, &settings)
                     });
-                    check(&rules, &cwd, &it, (mode, !headless), held.as_deref(), out)?
+                    check(&rules, &cwd, &it, (mode, !headless), held, out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
@@ -192,11 +193,11 @@ fn check(
     cwd: &AbsPath,
     asked: &Asked,
     (mode, interactive): (Mode, bool),
-    held: Option<&str>,
+    held: Option<Hold>,
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched::targets(asked, cwd, &roots)?;
+    let (targets, refused) = touched::targets(asked, cwd, &roots, held.is_some_and(|it| it.is_written()))?;
     let Asked { tool, kind, args, server } = asked;
     let server = server.as_deref();
     let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
@@ -229,7 +230,7 @@ fn check(
         }
     }
     if let Some(it) = held {
-        writeln!(out, "  sandbox: {it}")?;
+        writeln!(out, "  sandbox: {}", it.in_words())?;
     }
     let is_own = |it: &str| it.starts_with("default/");
     if said.verdict.decision != Decision::Allow && is_own(&said.verdict.rule) {

@@ -6,6 +6,7 @@ use super::{
     PartVerdict, Query, Verdict, danger,
     decide::{Opinion, unasked, verdict, with_paths},
     destroy::{self, Place, Signs},
+    git_settings::{self, Held},
     paths, places, plans, prefixes,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
@@ -134,18 +135,21 @@ impl<'a> Shell<'a> {
     /// The worst opinion on any part, and the parts that were asked about.
     fn worst(&self) -> (Opinion, Vec<&Command>) {
         let (mut worst, mut asked): (Option<Opinion>, Vec<&Command>) = (None, Vec::new());
+        let mut opens = Vec::new();
         // The same command again is judged the same, and there may be thousands.
         let mut seen: BTreeSet<&Command> = BTreeSet::new();
         for command in &self.script.commands {
             if !seen.insert(command) {
                 continue;
             }
-            let opinion = self.part(command);
+            let mut opinion = self.part(command);
             if opinion.decision == Decision::Deny {
                 return (opinion, Vec::new());
             }
-            if opinion.decision == Decision::Ask {
-                asked.push(command);
+            match opinion.decision {
+                Decision::Ask => asked.push(command),
+                // What a rule lets it write, whatever is asked of the others.
+                _ => opens.append(&mut opinion.opens),
             }
             // The first question with a reason of its own is the one to show.
             let rank = |it: &Opinion| (severity(it.decision), it.specific, it.why.is_some());
@@ -153,7 +157,8 @@ impl<'a> Shell<'a> {
                 worst = Some(opinion);
             }
         }
-        let opinion = worst.unwrap_or_else(|| Opinion::new(Decision::Ask, "no command"));
+        let mut opinion = worst.unwrap_or_else(|| Opinion::new(Decision::Ask, "no command"));
+        opinion.opens.extend(opens);
         (self.as_a_whole(opinion), asked)
     }
 
@@ -248,17 +253,30 @@ impl<'a> Shell<'a> {
         let broken = maybe.is_none().then_some(broken).flatten();
         let opinion = plans::asked(self.query, self.with_effects(command, opinion, maybe.or(broken)), found);
         let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
-        let in_every_mode = || {
-            let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
-            let destroys = destroys.map(|it| Opinion::new(Decision::Ask, format!("destructive: {it}")));
-            let guard = || self.guard(command).filter(|it| !named(&it.signs()));
-            destroys.or_else(|| guard().as_ref().map(Opinion::guarded))
-        };
+        let held = git_settings::held(command, self.query, self.here());
+        let opens = held.iter().filter(|it| named(&it.signs)).flat_map(|it| it.places.clone()).collect();
+        let in_every_mode = || self.in_every_mode(command, &named, held.as_ref());
         match opinion.decision {
             Decision::Deny => opinion,
             Decision::Ask if !opinion.is_ordinary_question() => opinion,
             Decision::Ask => opinion.because(in_every_mode()),
-            Decision::Allow => in_every_mode().map_or(opinion, |it| Opinion { specific: true, ..it }),
+            Decision::Allow => match in_every_mode() {
+                Some(it) => Opinion { specific: true, ..it },
+                None => Opinion { opens, ..opinion },
+            },
+        }
+    }
+
+    /// What even an allowed command is asked about, unless a rule names it.
+    fn in_every_mode(&self, command: &Command, named: &dyn Fn(&Signs) -> bool, held: Option<&Held>) -> Option<Opinion> {
+        let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
+        let destroys = destroys.map(|it| Opinion::new(Decision::Ask, format!("destructive: {it}")));
+        let guard = || self.guard(command).filter(|it| !named(&it.signs()));
+        let reason = destroys.or_else(|| guard().as_ref().map(Opinion::guarded));
+        match (reason, held) {
+            (Some(it), Some(held)) => Some(held.beside(it)),
+            (None, Some(held)) if !named(&held.signs) => Some(held.question()),
+            (it, _) => it,
         }
     }
 
@@ -363,7 +381,8 @@ impl<'a> Shell<'a> {
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {
         let script = self.script;
         let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
-        let guarded = script.commands.iter().any(|it| self.guard(it).is_some());
+        let held = |it: &Command| git_settings::held(it, self.query, self.here()).is_some();
+        let guarded = script.commands.iter().any(|it| self.guard(it).is_some() || held(it));
         // A yes for the session does not read what cannot be read.
         let broken = self.rules.iter().any(|it| it.is_broken());
         let elsewhere = asked.iter().any(|it| destroy::works_elsewhere(it, &self.place));

@@ -29,8 +29,8 @@ pub(super) struct Opinion {
     pub tier: Option<Tier>,
     /// Why it is asked; `None`: because the mode asks for all such calls.
     pub why: Option<String>,
-    /// Configuration that the reason names, where it is.
-    pub opens: Option<AbsPath>,
+    /// Configuration that the reason names, or the rule, where it is.
+    pub opens: Vec<AbsPath>,
 }
 
 impl Opinion {
@@ -38,13 +38,13 @@ impl Opinion {
     pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
         let rule = rule.into();
         let why = (decision == Decision::Ask).then(|| rule.clone());
-        let (deny_message, tier, opens) = (None, None, None);
+        let (deny_message, tier, opens) = (None, None, Vec::new());
         Self { decision, rule, deny_message, allow_redirection: false, specific: false, tier, why, opens }
     }
 
     /// A question about something guarded.
     pub fn guarded(guard: &paths::Guard) -> Self {
-        Self { opens: guard.place.clone(), ..Self::new(Decision::Ask, guard.to_string()) }
+        Self { opens: guard.place.iter().cloned().collect(), ..Self::new(Decision::Ask, guard.to_string()) }
     }
 
     pub fn of(rule: &Rule, query: &Query) -> Self {
@@ -53,7 +53,7 @@ impl Opinion {
         Self {
             decision: rule.decision,
             why: of_people.then(|| format!("a rule asks: {name}")),
-            opens: None,
+            opens: Vec::new(),
             rule: name,
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allow_redirection: rule.allow_redirection,
@@ -102,8 +102,8 @@ impl Opinion {
 ///    allow; neither touches a deny, nor an ask for that very command.
 /// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, and paths outside the roots.
 /// 7. In every mode, allow becomes ask for what cannot be taken back (see `destroy`), for files of secrets, and for
-///    writes to configuration that castor, editors, shells or git obey (see `paths`), unless a rule of the user or
-///    above names just that. Standing yeses do not.
+///    writes to configuration that castor, editors, shells or git obey (see `paths`), or that a sandbox holds (see
+///    `git_settings`), unless a rule of the user or above names just that. Standing yeses do not.
 ///    In yolo the same holds for tools and redirections that write outside the roots; for these any rule will do that
 ///    says more than the tool's name.
 /// 8. What is left to ask is denied when nobody can be asked.
@@ -168,7 +168,7 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
         deny_message: opinion.deny_message,
         reason: None,
         why: opinion.why.filter(|_| asks).map(in_a_line),
-        opens: opinion.opens.filter(|_| asks),
+        opens: opinion.opens,
         grant: grant.filter(|_| asks),
     }
 }

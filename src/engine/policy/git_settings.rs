@@ -1,9 +1,14 @@
-//! Settings of git that name what it runs, or where it finds more of them: to write one is to write configuration.
+//! Settings of git that name what it runs, or where it finds more of them: to write one is to write configuration. And
+//! the commands that write any, which a sandbox holds whole.
 
 use super::{
+    Query,
     danger::git_words,
+    decide::Opinion,
+    destroy::Signs,
     shell::{Command, Word, base_name},
 };
+use crate::base::{log::Decision, path::AbsPath};
 
 /// In lower case; a star stands for any ending, or for what is between.
 const RUN: &[&str] = &[
@@ -46,6 +51,95 @@ const READS: &[&str] = &["--get", "--list", "-l", "--unset", "--remove-section",
 const VERBS: &[&str] = &["get", "list", "unset", "remove-section", "rename-section", "edit"];
 /// Values that run nothing of anybody's.
 const HARMLESS: &[&str] = &["", "0", "1", ":", "cache", "cat", "false", "less", "osxkeychain", "store", "true"];
+
+/// Of a repository's own folder, what the commands write that change settings by their very words. Those that note down
+/// which branch follows which (`git push -u`) are not here: that is done for them.
+const CONFIG: &[&str] = &["config"];
+const MODULES: &[&str] = &["config", "modules", "../.gitmodules"];
+const SPARSE: &[&str] = &["config", "config.worktree", "info"];
+/// Files of other settings than the repository's own.
+const ELSEWHERE: &[&str] = &["--global", "--system", "--file", "-f", "--blob"];
+const BRANCH: &[&str] = &["--copy", "--edit-description", "--move", "--set-upstream-to", "--unset-upstream"];
+const REMOTE: &[&str] = &["add", "remove", "rename", "rm", "set-branches", "set-url"];
+const SUBMODULE: &[&str] = &["absorbgitdirs", "add", "deinit", "init", "set-branch", "set-url", "sync", "update"];
+const SPARSE_CHECKOUT: &[&str] = &["add", "disable", "init", "reapply", "set"];
+
+/// What of its repository's own folder a command changes by its very words, and a sandbox holds.
+pub(super) struct Held {
+    pub places: Vec<AbsPath>,
+    /// A rule that allows just this has these words in it.
+    pub signs: Signs,
+    words: String,
+}
+
+impl Held {
+    /// It would fail, often half-way, and ask then: a yes before is for writing there, too.
+    pub fn question(&self) -> Opinion {
+        Opinion { opens: self.places.clone(), ..Opinion::new(Decision::Ask, self.words.clone()) }
+    }
+
+    /// The same together with another reason.
+    pub fn beside(&self, other: Opinion) -> Opinion {
+        let why = other.why.map_or_else(|| self.words.clone(), |it| format!("{it}; {}", self.words));
+        Opinion { why: Some(why), opens: [other.opens, self.places.clone()].concat(), ..other }
+    }
+}
+
+/// `here`: where its words count from, if that is known. Where nobody can be asked, it may try.
+pub(super) fn held(command: &Command, query: &Query, here: Option<&AbsPath>) -> Option<Held> {
+    let git = query.targets.git.as_ref().filter(|_| here.is_some() && query.interactive)?;
+    let (sub, places) = written(command)?;
+    let shown = |it: &&str| it.strip_prefix("../").map_or(format!(".git/{it}"), str::to_owned);
+    let shown: Vec<String> = places.iter().map(shown).collect();
+    let words = format!("the sandbox keeps commands from what it writes: {}", shown.join(", "));
+    let signs = Signs::new(["git", sub].map(str::to_owned).into_iter());
+    Some(Held { places: places.iter().map(|it| git.join(it)).collect(), signs, words })
+}
+
+/// The sub-command, and what it writes.
+fn written(command: &Command) -> Option<(&str, &'static [&'static str])> {
+    let args = command.args();
+    let words = git_words(args);
+    let leads = |it: &Word| ["-C", "--git-dir", "--work-tree"].iter().any(|start| it.text.starts_with(start));
+    let globals = args.get(..args.len() - words.len())?;
+    if command.name().map(base_name) != Some("git") || globals.iter().any(leads) {
+        return None;
+    }
+    let (sub, args) = words.split_first()?;
+    let verb = args.iter().find(|it| !it.text.starts_with('-')).map_or("", |it| it.text.as_str());
+    let places = match sub.text.as_str() {
+        "branch" if args.iter().any(changes_branch) => CONFIG,
+        "config" if sets(args) => CONFIG,
+        "remote" if REMOTE.contains(&verb) => CONFIG,
+        "sparse-checkout" if SPARSE_CHECKOUT.contains(&verb) => SPARSE,
+        "submodule" if SUBMODULE.contains(&verb) => MODULES,
+        _ => return None,
+    };
+    Some((&sub.text, places))
+}
+
+/// `-m`, `-M`, `-c`, `-C`, `-u` and their long forms.
+fn changes_branch(option: &Word) -> bool {
+    let text = option.text.as_str();
+    match text.strip_prefix("--") {
+        Some(_) => BRANCH.iter().any(|it| text.split('=').next() == Some(it)),
+        None => text.starts_with('-') && text.contains(['m', 'M', 'c', 'C', 'u']),
+    }
+}
+
+/// Whether `git config` changes the repository's own settings.
+fn sets(args: &[Word]) -> bool {
+    const CHANGES: &[&str] =
+        &["--add", "--edit", "--remove-section", "--rename-section", "--replace-all", "--unset", "-e"];
+    let any = |list: &[&str]| args.iter().any(|it| list.iter().any(|start| it.text.starts_with(start)));
+    let operands: Vec<&str> = args.iter().map(|it| it.text.as_str()).filter(|it| !it.starts_with('-')).collect();
+    match operands.first() {
+        _ if any(ELSEWHERE) || any(&["--get", "--list", "-l"]) => false,
+        Some(&("get" | "list")) => false,
+        Some(&("edit" | "remove-section" | "rename-section" | "set" | "unset")) => true,
+        _ => any(CHANGES) || operands.len() > 1,
+    }
+}
 
 /// Whether the command sets such a setting.
 pub(super) fn sets_what_runs(command: &Command) -> bool {

@@ -117,15 +117,15 @@ pub struct Verdict {
     pub reason: Option<String>,
     /// Why it is asked, where that is more than the mode's own way, in a line: for the user.
     pub why: Option<String>,
-    /// Configuration that the question names: a yes is for writing it, too.
-    pub opens: Option<AbsPath>,
+    /// Configuration that the question names, or the rule that allows it: a yes is for writing it, too.
+    pub opens: Vec<AbsPath>,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
 }
 
 impl Verdict {
     fn denied(rule: String, message: String) -> Self {
-        let (reason, why, opens, grant) = (None, None, None, None);
+        let (reason, why, opens, grant) = (None, None, Vec::new(), None);
         Self { decision: Decision::Deny, rule, deny_message: Some(message), reason, why, opens, grant }
     }
 }

@@ -9,23 +9,29 @@ use super::asked::Asked;
 use crate::{
     base::{
         path::AbsPath,
+        sandbox::Confinement,
         tool::{Access, TargetPath, Targets, ToolKind},
     },
     engine::policy,
     world::{
         disk::{self, DiskFs},
-        process::Groups,
+        process::{Groups, sandbox},
         tools::{self, Background, Known, Terminals, ToolContext},
     },
 };
 
-/// The targets, and what the tool has against the arguments: then they are guessed.
-pub fn targets(asked: &Asked, cwd: &AbsPath, roots: &[AbsPath]) -> io::Result<(Targets, Option<String>)> {
+/// The targets, and what the tool has against the arguments: then they are guessed. `held`: commands write in the folder
+/// only, and not what git obeys there.
+pub fn targets(asked: &Asked, cwd: &AbsPath, roots: &[AbsPath], held: bool) -> io::Result<(Targets, Option<String>)> {
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);
     let Some(tool) = own.filter(|_| asked.server.is_none()) else { return Ok((guessed(), None)) };
     let words = Arc::new(policy::words(&asked.tool, &asked.args));
-    let ctx = ToolContext { known: Known { words, ..Known::default() }, ..context(cwd, roots) };
+    let confined = roots.first().filter(|_| held).map(|root| {
+        let gits = sandbox::repository::outside_of(root).into_iter().collect();
+        Arc::new(Confinement { gits, ..Confinement::of(root) })
+    });
+    let ctx = ToolContext { known: Known { words, ..Known::default() }, confined, ..context(cwd, roots) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(match runtime.block_on(tool.targets(&asked.args, &ctx)) {
         Ok(it) => (it, None),

@@ -4,6 +4,7 @@ mod checkers;
 mod commands;
 mod destroy;
 mod fuzz;
+mod held;
 mod incidents;
 mod leads;
 mod origins;

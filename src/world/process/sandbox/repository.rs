@@ -11,7 +11,7 @@ use std::{
 use nix::unistd::geteuid;
 
 use super::{aside::is_repository, held::is_placeholder};
-use crate::base::path::AbsPath;
+use crate::base::{path::AbsPath, sandbox::Confinement};
 
 /// Longer files say nothing about where a repository is.
 const MAX: u64 = 4096;
@@ -23,6 +23,14 @@ pub fn outside_of(root: &AbsPath) -> Option<AbsPath> {
     let res = real.ancestors().find_map(|folder| found(folder, &real))??;
     let is_ours = fs::symlink_metadata(&res).is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw());
     (is_ours && is_repository(&res) && !res.starts_with(&real)).then(|| AbsPath::new(res)).flatten()
+}
+
+/// The git folder of the repository around `dir`, if what git obeys in it is all that commands cannot write there.
+pub fn held_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
+    let git = dir.as_path().ancestors().find_map(|folder| of(folder).filter(|it| is_repository(it)))?;
+    let git = AbsPath::new(git.canonicalize().ok()?)?;
+    let mut written = it.roots.iter().chain(&it.gits).filter(|_| !it.read_only);
+    (written.any(|it| git.is_within(it)) && it.obeyed(&git.join("config")) && !it.keeps(&git)).then_some(git)
 }
 
 /// The repository that a folder says is its own.

@@ -12,6 +12,7 @@ use crate::{
     },
     world::{
         disk,
+        process::sandbox::repository,
         tools::{
             ToolContext, git_runs,
             leads::{self, Found, Places},
@@ -73,6 +74,9 @@ impl Params {
         let places = Places { roots, scratch: Some(&ctx.scratch), home: home.as_ref() };
         let Found { leads, secrets, tracked, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
         let git_runs = git_runs::look(&self.real_dir);
+        // The client's terminals hold nothing.
+        let confined = ctx.confined.as_deref().filter(|_| self.background || ctx.terminals.client.is_none());
+        let git = confined.and_then(|it| repository::held_around(it, &self.real_dir));
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -83,6 +87,7 @@ impl Params {
             leads,
             tracked,
             git_runs,
+            git,
             unseen,
         }
     }
