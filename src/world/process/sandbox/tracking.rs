@@ -24,6 +24,9 @@ const MAX: u64 = 1 << 20;
 /// How many lines of one command are heard.
 const LINES: usize = 20;
 
+/// What commands say whose output may be cut.
+const VERBS: &[&str] = &["branch", "checkout", "push", "switch", "worktree"];
+
 /// Before the file, and behind it.
 const FAILED: (&str, &str) = ("error: could not write config file ", ": ");
 const DELETED: &str = "Deleted branch ";
@@ -48,11 +51,14 @@ struct Follows<'l> {
 /// Notes down what git says in `output` that it did, and did not. `None`: it says no such thing.
 pub fn note_down(it: &Confinement, cwd: &AbsPath, command: &str, output: &str) -> Option<Noted> {
     let mut said = output.lines().filter(|it| follows(it).is_some() || it.starts_with(DELETED)).take(LINES).peekable();
-    said.peek().filter(|_| !it.read_only && command.contains("git"))?;
+    said.peek().filter(|_| !it.read_only)?;
     let mut files = output.lines().filter_map(failed_at).map(|it| cwd.join(it));
     let named = files.next();
-    // `git checkout -b x origin/x | tail -1`: where git tells of no failure there may be none.
+    // `git checkout -b x origin/x | tail -1`: where git tells of no failure there may be none, and `cat log` is no git.
     let settles = named.is_some();
+    if !settles && !VERBS.iter().any(|it| command.contains(it)) {
+        return None;
+    }
     let here = || cwd.as_path().ancestors().map(|it| it.join(".git")).find(|it| it.is_dir());
     let config = named.or_else(|| AbsPath::new(here()?.join("config")))?;
     // Of two repositories nobody knows which line is of which.
