@@ -20,6 +20,8 @@ use crate::base::{
 
 /// More commands in one command's words are not looked into.
 const MAX_HANDED: usize = 512;
+/// Of arithmetic: `a[$(rm x)]` in a variable is run by `$((a))`.
+const COUNTED: &str = "it counts with text that may have commands in it, as it is read or printed only when it runs";
 
 /// A shell call with what was found out about it.
 struct Shell<'a> {
@@ -270,7 +272,11 @@ impl<'a> Shell<'a> {
     /// What even an allowed command is asked about, unless a rule names it.
     fn in_every_mode(&self, command: &Command, named: &dyn Fn(&Signs) -> bool, held: Option<&Held>) -> Option<Opinion> {
         let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
-        let destroys = destroys.map(|it| Opinion::new(Decision::Ask, format!("destructive: {it}")));
+        let in_words = |it: Signs| match self.script.evaluated.lists(command) {
+            true => format!("{COUNTED}: {}", command.text),
+            false => format!("destructive: {it}"),
+        };
+        let destroys = destroys.map(|it| Opinion::new(Decision::Ask, in_words(it)));
         let guard = || self.guard(command).filter(|it| !named(&it.signs()));
         let reason = destroys.or_else(|| guard().as_ref().map(Opinion::guarded));
         match (reason, held) {

@@ -1,5 +1,7 @@
 //! Arithmetic and subscripts: bash runs the `$( )` that it finds in them when it evaluates, quoted or not.
 
+mod numbers;
+
 use std::collections::BTreeSet;
 
 use tree_sitter::Node;
@@ -54,20 +56,31 @@ pub struct Evaluated {
     open: bool,
     /// A variable is set to text that may have a command in it.
     planted: bool,
+    /// What variables are set to, as written: each may be such text.
+    values: Vec<String>,
+    /// What commands print in the arithmetic itself, and that, as written.
+    printed: Vec<(String, String)>,
     /// Words may come back as `$1`.
     functions: bool,
     /// A word has a `$` or a back-quote in it that is not the shell's.
     quoted: bool,
     /// The text runs a command as it stands.
     direct: bool,
+    /// What was listed as a command for it.
+    listed: Option<String>,
 }
 
 impl Evaluated {
+    /// Whether that is no command as written, but arithmetic in which there may be some.
+    pub fn lists(&self, command: &Command) -> bool {
+        command.words.len() == 1 && self.listed.as_ref() == Some(&command.text)
+    }
+
     pub(super) fn enter(&mut self, node: Node, text: &str) {
         match node.kind() {
             "variable_assignment" => {
                 let (name, value) = text.split_once('=').unwrap_or((text, ""));
-                self.planted |= is_planted(value);
+                self.values.push(value.to_owned());
                 if name.contains('[') {
                     self.evaluates(name, name.split_once('[').map_or("", |it| it.1));
                 }
@@ -75,28 +88,43 @@ impl Evaluated {
             "for_statement" => {
                 let items = text.split_once(" in ").map_or("", |it| it.1);
                 let items = items.split([';', '\n']).next().unwrap_or_default();
-                self.planted |= is_planted(items);
+                // A file may be called so.
+                self.planted |= items.contains(['*', '?', '[']);
+                self.values.push(items.to_owned());
             }
             "function_definition" => self.functions = true,
-            "arithmetic_expansion" | "c_style_for_statement" => self.evaluates(text, text.trim_start_matches('$')),
-            "compound_statement" if text.starts_with("((") => self.evaluates(text, text),
+            "arithmetic_expansion" | "c_style_for_statement" => {
+                let (what, printed) = without_printed(node, text);
+                self.printed.extend(printed);
+                self.evaluates(text, what.trim_start_matches('$'));
+            }
+            "compound_statement" if text.starts_with("((") => {
+                let (what, printed) = without_printed(node, text);
+                self.printed.extend(printed);
+                self.evaluates(text, &what);
+            }
             "subscript" => self.evaluates(text, text.split_once('[').map_or("", |it| it.1)),
             // `${a:x}` counts with `x`.
             "expansion" => {
                 let from = text.split_once(':').map(|it| it.1).filter(|it| !it.starts_with(['-', '=', '+', '?']));
                 from.into_iter().for_each(|it| self.evaluates(text, it));
             }
-            "test_command" => self.test(text),
+            "test_command" => {
+                self.test(node, text);
+            }
             _ => (),
         }
     }
 
-    fn test(&mut self, text: &str) {
+    fn test(&mut self, node: Node, text: &str) {
         const COUNTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         let double = text.starts_with("[[");
-        let inside = text.trim_start_matches('[');
-        self.direct |= runs_in_subscript(inside);
+        self.direct |= runs_in_subscript(text.trim_start_matches('['));
+        // `[` takes what a command prints for what it is.
+        let (what, printed) = if double { without_printed(node, text) } else { (text.to_owned(), Vec::new()) };
+        let inside = what.trim_start_matches('[');
         let counts = inside.split_whitespace().any(|it| it == "-v" || double && COUNTS.contains(&it));
+        self.printed.extend(printed.into_iter().filter(|_| counts));
         if counts || self.direct {
             let operands: Vec<&str> = inside.split_whitespace().filter(|it| !COUNTS.contains(it)).collect();
             self.evaluates(text, &operands.join(" "));
@@ -120,12 +148,12 @@ impl Evaluated {
     }
 
     /// What the commands make of the variables.
-    fn hear(&mut self, command: &Command) {
+    fn hear(&mut self, command: &Command, script: &Script) {
         let Some(name) = command.name() else { return };
         let args = command.args();
         let holds = |it: &Word| match it.literal() {
             Some(text) => text.contains(['$', '`']),
-            None => is_planted(&it.text),
+            None => is_planted(&it.text, script),
         };
         self.quoted |= args.iter().any(holds);
         self.planted |= TAKE_IN.contains(&name) || name == "set" && args.iter().any(holds);
@@ -155,21 +183,62 @@ impl Evaluated {
     }
 }
 
+/// The text with a number in place of what its commands print, and these.
+fn without_printed(node: Node, text: &str) -> (String, Vec<(String, String)>) {
+    let (mut res, mut printed, mut at, mut waiting) = (String::new(), Vec::new(), 0, vec![node]);
+    while let Some(it) = waiting.pop() {
+        let place = |byte: usize| byte.saturating_sub(node.start_byte());
+        let (start, end) = (place(it.start_byte()), place(it.end_byte()));
+        if it.kind() == "command_substitution" && start >= at {
+            res += text.get(at..start).unwrap_or_default();
+            res.push('0');
+            printed.extend(text.get(start..end).map(|it| (it.to_owned(), text.to_owned())));
+            at = end;
+        } else {
+            let mut children: Vec<Node> = it.children(&mut it.walk()).collect();
+            children.reverse();
+            waiting.extend(children);
+        }
+    }
+    (res + text.get(at..).unwrap_or_default(), printed)
+}
+
 /// Lists what the arithmetic of a script may run: nobody knows what.
 pub(super) fn list_hidden(script: &mut Script) {
     let mut evaluated = std::mem::take(&mut script.evaluated);
-    script.commands.iter().for_each(|it| evaluated.hear(it));
+    script.commands.iter().for_each(|it| evaluated.hear(it, script));
+    evaluated.planted |= evaluated.values.iter().any(|it| is_planted(it, script));
+    let text = evaluated.printed.iter().find(|it| !prints_number(&it.0, script, &[])).map(|it| it.1.clone());
+    if let Some(it) = text {
+        evaluated.direct = true;
+        evaluated.first.get_or_insert(it);
+    }
     let sown = evaluated.planted || evaluated.functions && evaluated.quoted;
-    let sown = sown && (evaluated.open || !evaluated.names.iter().all(|it| counts(it, script)));
+    let sown = sown && (evaluated.open || !evaluated.names.iter().all(|it| counts(it, script, &[])));
     if let Some(text) = evaluated.first.filter(|_| sown || evaluated.direct) {
         let words = vec![Word::expanded(&text)];
         (script.has_definitions, script.loops.beside) = (true, true);
+        script.evaluated.listed = Some(text.clone());
         script.commands.push(Command::new(words, text));
     }
 }
 
-/// Whether a variable only ever has numbers: `n=0; ((n++))`.
-fn counts(name: &str, script: &Script) -> bool {
+/// Variables that get their numbers from others, at most.
+const DEPTH: usize = 4;
+
+/// `above`: variables that have numbers if this is one.
+fn prints_number(substitution: &str, script: &Script, above: &[&str]) -> bool {
+    // What prints a number may be a function that prints something else.
+    let relied = script.functions.iter().any(|it| numbers::is_relied_on(it));
+    !relied && numbers::prints_number(substitution, &|name| counts(name, script, above))
+}
+
+/// Whether a variable only ever has numbers: `n=0; ((n++))`, `n=$(expr $n + 1)`.
+fn counts(name: &str, script: &Script, above: &[&str]) -> bool {
+    if above.contains(&name) || above.len() >= DEPTH {
+        return above.contains(&name);
+    }
+    let above = &[above, &[name]].concat();
     let takes = |it: &Command| {
         it.name().is_some_and(|it| TAKE_IN.contains(&it) || matches!(it, "printf" | "set" | "eval" | "."))
     };
@@ -179,7 +248,11 @@ fn counts(name: &str, script: &Script) -> bool {
     let declared = script.commands.iter().any(super::changed::declares_oddly);
     let is_count = |it: &str| {
         let counted = it.strip_prefix("$((").and_then(|it| it.strip_suffix("))"));
-        it.bytes().all(|it| it.is_ascii_digit()) || counted.is_some_and(|it| !it.contains(['$', '`', '(', '[']))
+        let own = || numbers::with_default(it).is_some_and(|it| counts(it, script, above));
+        it.bytes().all(|it| it.is_ascii_digit())
+            || counted.is_some_and(|it| !it.contains(['$', '`', '(', '[']))
+            || own()
+            || prints_number(it, script, above)
     };
     let mut set = script.values.all.iter().filter(|it| it.name.as_deref() == Some(name)).peekable();
     !set_by_name
@@ -198,11 +271,13 @@ fn is_own_count(value: &str) -> bool {
 }
 
 /// Whether a value, as written, may have more in it than numbers, names and other variables' values.
-fn is_planted(value: &str) -> bool {
+fn is_planted(value: &str, script: &Script) -> bool {
     let value = value.trim();
-    if is_number(value) || is_own_count(value) {
-        return false;
-    }
+    let counted = || prints_number(value, script, &[]) || numbers::with_default(value).is_some();
+    !is_own_count(value) && is_odd(value) && !counted()
+}
+
+fn is_odd(value: &str) -> bool {
     let mut rest = value;
     while let Some(at) = rest.find(['$', '`']) {
         let from = rest.get(at + 1..).unwrap_or_default();
@@ -227,23 +302,4 @@ fn is_planted(value: &str) -> bool {
         rest = behind;
     }
     false
-}
-
-/// `$(wc -l < f)`, `$(date +%s)`: commands that print a number.
-fn is_number(value: &str) -> bool {
-    let value = value.trim_matches('"');
-    let Some(inside) = value.strip_prefix("$(").and_then(|it| it.strip_suffix(')')) else { return false };
-    if inside.contains([';', '&', '\n', '$', '`', '(', ')']) {
-        return false;
-    }
-    let words: Vec<&str> = inside.rsplit('|').next().unwrap_or_default().split_whitespace().collect();
-    match words.as_slice() {
-        // Of several files it prints the names, too.
-        ["grep", option, _] | ["grep", option, _, _] if ["-c", "-ci", "-ic", "-cE"].contains(option) => true,
-        ["nproc"] | ["date", "+%s" | "+%s%N"] => true,
-        ["wc", option, rest @ ..] => {
-            ["-l", "-c", "-w"].contains(option) && rest.first().is_none_or(|it| it.starts_with('<'))
-        }
-        _ => false,
-    }
 }
