@@ -10,7 +10,12 @@ enum When {
 
 /// What destroys is in the destructive class; these run or become something else.
 const DANGEROUS: &[(&str, When)] = &[
-    ("find", When::Holds(|args| args.iter().any(|arg| safe::FIND_ACTS.iter().any(|it| arg.text.starts_with(it))))),
+    (
+        "find",
+        When::Holds(|args| {
+            !safe::find_counts(args) && args.iter().any(|arg| safe::FIND_ACTS.iter().any(|it| arg.text.starts_with(it)))
+        }),
+    ),
     ("rg", When::Holds(|args| !safe::rg(args))),
     ("git", When::Holds(git)),
     ("sudo", When::Always),

@@ -34,6 +34,9 @@ pub fn words(tool: &str, args: &Value) -> Words {
     let more = script.redirects.iter().map(|it| &it.target).chain(script.values.all.iter().map(|it| &it.word));
     let named = script.commands.iter().flat_map(paths::read_args).chain(more);
     let mut names: BTreeSet<String> = named.flat_map(|it| candidates(it, &script)).collect();
+    // `git -C link status` works where that leads.
+    let of_git = script.commands.iter().filter(|it| it.name() == Some("git")).flat_map(places::folders);
+    names.extend(of_git.flat_map(|it| candidates(&it, &script)));
     names.extend(script.commands.iter().filter_map(|it| it.code.as_deref()).flat_map(quoted).map(str::to_owned));
     let more = names.len() > MAX_NAMES;
     let dirs = script.commands.iter().flat_map(|it| {

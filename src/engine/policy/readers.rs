@@ -15,8 +15,8 @@ use crate::base::{
 const PACK: &[&str] = &["rsync", "scp", "tar", "zip"];
 /// Print files.
 const PRINT: &[&str] = &[
-    "awk", "base64", "bat", "cat", "cut", "egrep", "fgrep", "fold", "grep", "head", "hexdump", "less", "more", "nl",
-    "od", "paste", "perl", "pr", "rev", "rg", "sed", "sort", "strings", "tac", "tail", "tee", "tr", "xxd",
+    "awk", "base64", "bat", "cat", "comm", "cut", "egrep", "fgrep", "fold", "grep", "head", "hexdump", "less", "more",
+    "nl", "od", "paste", "perl", "pr", "rev", "rg", "sed", "sort", "strings", "tac", "tail", "tee", "tr", "xxd",
 ];
 const GREPS: &[&str] = &["egrep", "fgrep", "grep"];
 /// As grep, but leave out hidden files unless they are told not to.

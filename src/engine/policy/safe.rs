@@ -6,7 +6,7 @@ mod versions;
 
 use std::borrow::Cow;
 
-use super::shell::{Command, Script, Word, WordKind};
+use super::shell::{Command, FOUND, Script, Word, WordKind};
 use super::{paths, places};
 
 enum Args {
@@ -18,6 +18,7 @@ enum Args {
 const SAFE: &[(&str, Args)] = &[
     ("[", Args::Any),
     ("[[", Args::Any),
+    ("awk", Args::When(forms::awk)),
     ("b2sum", Args::Any),
     ("base64", Args::When(base64)),
     ("basename", Args::Any),
@@ -25,6 +26,7 @@ const SAFE: &[(&str, Args)] = &[
     ("cd", Args::When(|args| args.len() < 2)),
     ("cksum", Args::Any),
     ("cmp", Args::Any),
+    ("comm", Args::Any),
     ("command", Args::When(super::shell::looks_up)),
     ("cut", Args::Any),
     ("date", Args::When(|args| args.iter().all(|it| it.text.starts_with('+') || it.text == "-u"))),
@@ -46,6 +48,7 @@ const SAFE: &[(&str, Args)] = &[
     ("ls", Args::Any),
     ("md5sum", Args::Any),
     ("nl", Args::Any),
+    ("nproc", Args::Any),
     ("numfmt", Args::Any),
     ("paste", Args::Any),
     ("printf", Args::When(|args| !has_prefix(args, &["-v"]))),
@@ -113,19 +116,27 @@ fn looks(command: &Command, script: &Script) -> bool {
     let wide = script.going.wide;
     let pattern = pattern_at(super::shell::base_name(name), args);
     let (shows, prints) = (SHOWS_NAMES.contains(&name), matches!(name, "echo" | "printf"));
+    let handed = |it: &Word| COUNT.contains(&name) && is_found(it) && is_handed(script);
     let quiet = args.iter().enumerate().all(|(at, it)| {
         let names_file = pattern != Some(at) && !shows;
         let secret = || paths::is_secret(it) || wide && paths::may_reach_kernel(it, true);
         match it.kind {
-            WordKind::Expanded => prints && forms::is_public(it),
+            WordKind::Expanded => prints && forms::is_public(it) || handed(it),
             _ => !(names_file && secret()),
         }
     });
-    if command.opaque || command.wrapper || !quiet {
+    if command.opaque || command.wrapper && !hands_on_to_count(command) || !quiet {
         return false;
+    }
+    if command.wrapper {
+        return true;
     }
     // What a repository's own configuration names (fsmonitor) runs with the first `git status` in it.
     if name == "git" && places::moves(script) {
+        return false;
+    }
+    // Of another repository nobody knows which secrets it keeps.
+    if name == "git" && args.first().is_some_and(|it| it.text == "-C") && super::shown::prints(command) {
         return false;
     }
     if versions::asks(name, args) {
@@ -182,7 +193,7 @@ pub(super) fn read_paths(command: &Command) -> impl Iterator<Item = Word> {
     let name = super::shell::base_name(command.name().unwrap_or_default());
     let names_only = NAMES_ONLY.contains(&name);
     let pattern = match name {
-        "grep" | "jq" | "rg" => pattern_operands(command.args()),
+        "awk" | "grep" | "jq" | "rg" => pattern_operands(command.args()),
         _ => 0,
     };
     let option = |it: &&Word| it.text.starts_with('-') && it.text != "-";
@@ -193,7 +204,9 @@ pub(super) fn read_paths(command: &Command) -> impl Iterator<Item = Word> {
     });
     let script = |it: &&Word| name == "sed" && sed::is_script(it, command.args());
     let operands = operands.into_iter().filter(|it| !script(it)).skip(pattern);
-    let operands = operands.filter(|it| !paths::is_plain_kernel_file(it)).cloned();
+    let counts = COUNT.contains(&name);
+    let operands =
+        operands.filter(|it| !paths::is_plain_kernel_file(it)).filter(|it| !(counts && is_found(it))).cloned();
     // Only ways out: what is relative was looked at with the folder.
     let all: Vec<Word> = if names_only { Vec::new() } else { stuck.chain(operands).collect() };
     all.into_iter()
@@ -215,7 +228,7 @@ pub(super) fn pattern_operands(args: &[Word]) -> usize {
 /// then it is looked at like a file.
 pub(super) fn pattern_at(name: &str, args: &[Word]) -> Option<usize> {
     let skipped = match (name, args.first()) {
-        ("grep" | "egrep" | "fgrep" | "jq" | "rg", _) => 0,
+        ("awk" | "grep" | "egrep" | "fgrep" | "jq" | "rg", _) => 0,
         ("git", Some(it)) if it.text == "grep" => 1,
         _ => return None,
     };
@@ -249,6 +262,40 @@ fn clustered(word: &Word, letter: char) -> bool {
 
 /// Predicates that run, write or remove.
 pub(super) const FIND_ACTS: &[&str] = &["-exec", "-ok", "-delete", "-fls", "-fprint"];
+
+/// What prints nothing of a file's content, whatever a file is called that becomes an option of it.
+const COUNT: &[&str] = &["basename", "dirname", "du", "ls", "stat", "wc"];
+
+/// What `find` and `xargs` put in. A shell may have something else in its `$@`, which an error would show.
+fn is_found(word: &Word) -> bool {
+    word.text == FOUND || *word == Word::unknown()
+}
+
+fn is_handed(script: &Script) -> bool {
+    let may_say = |it: &Command| it.transparent || it.name() == Some("set");
+    script.commands.iter().any(hands_on_to_count) && !script.commands.iter().any(may_say)
+}
+
+/// `xargs -0 wc -l`, `find . -exec wc -l {} +`: nothing else is run.
+fn hands_on_to_count(command: &Command) -> bool {
+    match command.name() {
+        Some("find") => find_counts(command.args()),
+        Some("xargs") => {
+            let options = |it: &&Word| matches!(it.text.as_str(), "-0" | "-r" | "--null" | "--no-run-if-empty");
+            command.args().iter().find(|it| !options(it)).and_then(Word::literal).is_some_and(|it| COUNT.contains(&it))
+        }
+        _ => false,
+    }
+}
+
+pub(super) fn find_counts(args: &[Word]) -> bool {
+    let Some(at) = args.iter().position(|it| it.text == "-exec") else { return false };
+    let (before, run) = args.split_at(at);
+    let Some(end) = run.iter().position(|it| matches!(it.text.as_str(), ";" | "+")) else { return false };
+    let (run, after) = run.split_at(end);
+    let counts = run.get(1).and_then(Word::literal).is_some_and(|it| COUNT.contains(&it));
+    counts && run.iter().all(|it| it.literal().is_some()) && find(before) && find(after)
+}
 
 fn find(args: &[Word]) -> bool {
     !has_prefix(args, FIND_ACTS)
@@ -295,6 +342,11 @@ pub(super) fn git_acts(arg: &Word) -> bool {
 }
 
 fn git(args: &[Word]) -> bool {
+    // What the repository there has git run is looked up, too.
+    let args = match args {
+        [first, to, rest @ ..] if first.literal() == Some("-C") && is_below(to) => rest,
+        _ => args,
+    };
     let args = match args {
         [first, rest @ ..] if matches!(first.literal(), Some("--no-pager" | "--no-optional-locks")) => rest,
         _ => args,
@@ -305,7 +357,9 @@ fn git(args: &[Word]) -> bool {
     }
     match command.literal() {
         Some("status" | "log" | "diff" | "show" | "blame" | "ls-files" | "rev-parse" | "shortlog" | "describe") => true,
-        Some("rev-list") => true,
+        Some("rev-list" | "check-ignore" | "for-each-ref" | "ls-tree" | "merge-base" | "name-rev" | "show-ref") => true,
+        Some("cat-file") => matches!(args, [what, _] if matches!(what.text.as_str(), "-e" | "-s" | "-t")),
+        Some("reflog") => forms::reflog(args),
         Some("--version" | "version") => args.is_empty(),
         Some("branch") => branch(args),
         Some("config") => forms::config(args),
@@ -336,6 +390,10 @@ fn branch(args: &[Word]) -> bool {
 /// Whether a `cd` in front of other commands stays below where it starts.
 pub(super) fn is_cd_below(command: &Command) -> bool {
     let [to] = command.args() else { return false };
+    is_below(to)
+}
+
+fn is_below(to: &Word) -> bool {
     to.literal().is_some_and(|it| !it.starts_with(['/', '-']) && !it.split('/').any(|it| it == ".."))
 }
 

@@ -46,6 +46,11 @@ pub(super) fn may_show(script: &Script) -> bool {
     script.commands.iter().any(|it| shows(it).is_some())
 }
 
+/// Whether it is one of git's commands that print content.
+pub(super) fn prints(command: &Command) -> bool {
+    shows(command).is_some()
+}
+
 /// The sub-command of git that prints content, with its words.
 fn shows(command: &Command) -> Option<(&str, &[Word])> {
     if base_name(command.name()?) != "git" {
@@ -56,7 +61,7 @@ fn shows(command: &Command) -> Option<(&str, &[Word])> {
     let quiet = options(args).any(|it| NAMES_ONLY.contains(&it.split('=').next().unwrap_or_default()));
     let prints = match sub.literal()? {
         "diff" | "show" => patches || !quiet,
-        "log" => patches,
+        "log" | "reflog" => patches,
         "stash" => patches && args.first().is_some_and(|it| it.text == "show"),
         _ => false,
     };

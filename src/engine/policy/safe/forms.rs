@@ -95,3 +95,32 @@ pub(super) fn config(args: &[Word]) -> bool {
     };
     PLAIN.contains(&key.as_str()) || key.strip_prefix("core.").is_some_and(|it| CORE.contains(&it))
 }
+
+/// `git reflog`, `git reflog show main -n5`: others of its commands remove. It takes what `git log` takes.
+pub(super) fn reflog(args: &[Word]) -> bool {
+    let first = args.first().map_or("show", |it| it.text.as_str());
+    first.starts_with('-') || matches!(first, "show" | "exists" | "list" | "HEAD") || first.contains("@{")
+}
+
+/// A program that compares, counts and prints: it starts nothing, writes nothing and reads what its operands say. Behind
+/// a brace a `>` may be a file.
+pub(super) fn awk(args: &[Word]) -> bool {
+    const REACHES_OUT: &[&str] = &["ARGC", "ARGV", "ENVIRON", "PROCINFO", "SYMTAB", "getline", "system"];
+    let mut rest = args;
+    while let Some((first, behind)) = rest.split_first().filter(|it| it.0.text.starts_with('-')) {
+        rest = match (first.literal(), first.text.as_str()) {
+            (Some(_), "-F") => behind.get(1..).unwrap_or_default(),
+            (Some(it), _) if it.starts_with("-F") => behind,
+            _ => return false,
+        };
+    }
+    let Some((program, files)) = rest.split_first() else { return false };
+    let Some(text) = program.literal() else { return false };
+    let word = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let reaches_out = text.split(|it| !word(it)).any(|it| REACHES_OUT.contains(&it));
+    let writes = text.split_once('{').is_some_and(|it| it.1.contains('>'));
+    let pipes = text.replace("||", "").contains(['|', '@', '`']);
+    // `x=1` sets a variable, and a name that a pattern finds may do so.
+    let plain = |it: &Word| !it.text.starts_with('-') && !it.text.contains('=');
+    !(reaches_out || writes || pipes) && files.iter().all(plain)
+}

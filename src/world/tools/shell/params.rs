@@ -73,7 +73,9 @@ impl Params {
         let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").and_then(|it| AbsPath::new(&it.1));
         let places = Places { roots, scratch: Some(&ctx.scratch), home: home.as_ref() };
         let Found { leads, secrets, tracked, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
-        let git_runs = git_runs::look(&self.real_dir);
+        // `git -C sub status` is of another repository, perhaps.
+        let dirs = ctx.known.words.dirs.iter().filter_map(|it| disk::real_path(&self.real_dir.join(it)).ok());
+        let git_runs = std::iter::once(self.real_dir.clone()).chain(dirs).find_map(|it| git_runs::look(&it));
         // The client's terminals hold nothing.
         let confined = ctx.confined.as_deref().filter(|_| self.background || ctx.terminals.client.is_none());
         let git = confined.and_then(|it| repository::held_around(it, &self.real_dir));
