@@ -117,7 +117,7 @@ impl Git {
         let Follows { branch, upstream, .. } = it;
         let missed = |why: &str| {
             Err(format!(
-                "git says that {branch} tracks {upstream}, which is not so: commands cannot write {}, and {why}.",
+                "Unlike what git says, {branch} does not track {upstream}: commands cannot write {}, and {why}.",
                 self.path.join("config")
             ))
         };
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn what_is_not_so_is_told_and_not_written() {
         let missed = |branch: &str, upstream: &str, why: &str| {
-            format!("git says that {branch} tracks {upstream}, which is not so: commands cannot write FILE, and {why}.")
+            format!("Unlike what git says, {branch} does not track {upstream}: commands cannot write FILE, and {why}.")
         };
         for (branch, upstream) in [
             ("none", "origin/feat"),
