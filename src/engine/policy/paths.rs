@@ -88,7 +88,13 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     let (name, args) = (command.name().map(base_name).unwrap_or_default(), read_args(command));
     // What is searched for names no file.
     let pattern = super::safe::pattern_at(name, args);
-    let args = || args.iter().enumerate().filter(|it| Some(it.0) != pattern).map(|it| it.1);
+    // What is left out is not read.
+    let leaves_out =
+        |it: &Word| matches!(name, "egrep" | "fgrep" | "grep" | "tar") && it.text.starts_with("--exclude=");
+    let args = || {
+        let rest = args.iter().enumerate().filter(|it| Some(it.0) != pattern).map(|it| it.1);
+        rest.filter(move |it| !leaves_out(it))
+    };
     let words = || args().filter(|it| it.kind != WordKind::Expanded);
     let find = |list: Guarded| words().find_map(|it| find_word(list, it));
     let secret = find(SECRETS).or_else(|| args().find_map(hinted_secret));

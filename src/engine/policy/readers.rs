@@ -61,7 +61,11 @@ pub(super) fn comes_upon(
     if printed {
         return match listed_by(command, script) {
             Some(it) if it.name().map(base_name) == Some("find") => {
-                secrets().filter(|secret| may_find(it.args(), &name_of(secret.0))).find_map(entry)
+                let begins = begins(it.args(), here);
+                let met = |secret: &AbsPath| {
+                    begins.as_ref().is_none_or(|all| all.iter().any(|it| is_in(secret, it, &targets.leads)))
+                };
+                secrets().filter(|secret| met(secret.0) && may_find(it.args(), &name_of(secret.0))).find_map(entry)
             }
             Some(it) => comes_upon(it, script, here, targets),
             None => Some(first),
@@ -109,13 +113,15 @@ fn takes_in(
         "cp" if args.iter().any(safe::copies_all) => all_of(&mut sources(args), &|_| true),
         _ if PACK.contains(&name) => {
             let mut packed = packed(name, args).peekable();
-            packed.peek()?;
-            all_of(&mut packed, &|_| true)
+            let first = packed.peek()?;
+            // Behind what is packed it counts for nothing, and other options may give it another meaning.
+            let before = args.iter().position(|it| std::ptr::eq(it, *first)).and_then(|at| args.get(..at));
+            let odd = |it: &Word| ["--anchored", "--no-"].iter().any(|start| it.text.starts_with(start));
+            let options = before.filter(|_| name == "tar" && !args.iter().any(odd)).unwrap_or_default();
+            all_of(&mut packed, &|it| !is_left_out(options, &name_of(it)))
         }
         _ if GREPS.contains(&name) && args.iter().any(safe::recurses) => {
-            let included: Vec<&str> = args.iter().filter_map(|it| it.text.strip_prefix("--include=")).collect();
-            let passes =
-                |it: &AbsPath| included.is_empty() || included.iter().any(|glob| may_match(glob, &name_of(it)));
+            let passes = |it: &AbsPath| is_searched(args, &name_of(it));
             all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
         }
         _ if RGS.contains(&name) => {
@@ -126,6 +132,41 @@ fn takes_in(
         }
         _ => None,
     }
+}
+
+/// Whether grep looks into files of that name.
+fn is_searched(args: &[Word], name: &str) -> bool {
+    let mut included = args.iter().filter_map(|it| it.text.strip_prefix("--include=")).peekable();
+    match included.peek() {
+        None => !is_left_out(args, name),
+        // Of both, the last one that fits counts.
+        Some(_) => included.any(|glob| may_match(glob, name)),
+    }
+}
+
+/// Whether a file of that name, wherever it is, is passed by: `--exclude=.env`, `--exclude='.env*'`.
+fn is_left_out(options: &[Word], name: &str) -> bool {
+    let fits = |glob: &str| match glob.strip_suffix('*') {
+        Some(start) => !start.contains(['*', '?', '[', '\\', '/']) && name.starts_with(start),
+        None => glob == name,
+    };
+    let globs =
+        options.iter().filter_map(|it| it.literal().or(Some(&it.text)).filter(|_| it.kind != WordKind::Expanded));
+    globs.filter_map(|it| it.strip_prefix("--exclude=")).any(fits)
+}
+
+/// Where `find` begins; `None`: nobody knows.
+fn begins(args: &[Word], here: Option<&AbsPath>) -> Option<Vec<AbsPath>> {
+    let options = |it: &&Word| matches!(it.text.as_str(), "-H" | "-L" | "-P");
+    if args.iter().any(|it| it.text.starts_with("-files0")) {
+        return None;
+    }
+    let places = args.iter().skip_while(options).take_while(|it| !it.text.starts_with(['-', '(', '!']));
+    let mut res = places.map(|it| Some(here?.join(it.literal()?))).collect::<Option<Vec<_>>>()?;
+    if res.is_empty() {
+        res.push(here?.clone());
+    }
+    Some(res)
 }
 
 /// What is packed: not the archive, nor where it goes to; nothing where one is only read.

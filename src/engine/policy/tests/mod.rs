@@ -7,6 +7,7 @@ mod fuzz;
 mod held;
 mod incidents;
 mod leads;
+mod met;
 mod origins;
 mod pieces;
 mod shell;
