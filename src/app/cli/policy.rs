@@ -114,7 +114,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                         let settings = sessions::settings_of(&Options::default(), &ground);
                         confinement::hold(&ground, &settings)
                     });
-                    check(&rules, &cwd, &it, (mode, !headless), held, out)?
+                    check(&rules, (&cwd, env), &it, (mode, !headless), held, out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
@@ -190,14 +190,14 @@ fn servers(ground: &Ground) -> Vec<String> {
 
 fn check(
     rules: &Rules,
-    cwd: &AbsPath,
+    (cwd, env): (&AbsPath, &Env),
     asked: &Asked,
     (mode, interactive): (Mode, bool),
     held: Option<Hold>,
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched::targets(asked, cwd, &roots, held.is_some_and(|it| it.is_written()))?;
+    let (targets, refused) = touched::targets(asked, (cwd, env), &roots, held.is_some_and(|it| it.is_written()))?;
     let Asked { tool, kind, args, server } = asked;
     let server = server.as_deref();
     let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
@@ -335,6 +335,9 @@ mod tests {
         assert_eq!(check(&["ls ("]).1, 1);
 
         // The same is found on the disk as in a session.
+        write("h/.config/gh/hosts.yml", "TOKEN");
+        let (text, _) = check(&["cd ~/.config/gh && cat hosts.yml", "--mode", "yolo"]);
+        assert!(text.starts_with("ask  secrets may be kept there: .config/gh/hosts.yml\n"), "{text}");
         write("w/.env", "SECRET=1");
         write("w/sub/a", "");
         for reads in ["grep -r SECRET .", "cp -r . x", "tar czf a.tgz ."] {

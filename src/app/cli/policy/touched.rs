@@ -16,13 +16,19 @@ use crate::{
     world::{
         disk::{self, DiskFs},
         process::{Groups, sandbox},
+        secrets::Env,
         tools::{self, Background, Known, Terminals, ToolContext},
     },
 };
 
 /// The targets, and what the tool has against the arguments: then they are guessed. `held`: commands write in the folder
 /// only, and not what git obeys there.
-pub fn targets(asked: &Asked, cwd: &AbsPath, roots: &[AbsPath], held: bool) -> io::Result<(Targets, Option<String>)> {
+pub fn targets(
+    asked: &Asked,
+    (cwd, env): (&AbsPath, &Env),
+    roots: &[AbsPath],
+    held: bool,
+) -> io::Result<(Targets, Option<String>)> {
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);
     let Some(tool) = own.filter(|_| asked.server.is_none()) else { return Ok((guessed(), None)) };
@@ -31,7 +37,7 @@ pub fn targets(asked: &Asked, cwd: &AbsPath, roots: &[AbsPath], held: bool) -> i
         let gits = sandbox::repository::outside_of(root).into_iter().collect();
         Arc::new(Confinement { gits, ..Confinement::of(root) })
     });
-    let ctx = ToolContext { known: Known { words, ..Known::default() }, confined, ..context(cwd, roots) };
+    let ctx = ToolContext { known: Known { words, ..Known::default() }, confined, ..context(cwd, roots, env) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(match runtime.block_on(tool.targets(&asked.args, &ctx)) {
         Ok(it) => (it, None),
@@ -40,7 +46,8 @@ pub fn targets(asked: &Asked, cwd: &AbsPath, roots: &[AbsPath], held: bool) -> i
 }
 
 /// For looking at places only: nothing is run, written or told.
-fn context(cwd: &AbsPath, roots: &[AbsPath]) -> ToolContext {
+fn context(cwd: &AbsPath, roots: &[AbsPath], env: &Env) -> ToolContext {
+    let home = env.get("HOME").map(|it| ("HOME".to_owned(), it.to_owned()));
     ToolContext {
         cwd: cwd.clone(),
         roots: roots.to_vec(),
@@ -51,7 +58,7 @@ fn context(cwd: &AbsPath, roots: &[AbsPath]) -> ToolContext {
         progress: Arc::new(|_| Box::pin(async {})),
         background: Background::default(),
         settings: Arc::default(),
-        env: Arc::default(),
+        env: Arc::new(home.into_iter().collect()),
         terminals: Terminals::default(),
         confined: None,
     }

@@ -99,3 +99,13 @@ fn large_ones() {
     _ = decision(Mode::Yolo, &"`".repeat(60_000));
     _ = decision(Mode::Yolo, &"<<a ".repeat(9_000));
 }
+
+/// At each start they are believed.
+#[test]
+fn the_shipped_rules_name_tools_as_they_are_called() {
+    let shipped = Rules::shipped();
+    let named: Vec<&String> = shipped.iter().flat_map(|it| &it.tools).collect();
+    assert!(named.len() > 10, "{named:?}");
+    let odd = named.into_iter().filter_map(|it| Some((it, super::super::names::nearest_name(it)?)));
+    assert_eq!(odd.collect::<Vec<_>>(), []);
+}
