@@ -8,7 +8,7 @@ mod table;
 mod tries;
 
 pub(super) use place::{Place, works_elsewhere};
-use table::{CALLS, CODE, Row, When, rows};
+use table::{CALLS, CODE, Row, When, rows, rows_of};
 
 use super::{
     danger::git_words,
@@ -89,7 +89,7 @@ fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {
         return None;
     }
     let starts = sub_commands(program, args);
-    rows().filter(|it| it.program == program).find_map(|row| match row.sub {
+    rows_of(program).find_map(|row| match row.sub {
         [] => row.signs(args, place),
         _ => starts.iter().find_map(|it| row.signs(it, place)),
     })

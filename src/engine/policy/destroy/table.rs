@@ -2,9 +2,11 @@
 
 mod databases;
 mod elsewhere;
+mod files;
+mod history;
 mod published;
+mod system;
 
-use super::checks;
 use crate::engine::policy::shell::Word;
 
 /// Folders whose content can be made again: what is deleted in them is no loss.
@@ -89,9 +91,6 @@ pub(super) enum When {
     Outside,
 }
 
-/// Words by which such a program takes something off the system.
-const REMOVES: &[&str] = &["autopurge", "autoremove", "erase", "purge", "remove"];
-
 /// One row; a program may have several.
 pub(super) struct Row {
     pub program: &'static str,
@@ -100,194 +99,27 @@ pub(super) struct Row {
     pub when: When,
 }
 
+/// Each in the order of its programs' names.
+const TABLES: [&[Row]; 6] =
+    [files::ROWS, history::ROWS, system::ROWS, published::ROWS, elsewhere::ROWS, databases::ROWS];
+
 /// All of them.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    [OWN, published::ROWS, elsewhere::ROWS, databases::ROWS].into_iter().flatten()
+    TABLES.into_iter().flatten()
+}
+
+/// Those of a program, found without going through all: each command is looked up.
+pub(super) fn rows_of(program: &str) -> impl Iterator<Item = &'static Row> {
+    TABLES.into_iter().flat_map(move |table| {
+        let from = table.partition_point(|it| it.program < program);
+        let count = table.get(from..).map_or(0, |it| it.partition_point(|it| it.program == program));
+        table.get(from..from + count).unwrap_or_default()
+    })
 }
 
 const fn row(program: &'static str, sub: &'static [&'static str], when: When) -> Row {
     Row { program, sub, when }
 }
-
-/// `commit --amend` is not in here: what it replaces stays in the reflog, and only a forced push makes it lasting. Nor is
-/// `branch -d`, which refuses what is not merged.
-#[rustfmt::skip]
-const OWN: &[Row] = {
-    use When::{Always, Begins, Holds, HoldsBeside, HoldsOutside, OntoOutside, Options, Outside, OutsideBuild, Unless, Words};
-    &[
-        // Files. `rmdir` takes empty folders only.
-        row("rm", &[], OutsideBuild),
-        row("unlink", &[], OutsideBuild),
-        row("zf_rm", &[], OutsideBuild),
-        row("srm", &[], Always),
-        row("rimraf", &[], OutsideBuild),
-        row("del-cli", &[], OutsideBuild),
-        row("cmake", &["rm"], OutsideBuild),
-        row("cmake", &["remove"], OutsideBuild),
-        row("cmake", &["remove_directory"], OutsideBuild),
-        row("shred", &[], Always),
-        // Inside it is no more than `> file`.
-        row("truncate", &[], Outside),
-        row("find", &[], HoldsOutside(checks::find)),
-        row("gfind", &[], HoldsOutside(checks::find)),
-        row("bfs", &[], HoldsOutside(checks::find)),
-        row("wipe", &[], Always),
-        row("safe-rm", &[], OutsideBuild),
-        row("fdupes", &[], Options("d", &["--delete"])),
-        row("mv", &[], OntoOutside),
-        row("rsync", &[], Begins(&["--del", "--remove-source"])),
-        row("rclone", &[], Words(&["purge", "delete", "deletefile", "sync", "rmdirs", "cleanup"])),
-        row("tar", &[], Begins(&["--remove-files"])),
-        row("zip", &[], Options("m", &["--move"])),
-        row("7z", &[], Begins(&["-sdel"])),
-        row("tee", &[], Holds(checks::device)),
-        row("cp", &[], Holds(checks::device)),
-        // History.
-        row("git", &["reset"], Options("", &["--hard", "--merge"])),
-        row("git", &["rebase"], Unless(&["--abort", "--continue", "--quit", "--skip", "--show-current-patch"])),
-        row("git", &["filter-branch"], Always),
-        row("git", &["filter-repo"], Always),
-        row("git", &["reflog", "expire"], Always),
-        row("git", &["reflog", "delete"], Always),
-        row("git", &["gc"], Begins(&["--prune", "--aggressive"])),
-        row("git", &["prune"], Always),
-        row("git", &["branch"], Options("CDMf", &["--force"])),
-        row("git", &["tag"], Options("df", &["--delete", "--force"])),
-        row("git", &["update-ref"], Always),
-        row("git", &["read-tree"], Options("u", &["--reset"])),
-        row("git", &["checkout-index"], Options("f", &["--force"])),
-        row("git", &["send-pack"], Options("f", &["--force", "--mirror"])),
-        row("git", &["send-pack"], Begins(&["+", ":"])),
-        row("git", &["checkout"], Holds(checks::forced_checkout)),
-        row("git", &["checkout"], HoldsBeside(checks::checkout)),
-        row("git", &["switch"], Options("fC", &["--force", "--force-create", "--discard-changes"])),
-        row("git", &["restore"], HoldsBeside(checks::restore)),
-        row("git", &["stash", "drop"], Always),
-        row("git", &["stash", "clear"], Always),
-        row("git", &["clean"], HoldsBeside(checks::clean)),
-        row("git", &["rm"], Holds(checks::git_rm)),
-        row("git", &["worktree", "remove"], Always),
-        row("git", &["submodule", "deinit"], Always),
-        row("git", &["push"], Options("fd", &["--force", "--force-with-lease", "--mirror", "--delete", "--prune"])),
-        row("git", &["push"], Begins(&["+", ":"])),
-        row("git", &["fetch"], Holds(checks::fetch)),
-        row("git", &["config"], Holds(checks::config)),
-        row("git", &["remote"], Begins(&["--mirror"])),
-        row("git", &["subtree"], Options("f", &["--force"])),
-        row("bfg", &[], Always),
-        row("java", &[], Holds(checks::bfg)),
-        row("git", &["pull"], Options("f", &["--force"])),
-        row("git", &["pull"], Holds(checks::fetch)),
-        row("git", &["worktree", "add"], Options("B", &[])),
-        row("git", &["symbolic-ref"], Options("d", &["--delete"])),
-        row("git", &["reflog", "drop"], Always),
-        row("git", &["submodule", "update"], Options("f", &["--force"])),
-        row("git", &["lfs", "migrate"], Always),
-        row("git", &["fast-import"], Options("", &["--force"])),
-        row("git", &["apply"], Options("R", &["--reverse"])),
-        row("hg", &["strip"], Always),
-        row("hg", &["histedit"], Always),
-        row("hg", &["rebase"], Always),
-        row("hg", &["rollback"], Always),
-        row("hg", &["up"], Options("C", &["--clean"])),
-        row("hg", &["checkout"], Options("C", &["--clean"])),
-        row("svn", &["cleanup"], Begins(&["--remove"])),
-        row("p4", &[], Words(&["revert", "obliterate"])),
-        row("hg", &["purge"], Always),
-        row("hg", &["revert"], Always),
-        row("hg", &["update"], Options("C", &["--clean"])),
-        row("svn", &["revert"], Always),
-        // Disks, processes, accounts, permissions.
-        row("dd", &[], Always),
-        row("fdisk", &[], Unless(&["-l", "--list"])),
-        row("sfdisk", &[], Unless(&["-l", "--list", "-d", "--dump"])),
-        row("cfdisk", &[], Always),
-        row("gdisk", &[], Always),
-        row("sgdisk", &[], Always),
-        row("parted", &[], Unless(&["-l", "--list"])),
-        row("wipefs", &[], Always),
-        row("mke2fs", &[], Always),
-        row("badblocks", &[], Options("nw", &[])),
-        row("hdparm", &[], Begins(&["--security-erase", "--trim-sector", "--make-bad-sector"])),
-        row("nvme", &[], Words(&["format", "sanitize", "delete-ns", "write-zeroes"])),
-        row("ddrescue", &[], Always),
-        row("btrfs", &[], Words(&["del", "delete", "remove"])),
-        row("blkdiscard", &[], Always),
-        row("mkswap", &[], Always),
-        row("swapoff", &[], Always),
-        row("mount", &[], Holds(checks::any)),
-        row("umount", &[], Always),
-        row("losetup", &[], Unless(&["-a", "-l", "--all", "--list"])),
-        row("cryptsetup", &[], Always),
-        row("lvremove", &[], Always),
-        row("vgremove", &[], Always),
-        row("pvremove", &[], Always),
-        row("mdadm", &[], Always),
-        row("zpool", &[], Words(&["create", "destroy", "labelclear", "remove"])),
-        row("zfs", &[], Words(&["destroy", "rollback"])),
-        row("diskutil", &[], Unless(&["list", "info"])),
-        row("chmod", &[], Options("R", &["--recursive"])),
-        row("chown", &[], Options("R", &["--recursive"])),
-        row("chgrp", &[], Options("R", &["--recursive"])),
-        row("setfacl", &[], Options("R", &["--recursive"])),
-        row("chattr", &[], Always),
-        row("kill", &[], Holds(checks::kill)),
-        row("killall5", &[], Always),
-        row("killall", &[], Options("u", &["--user"])),
-        row("fuser", &[], Options("k", &["--kill"])),
-        row("ip", &[], Words(&["del", "delete", "flush"])),
-        row("fsck", &[], Always),
-        row("efibootmgr", &[], Options("B", &["--delete-bootnum"])),
-        row("chcon", &[], Options("R", &["--recursive"])),
-        row("chflags", &[], Options("R", &[])),
-        row("chpasswd", &[], Always),
-        row("gpasswd", &[], Always),
-        row("tmutil", &[], Words(&["delete"])),
-        row("defaults", &["delete"], Always),
-        row("security", &[], Begins(&["delete-"])),
-        row("gpg", &[], Begins(&["--delete"])),
-        row("pkill", &[], Holds(checks::pkill)),
-        row("loginctl", &[], Begins(&["terminate-", "kill-"])),
-        row("pm2", &[], Words(&["delete", "kill"])),
-        row("service", &[], Words(&["stop", "restart"])),
-        row("shutdown", &[], Always),
-        row("reboot", &[], Always),
-        row("halt", &[], Always),
-        row("poweroff", &[], Always),
-        row("init", &["0"], Always),
-        row("init", &["6"], Always),
-        row("telinit", &[], Always),
-        row("systemctl", &[], Unless(&["status", "show", "cat", "is-active", "is-enabled", "is-failed", "is-system-running", "list-dependencies", "list-sockets", "list-timers", "list-unit-files", "list-units"])),
-        row("launchctl", &[], Unless(&["list", "print"])),
-        row("crontab", &[], Unless(&["-l"])),
-        row("iptables", &[], Unless(&["-L", "-S", "--list", "--list-rules"])),
-        row("ip6tables", &[], Unless(&["-L", "-S", "--list", "--list-rules"])),
-        row("nft", &[], Unless(&["list"])),
-        row("ufw", &[], Unless(&["status"])),
-        row("userdel", &[], Always),
-        row("deluser", &[], Always),
-        row("groupdel", &[], Always),
-        row("usermod", &[], Always),
-        row("passwd", &[], Always),
-        row("visudo", &[], Always),
-        // Programs of the system.
-        row("apk", &["del"], Always),
-        row("apt", &[], Words(REMOVES)),
-        row("apt-get", &[], Words(REMOVES)),
-        row("brew", &[], Words(&["uninstall", "remove", "rm"])),
-        row("dnf", &[], Words(REMOVES)),
-        row("dnf", &["rm"], Always),
-        row("dpkg", &[], Options("rP", &["--remove", "--purge"])),
-        row("pacman", &[], Begins(&["-R", "--remove"])),
-        row("snap", &["remove"], Always),
-        row("yum", &[], Words(REMOVES)),
-        row("zypper", &[], Words(&["remove", "rm"])),
-        row("aptitude", &[], Words(REMOVES)),
-        row("flatpak", &["uninstall"], Always),
-        row("rpm", &[], Options("e", &["--erase"])),
-        row("nix-collect-garbage", &[], Always),
-    ]
-};
 
 /// What programs in other languages call to delete: looked for in code on the command line.
 pub(super) const CODE: &[&str] = &[
@@ -329,3 +161,13 @@ pub(super) const CODE: &[&str] = &[
 
 /// The same where nothing stands before them: many things have a method of that name.
 pub(super) const CALLS: &[&str] = &["remove(", "rm("];
+
+#[cfg(test)]
+mod tests {
+    use super::TABLES;
+
+    #[test]
+    fn the_tables_are_sorted_by_their_programs() {
+        assert!(TABLES.iter().all(|it| it.is_sorted_by_key(|it| it.program)));
+    }
+}
