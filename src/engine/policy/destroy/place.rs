@@ -80,7 +80,9 @@ impl<'a> Place<'a> {
         let hidden_pattern = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
         let mut parts = rest.split('/');
         let plain = !parts.clone().any(|it| it == ".." || hidden_pattern(it));
-        plain && (parts.any(|it| BUILD.contains(&it)) || is_made(rest.rsplit('/').next().unwrap_or_default()))
+        plain
+            && (parts.any(|it| BUILD.contains(&it) || it.starts_with("cmake-build-"))
+                || is_made(rest.rsplit('/').next().unwrap_or_default()))
     }
 
     /// `"$PWD/dist"`, where no command of the script has gone elsewhere.

@@ -56,6 +56,7 @@ pub(super) const BUILD: &[&str] = &[
     ".serverless",
     ".stack-work",
     ".svelte-kit",
+    ".terraform",
     ".tox",
     ".turbo",
     ".venv",

@@ -314,7 +314,7 @@ impl Walker<'_> {
 
     fn push(&mut self, mut words: Vec<Word>, node: Node) {
         if let Some(name) = words.first_mut() {
-            name.name_from_home(&self.out.assigned);
+            name.name_as_said(&self.out.assigned);
         }
         let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
         self.last.push((node.end_byte(), node.start_byte(), self.out.commands.len()));
@@ -372,7 +372,16 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
         let from = rest.get(at..).unwrap_or_default();
         let len = match from.as_bytes() {
             [b'\\', ..] => 1 + from.chars().nth(1).map_or(0, char::len_utf8),
-            [b'$', b'(', b'(', ..] | [b'`', ..] => return Err(ODD),
+            // `$((2 * 3))`; names in it might be anything.
+            [b'$', b'(', b'(', ..] => {
+                let end = from.find("))").ok_or(ODD)?;
+                let counts = |it: char| it.is_ascii_digit() || "+-*/%() ".contains(it);
+                if !from.get(3..end).unwrap_or_default().chars().all(counts) {
+                    return Err(ODD);
+                }
+                end + 1
+            }
+            [b'`', ..] => return Err(ODD),
             [b'$', b'(', ..] => {
                 let end = from.find(')').ok_or(ODD)?;
                 let inner = from.get(2..end).unwrap_or_default();
@@ -386,8 +395,7 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
             // `${x:-$(y)}`
             [b'$', b'{', ..] => {
                 let end = from.find('}').ok_or(ODD)?;
-                let plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
-                if !from.get(2..end).unwrap_or_default().chars().all(plain) {
+                if !expands_plainly(from.get(2..end).unwrap_or_default()) {
                     return Err(ODD);
                 }
                 end
@@ -397,6 +405,16 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
         rest = from.get(len..).unwrap_or_default();
     }
     Ok(res)
+}
+
+/// `x`, `x:-y`, `x%.rs`: nothing in it is run, counted with or set.
+fn expands_plainly(inside: &str) -> bool {
+    let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let rest = inside.trim_start_matches(is_name);
+    let forms = [":-", ":+", ":?", "-", "+", "?", "%", "#", "/"];
+    let text = forms.iter().find_map(|it| rest.strip_prefix(it));
+    let plain = |it: char| is_name(it) || "-./,: ".contains(it);
+    rest.is_empty() || rest.len() < inside.len() && text.is_some_and(|it| it.chars().all(plain))
 }
 
 /// The words of a test in which nothing is evaluated: `-f x`, of `[` also `a = b`.

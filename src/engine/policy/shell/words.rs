@@ -46,13 +46,20 @@ impl Word {
         Self { text: text.to_owned(), kind: WordKind::Expanded }
     }
 
-    /// `~/.cargo/bin/cargo` and `$HOME/x`, as a command's name: the shell puts nothing more into it than the home.
-    pub(super) fn name_from_home(&mut self, assigned: &[String]) {
-        let starts: &[&str] = if assigned.iter().any(|it| it == "HOME") { &[] } else { &["~/", "$HOME/", "${HOME}/"] };
-        let plain = |it: char| it.is_alphanumeric() || "-_./+".contains(it);
-        let Some(rest) = starts.iter().find_map(|it| self.text.strip_prefix(it)) else { return };
-        if self.kind != WordKind::Literal && rest.chars().all(plain) {
-            *self = Self::literally(&format!("~/{rest}"));
+    /// `~/.cargo/bin/cargo` and `$HOME/x`, as a command's name: the shell puts nothing more into it than the home. And
+    /// `$(which python3)` is where that program lies.
+    pub(super) fn name_as_said(&mut self, assigned: &[String]) {
+        const LOOKED_UP: &[&str] = &["$(which ", "$(command -v "];
+        let from_home: &[&str] =
+            if assigned.iter().any(|it| it == "HOME") { &[] } else { &["~/", "$HOME/", "${HOME}/"] };
+        let plain = |it: &&str| it.chars().all(|it| it.is_alphanumeric() || "-_./+".contains(it));
+        let text = self.text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(&self.text);
+        let behind = |starts: &[&str]| starts.iter().find_map(|it| text.strip_prefix(it)).map(str::to_owned);
+        let looked_up = behind(LOOKED_UP).and_then(|it| it.strip_suffix(')').map(str::to_owned));
+        let name = behind(from_home).map(|it| format!("~/{it}")).or(looked_up);
+        let name = name.filter(|it| self.kind != WordKind::Literal && plain(&it.trim_start_matches('~')));
+        if let Some(it) = name {
+            *self = Self::literally(&it);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::engine::policy::destroy::checks;
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     row("ace", &[], Words(checks::ARTISAN)),
-    row("alembic", &["downgrade"], Always),
+    row("alembic", &["downgrade"], Words(&["base"])),
     row("artisan", &[], Words(checks::ARTISAN)),
     row("beeline", &[], Holds(checks::sql)),
     row("bq", &["query"], Holds(checks::sql)),
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
     row("dropuser", &[], Always),
     row("drush", &[], Words(&["sql-drop", "sql:drop"])),
     row("duckdb", &[], Holds(checks::sql)),
-    row("flask", &["db", "downgrade"], Always),
+    row("flask", &["db", "downgrade"], Words(&["base"])),
     row("flyway", &[], Words(&["clean"])),
     row("goose", &[], Words(&["reset"])),
     row("hive", &[], Holds(checks::sql)),
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
     row("python", &["manage.py", "flush"], Always),
     row("python", &["manage.py", "reset_db"], Always),
     row("python", &["manage.py", "migrate"], Words(&["zero"])),
-    row("python", &["alembic", "downgrade"], Always),
+    row("python", &["alembic", "downgrade"], Words(&["base"])),
     row("python", &["django", "flush"], Always),
     row("python3", &["manage.py", "flush"], Always),
     row("python3", &["manage.py", "reset_db"], Always),

@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
     row("fdisk", &[], Unless(&["-l", "--list"])),
     row("flatpak", &["uninstall"], Always),
     row("fsck", &[], Always),
-    row("fuser", &[], Options("k", &["--kill"])),
+    row("fuser", &[], Begins(&["-km", "-mk"])),
     row("gdisk", &[], Always),
     row("gpasswd", &[], Always),
     row("gpg", &[], Begins(&["--delete"])),
