@@ -183,9 +183,9 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
     };
     let piped = (!context.stdin_is_terminal).then(io::stdin);
-    let (prompt, cut) = prompt::read(args.prompt.as_deref(), piped).await?;
-    if cut {
-        screen.note("stdin was cut after 8 MiB");
+    let (prompt, left_out) = prompt::read(args.prompt.as_deref(), piped).await?;
+    if let Some(it) = left_out {
+        screen.note(it);
     }
     if let Some(keys) = needs_demo(args, || (context.model_access)(&cwd)) {
         for it in demo_notes(&keys, context.stderr_is_terminal).await {

@@ -242,7 +242,7 @@ impl Settings {
     pub fn merge(sources: Sources<'_>) -> (Self, Vec<Warning>) {
         let mut warnings = check(sources);
         let get = Getter(sources);
-        let disable_yolo = get.flag("security.disableYoloMode");
+        let disable_yolo = get.switched_off("security.disableYoloMode");
         let asked = get.mode("general.defaultApprovalMode");
         let approval_mode = possible(asked, disable_yolo);
         if let Err(why) = &approval_mode {
@@ -293,7 +293,7 @@ impl Settings {
             mcp,
             reach,
             disable_yolo,
-            disable_always_allow: get.flag("security.disableAlwaysAllow"),
+            disable_always_allow: get.switched_off("security.disableAlwaysAllow"),
         };
         (res, warnings)
     }
@@ -333,6 +333,13 @@ impl Getter<'_> {
 
     fn flag(&self, path: &str) -> bool {
         self.value(path).as_bool().unwrap_or_default()
+    }
+
+    /// What takes something away holds also where it is written as nothing that castor reads: `"true"`.
+    fn switched_off(&self, path: &str) -> bool {
+        let place = format!("/{}", path.replace('.', "/"));
+        let odd = |it: &Value| it.pointer(&place).is_some_and(|it| !it.is_boolean() && !it.is_null());
+        self.flag(path) || self.0.layers.layers.iter().any(|it| odd(&it.value))
     }
 
     fn int(&self, path: &str) -> i64 {

@@ -138,6 +138,8 @@ fn a_workspace_can_only_tighten() {
     );
     let over = [("castor", allow), ("system", r#"{"security": {"disableYoloMode": false}}"#)];
     assert!(!files(&over).merge().0.disable_yolo);
+    let odd = files(&[("castor", r#"{"security": {"disableYoloMode": "true", "disableAlwaysAllow": 1}}"#)]).merge().0;
+    assert!(odd.disable_yolo && odd.disable_always_allow, "what cannot be read closes");
 }
 
 #[test]

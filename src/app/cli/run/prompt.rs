@@ -13,12 +13,25 @@ const FIRST_BYTE: Duration = Duration::from_millis(500);
 const MAX_PIPED: usize = 8 << 20;
 const USAGE: &str = "nothing to ask. Usage: castor run PROMPT, or pipe text into castor run";
 
-/// The prompt, and whether something of stdin was left out.
-pub async fn read(typed: Option<&str>, piped: Option<impl Read + Send + 'static>) -> Result<(String, bool), Failure> {
+/// What is said where stdin is not all in the prompt.
+const CUT: &str = "stdin was cut after 8 MiB";
+const SILENT: &str =
+    "nothing came on stdin within half a second: it is left out. Without a prompt on the command line it is waited for";
+
+/// The prompt, and what is to be said of stdin.
+pub async fn read(typed: Option<&str>, piped: Option<impl Read + Send + 'static>) -> Result<(String, Note), Failure> {
+    read_within(FIRST_BYTE, typed, piped).await
+}
+
+async fn read_within(
+    patience: Duration,
+    typed: Option<&str>,
+    piped: Option<impl Read + Send + 'static>,
+) -> Result<(String, Note), Failure> {
     let typed = typed.filter(|it| !it.trim().is_empty());
     let (piped, cut) = match piped {
-        Some(reader) => read_piped(reader, typed.map(|_| FIRST_BYTE)).await?,
-        None => (String::new(), false),
+        Some(reader) => read_piped(reader, typed.map(|_| patience)).await?,
+        None => (String::new(), None),
     };
     let piped = piped.trim_end();
     match (typed, piped) {
@@ -31,24 +44,30 @@ pub async fn read(typed: Option<&str>, piped: Option<impl Read + Send + 'static>
     }
 }
 
-async fn read_piped(reader: impl Read + Send + 'static, patience: Option<Duration>) -> Result<(String, bool), Failure> {
+/// Of stdin, when something of it was left out.
+type Note = Option<&'static str>;
+
+async fn read_piped(reader: impl Read + Send + 'static, patience: Option<Duration>) -> Result<(String, Note), Failure> {
     let (to, mut chunks) = mpsc::channel::<std::io::Result<Vec<u8>>>(4);
     // A thread that may be left behind in its read.
     thread::spawn(move || read_chunks(reader, &to));
     let mut bytes = Vec::new();
     let mut next = match patience {
-        Some(patience) => time::timeout(patience, chunks.recv()).await.unwrap_or(None),
+        Some(patience) => match time::timeout(patience, chunks.recv()).await {
+            Ok(it) => it,
+            Err(_) => return Ok((String::new(), Some(SILENT))),
+        },
         None => chunks.recv().await,
     };
     while let Some(chunk) = next {
         bytes.extend(chunk.map_err(|it| Failure::input(format!("stdin cannot be read: {it}")))?);
         if bytes.len() > MAX_PIPED {
             bytes.truncate(MAX_PIPED);
-            return Ok((String::from_utf8_lossy(&bytes).into_owned(), true));
+            return Ok((String::from_utf8_lossy(&bytes).into_owned(), Some(CUT)));
         }
         next = chunks.recv().await;
     }
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), false))
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), None))
 }
 
 fn read_chunks(mut reader: impl Read, to: &mpsc::Sender<std::io::Result<Vec<u8>>>) {
@@ -71,7 +90,7 @@ fn read_chunks(mut reader: impl Read, to: &mpsc::Sender<std::io::Result<Vec<u8>>
 mod tests {
     use std::io::{self, Read};
 
-    use super::{MAX_PIPED, read};
+    use super::{CUT, Duration, MAX_PIPED, SILENT, read, read_within};
 
     #[tokio::test(flavor = "current_thread")]
     async fn joins_what_was_piped_and_typed() {
@@ -92,6 +111,15 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn reads_no_more_than_it_may() {
         let (prompt, cut) = read(None, Some(io::repeat(b'x').take(9 << 20))).await.unwrap();
-        assert_eq!((prompt.len(), cut), (MAX_PIPED, true));
+        assert_eq!((prompt.len(), cut), (MAX_PIPED, Some(CUT)));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_pipe_that_is_silent_is_told() {
+        let (silent, _writer) = io::pipe().unwrap();
+        assert_eq!(
+            read_within(Duration::ZERO, Some("ask"), Some(silent)).await.unwrap(),
+            ("ask".to_owned(), Some(SILENT))
+        );
     }
 }

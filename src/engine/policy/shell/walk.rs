@@ -256,7 +256,8 @@ impl Walker<'_> {
                 // Noted by the walk itself.
                 "variable_assignment" | "file_redirect" => (),
                 "herestring_redirect" => input = self.herestring(child)?,
-                "comment" | "subshell" => return Err(ODD_BLANKS),
+                // In `a =~ $x; b` the grammar takes `$x;` for a pattern, as if it stood in a test.
+                "comment" | "subshell" | "regex" => return Err(ODD_BLANKS),
                 _ => words.push(self.word(child)?),
             }
         }

@@ -351,10 +351,12 @@ fn eval(args: &[Word]) -> Inner {
 
 /// `trap 'script' EXIT`; without a signal, or with a dash, nothing will run.
 fn trap(args: &[Word]) -> Inner {
-    let args = if args.first().is_some_and(|it| it.text == "--") { args.get(1..).unwrap_or_default() } else { args };
+    let ended = args.first().is_some_and(|it| it.text == "--");
+    let args = if ended { args.get(1..).unwrap_or_default() } else { args };
     match args {
         [script, _, ..] => match script.literal() {
-            Some(it) if it.is_empty() || it.starts_with('-') => Inner::Nothing,
+            // Behind `--` only a dash by itself is no script.
+            Some(it) if matches!(it, "" | "-") || !ended && it.starts_with('-') => Inner::Nothing,
             Some(it) => Inner::Script { text: it.to_owned(), transparent: false },
             None => Inner::Hidden,
         },
