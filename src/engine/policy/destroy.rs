@@ -85,7 +85,7 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
 }
 
 fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {
-    if tries::only_tries(program, args) || tries::only_helps(args) {
+    if tries::only_tries(program, args) || tries::only_helps(program, args) {
         return None;
     }
     let starts = sub_commands(program, args);
@@ -204,7 +204,7 @@ impl When {
                 // Build folders hold links to sources, `node_modules` above all: who follows them leaves.
                 let follows = args.iter().any(|it| matches!(it.text.as_str(), "-L" | "-follow"));
                 let fine = !follows && place.all_build(folders.iter());
-                let fine = fine || args.iter().any(|it| it.text == "-delete") && place.finds_build(args);
+                let fine = fine || args.iter().any(|it| it.text == "-delete") && place.finds_build(args, false);
                 holds(args).filter(|_| !fine).map(|it| vec![it])
             }
             Self::OutsideBuild => {
@@ -279,7 +279,11 @@ fn code(command: &Command, program: &str) -> Option<Signs> {
     let called = called_in(code).map(str::to_owned);
     let spawns = SPAWNS.iter().chain(STARTS).any(|it| code.contains(it));
     let spawns = spawns || !is_language(program);
-    let is_name = |it: &&Row| it.sub.is_empty() && NAMES.contains(&it.program) && !spawns;
+    // In quotes, or called, it is no variable: `sh.rm("x")`.
+    let said = |name: &str| {
+        ["\"{}\"", "'{}'", "{}(", "\"{} ", "'{} ", "!{}"].iter().any(|it| code.contains(&it.replace("{}", name)))
+    };
+    let is_name = |it: &&Row| it.sub.is_empty() && NAMES.contains(&it.program) && !spawns && !said(it.program);
     let named = || rows_in(code).filter(|it| !is_name(it)).map(|it| it.program.to_owned());
     called.or_else(named).map(|it| Signs(vec![program.to_owned(), it]))
 }

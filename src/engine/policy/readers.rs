@@ -150,8 +150,21 @@ fn is_left_out(options: &[Word], name: &str) -> bool {
         Some(start) => !start.contains(['*', '?', '[', '\\', '/']) && name.starts_with(start),
         None => glob == name,
     };
-    let globs =
-        options.iter().filter_map(|it| it.literal().or(Some(&it.text)).filter(|_| it.kind != WordKind::Expanded));
+    // Behind an option it may be its value: `grep -e --exclude=.env`.
+    let valued = |it: &Word| it.text.starts_with('-') && !it.text.contains('=');
+    let options = options.split(|it| it.text == "--").next().unwrap_or_default();
+    let before = std::iter::once(None).chain(options.iter().map(Some));
+    const FLAGS: &[&str] =
+        &["-r", "-R", "-n", "-rn", "-Rn", "-nr", "-i", "-l", "-rl", "-rni", "-rin", "-c", "-czf", "-cf", "-cvf", "-z"];
+    let free = |it: Option<&Word>| {
+        it.is_none_or(|it| !valued(it) || FLAGS.contains(&it.text.as_str()) && !it.text.ends_with('f'))
+    };
+    let globs = options
+        .iter()
+        .zip(before)
+        .filter(|it| free(it.1))
+        .map(|it| it.0)
+        .filter_map(|it| it.literal().or(Some(&it.text)).filter(|_| it.kind != WordKind::Expanded));
     globs.filter_map(|it| it.strip_prefix("--exclude=")).any(fits)
 }
 
@@ -245,6 +258,10 @@ fn listed_by<'a>(command: &'a Command, script: &'a Script) -> Option<&'a Command
 /// Whether find's tests let a file of that name pass: all of them must, where nothing turns them about.
 fn may_find(args: &[Word], name: &str) -> bool {
     let turns = ["!", "-not", "-o", "-or", ",", "(", ")"];
+    // What comes before the test happens to all.
+    let acts =
+        |it: &Word| ["-exec", "-ok", "-print", "-fprint", "-ls", "-fls"].iter().any(|start| it.text.starts_with(start));
+    let args = args.get(..args.iter().position(acts).unwrap_or(args.len())).unwrap_or_default();
     let tests = args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text == "-name");
     let fails = |it: (&Word, &Word)| it.1.literal().is_some_and(|pattern| !may_match(pattern, name));
     args.iter().any(|it| turns.contains(&it.text.as_str())) || !tests.into_iter().any(fails)

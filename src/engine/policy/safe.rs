@@ -263,8 +263,10 @@ fn clustered(word: &Word, letter: char) -> bool {
 /// Predicates that run, write or remove.
 pub(super) const FIND_ACTS: &[&str] = &["-exec", "-ok", "-delete", "-fls", "-fprint"];
 
-/// What prints nothing of a file's content, whatever a file is called that becomes an option of it.
+/// What prints nothing of a file's content.
 const COUNT: &[&str] = &["basename", "dirname", "du", "ls", "stat", "wc"];
+/// Of these, to whom a file's name may be an option that does: `--files0-from=.env`. What `find` prints begins with a folder.
+const OBEY_NAMES: &[&str] = &["du", "wc"];
 
 /// What `find` and `xargs` put in. A shell may have something else in its `$@`, which an error would show.
 fn is_found(word: &Word) -> bool {
@@ -273,7 +275,16 @@ fn is_found(word: &Word) -> bool {
 
 fn is_handed(script: &Script) -> bool {
     let may_say = |it: &Command| it.transparent || it.name() == Some("set");
-    script.commands.iter().any(hands_on_to_count) && !script.commands.iter().any(may_say)
+    let name = |it: &Command| it.name().unwrap_or_default().to_owned();
+    let obeys = script.commands.iter().any(|it| OBEY_NAMES.contains(&name(it).as_str()));
+    let passes = |it: &Command| match name(it).as_str() {
+        "find" | "xargs" | "wc" | "du" => true,
+        "sort" | "head" | "tail" => it.args().iter().all(|it| it.text.starts_with('-')),
+        _ => false,
+    };
+    let only_found =
+        || script.commands.first().map(name).as_deref() == Some("find") && script.commands.iter().all(passes);
+    script.commands.iter().any(hands_on_to_count) && !script.commands.iter().any(may_say) && (!obeys || only_found())
 }
 
 /// `xargs -0 wc -l`, `find . -exec wc -l {} +`: nothing else is run.

@@ -167,13 +167,14 @@ pub struct Script {
 impl Script {
     /// Reads `text`, and the scripts in it that are handed to a shell literally.
     pub fn parse(text: &str) -> Result<Self, Unparsed> {
-        let joined = text.trim().replace("&&", "").contains([';', '|', '&', '\n', '(', ')', '{', '}', '`']);
+        let joined = text.trim().replace("&&", "").contains([';', '|', '&', '\n', '(', ')', '{', '}', '`', '!']);
         let mut res = Self { going: Going { chained: !joined, ..Going::default() }, ..Self::default() };
         res.add(text, 0)?;
         changed::by_commands(&mut res)?;
         evaluate::list_hidden(&mut res);
         written::mark(&mut res);
         res.mark_aliases();
+        res.mark_homes()?;
         res.loops.only = loops::find(&res);
         match res.commands.is_empty() {
             true => Err(Unparsed("it has no command in it")),
@@ -201,6 +202,20 @@ impl Script {
         for command in self.commands.iter_mut().filter(called) {
             (command.opaque, command.unseen) = (true, true);
         }
+    }
+
+    /// Programs in a home that the script may set to anything, and a lookup that it makes its own.
+    fn mark_homes(&mut self) -> Result<(), Unparsed> {
+        if self.functions.iter().any(|it| matches!(it.as_str(), "which" | "command")) {
+            return Err(Unparsed("it redefines what looks up a program"));
+        }
+        let names = |it: &Word| it.text == "HOME" || it.text.starts_with("HOME=");
+        let set = self.assigned.iter().any(|it| it == "HOME");
+        if set || self.commands.iter().any(|it| it.args().iter().any(names)) {
+            let at_home = |it: &&mut Command| it.words.first().is_some_and(|it| it.text.starts_with("~/"));
+            self.commands.iter_mut().filter(at_home).for_each(|it| (it.opaque, it.unseen) = (true, true));
+        }
+        Ok(())
     }
 
     fn add(&mut self, text: &str, depth: usize) -> Result<(), Unparsed> {

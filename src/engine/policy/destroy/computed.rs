@@ -60,7 +60,11 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
         let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
         // A here-document may be another's, whom the client reads from or who runs it.
-        let inputs = script.commands.iter().filter_map(|it| it.input.as_ref()).map(|it| Word::literally(&it.text));
+        let inputs = || script.commands.iter().filter_map(|it| it.input.as_ref());
+        // `dr${x:-op} table`
+        let put = inputs().filter(|it| !it.literal).flat_map(|it| pieces::spellings(&Word::expanded(&it.text), script));
+        let put: Vec<Word> = put.map(|it| Word::literally(&it)).collect();
+        let inputs = inputs().map(|it| Word::literally(&it.text)).chain(put);
         let strings = script.values.all.iter().filter(|it| it.name.is_none()).map(|it| it.word.clone());
         res.extend(inputs.chain(printed).chain(strings));
     }
@@ -129,13 +133,7 @@ fn is_read_from_anywhere(word: &Word, script: &Script) -> bool {
 
 /// `"$T"` behind `T=$(mktemp)`: what the script made for itself, whatever it is called.
 pub(super) fn is_temporary(word: &Word, script: &Script) -> bool {
-    // What is in it, too: `"$T/x"`.
-    let (text, rest) = word.text.trim_matches('"').split_once('/').unwrap_or((word.text.trim_matches('"'), ""));
-    let Some(name) =
-        variable(text).filter(|_| !rest.split('/').any(|it| it == "..") && !rest.contains(['$', '`', '"']))
-    else {
-        return false;
-    };
+    let Some(name) = variable(word.text.trim_matches('"')) else { return false };
     let index = Index::of(script);
     let shadowed = script.functions.iter().any(|it| it == "mktemp") || script.assigned.iter().any(|it| it == "PATH");
     let is_made = |text: &str| {

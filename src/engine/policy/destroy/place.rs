@@ -35,7 +35,12 @@ impl<'a> Place<'a> {
         let stays =
             |it: &Command| stays(it, roots) && !(places::is_cd(it) && it.args().iter().any(|it| leads.leave(it)));
         let all_stay = script.commands.iter().all(stays) || goes_and_returns(script, roots, &leads);
-        let steady = inside && !places::set_elsewhere(script) && all_stay;
+        // `ln -s ../other l && cd l`
+        let calls = |names: &[&str]| {
+            script.commands.iter().any(|it| it.name().is_some_and(|it| names.contains(&base_name(it))))
+        };
+        let led = calls(&["ln"]) && calls(&["cd", "pushd"]);
+        let steady = inside && !places::set_elsewhere(script) && all_stay && !led;
         let place = Self { roots, leads, steady, made: true, script };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
@@ -53,8 +58,8 @@ impl<'a> Place<'a> {
 
     /// Whether the word names something in a build folder, and leads to no other place.
     fn is_build(&self, word: &Word) -> bool {
-        if word.text == FOUND || word.is_unknown() {
-            return self.is_found_in_build();
+        if word.text == FOUND || *word == Word::unknown() {
+            return self.is_found_in_build(word.text != FOUND);
         }
         let told = || pieces::told(word, self.script).filter(|it| !it.is_empty());
         if let Some(told) = Some(word).filter(|it| it.kind == WordKind::Expanded).and_then(|_| told()) {
@@ -89,36 +94,62 @@ impl<'a> Place<'a> {
     fn behind_here(&self, text: &str) -> Option<Word> {
         let plain = text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(text);
         let rest = ["$PWD/", "${PWD}/", "$(pwd)/"].iter().find_map(|it| plain.strip_prefix(it))?;
+        // Without quotes the shell makes several words of a root with a blank in it.
+        let whole =
+            plain.len() < text.len() || !self.roots.iter().any(|it| it.to_string().contains(char::is_whitespace));
+        let index = pieces::Index::of(self.script);
+        let set = index.sets() || !self.script.functions.is_empty() || index.parts_oddly(self.script);
         let is_name = |it: char| it.is_alphanumeric() || "-_./".contains(it);
         let stays = self.steady && !self.script.commands.iter().any(places::is_cd);
         let own = stays && !self.script.assigned.iter().any(|it| it == "PWD") && rest.chars().all(is_name);
-        own.then(|| Word::literally(rest))
+        (own && whole && !set).then(|| Word::literally(rest))
     }
 
-    /// `find . -name __pycache__ -exec rm -rf {} +`, `find . -name '*.pyc' | xargs rm`: only such things come from it.
-    fn is_found_in_build(&self) -> bool {
-        let name = |it: &Command| it.name().map(base_name).unwrap_or_default().to_owned();
-        let finds = |it: &&Command| name(it) == "find";
-        let passes = |it: &Command| matches!(name(it).as_str(), "find" | "xargs" | "rm" | "head" | "sort" | "uniq");
-        let mut found = self.script.commands.iter().filter(finds).peekable();
-        found.peek().is_some() && found.all(|it| self.finds_build(it.args())) && self.script.commands.iter().all(passes)
+    /// `find . -name __pycache__ -exec rm -rf {} +`, `find . -name '*.pyc' | xargs rm`: only such things come from it, and from
+    /// nowhere else.
+    fn is_found_in_build(&self, piped: bool) -> bool {
+        const FROM_ELSEWHERE: &[&str] = &["-a", "--a", "-I", "-i", "-J", "--r"];
+        let names: Vec<&str> =
+            self.script.commands.iter().map(|it| it.name().map(base_name).unwrap_or_default()).collect();
+        let order: &[&[&str]] = if piped { &[&["find", "xargs", "rm"]] } else { &[&["find", "rm"]] };
+        let alone = self.script.redirects.iter().all(|it| it.writes) && !self.script.has_heredoc;
+        let own = alone && self.script.functions.is_empty() && order.contains(&names.as_slice());
+        let reads_list =
+            |it: &Command| it.args().iter().any(|it| FROM_ELSEWHERE.iter().any(|start| it.text.starts_with(start)));
+        let mut commands = self.script.commands.iter();
+        let finds = commands.next().is_some_and(|it| self.finds_build(it.args(), piped));
+        own && finds && !(piped && commands.next().is_some_and(reads_list))
     }
 
-    /// Whether find's tests let only such names pass, below the roots.
-    pub(super) fn finds_build(&self, args: &[Word]) -> bool {
-        const TURNS: &[&str] = &["!", "-not", "-o", "-or", ",", "(", ")", "-L", "-follow"];
-        let turns = args
-            .iter()
-            .any(|it| TURNS.contains(&it.text.as_str()) || it.kind == WordKind::Expanded && it.text != FOUND);
+    /// Whether find's tests let only such names pass, below the roots. `prints`: to somebody else, nothing but names.
+    pub(super) fn finds_build(&self, args: &[Word], prints: bool) -> bool {
+        let (folders, mut rest) =
+            args.split_at(args.iter().position(|it| it.text.starts_with(['-', '(', '!'])).unwrap_or(args.len()));
+        let mut named = false;
+        while let [test, more @ ..] = rest {
+            rest = match (test.text.as_str(), more) {
+                ("-prune" | "-empty" | "-depth" | "-xdev", _) => more,
+                ("-name", [name, more @ ..]) => {
+                    named |= name.literal().is_some_and(|it| BUILD.contains(&it) || is_made(it));
+                    more
+                }
+                ("-type" | "-maxdepth" | "-mindepth", [value, more @ ..]) if value.literal().is_some() => more,
+                _ => break,
+            };
+        }
         // What comes before the test happens to all.
-        let acts = |it: &Word| matches!(it.text.as_str(), "-delete" | "-exec" | "-execdir" | "-ok" | "-okdir");
-        let args = args.get(..args.iter().position(acts).unwrap_or(args.len())).unwrap_or_default();
-        let folders = args.iter().take_while(|it| !it.text.starts_with('-'));
-        let tests = args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text == "-name");
-        let mut names = tests.filter_map(|it| it.1.literal());
-        !turns
-            && names.any(|it| BUILD.contains(&it) || is_made(it))
-            && !folders.into_iter().any(|it| self.is_outside(it))
+        let acts = match rest {
+            [] => prints,
+            [act] => {
+                if prints {
+                    matches!(act.text.as_str(), "-print" | "-print0")
+                } else {
+                    act.text == "-delete"
+                }
+            }
+            [act, ..] => !prints && act.text == "-exec",
+        };
+        named && acts && !folders.iter().any(|it| self.is_outside(it) || it.kind != WordKind::Literal)
     }
 
     fn is_in_build(&self, real: &AbsPath) -> bool {
@@ -159,8 +190,12 @@ impl<'a> Place<'a> {
 
     /// Whether all that git is to throw away lies in build folders: its paths, not what an option takes.
     pub(super) fn has_only_build(&self, args: &[Word]) -> bool {
-        const VALUED: &[&str] = &["-e", "-s", "--e", "--s", "--pathspec"];
-        let valued = |it: &Word| VALUED.iter().any(|start| it.text.starts_with(start));
+        // `-e`, `-s`, and checkout's `-B`, behind which a branch stands, also among others.
+        let valued = |it: &Word| match it.text.strip_prefix('-') {
+            Some(long) if long.starts_with('-') => ["-e", "-s", "-pathspec"].iter().any(|it| long.starts_with(it)),
+            Some(short) => short.contains(['e', 's', 'B']),
+            None => false,
+        };
         let paths = args.iter().position(|it| it.text == "--").and_then(|at| args.get(at + 1..)).unwrap_or(args);
         // `:!build` is all but that.
         let all = paths.iter().filter(|it| !it.text.starts_with('-'));
@@ -202,9 +237,10 @@ fn goes_and_returns(script: &Script, roots: &[AbsPath], leads: &Leads) -> bool {
         |it: &Command| it.args().first().filter(|to| it.args().len() == 1 && plain(to))?.literal().map(str::to_owned);
     let mut depth = 0;
     script.going.chained
+        && script.functions.is_empty()
         && script.commands.iter().all(|it| match it.name().map(base_name) {
-            Some("cd") => folder(it).is_some_and(|it| follow(&it, &mut depth)),
-            Some("set") => false,
+            Some("cd") if it.name() == Some("cd") => folder(it).is_some_and(|it| follow(&it, &mut depth)),
+            Some("cd" | "ln" | "mv" | "set" | "shopt") => false,
             _ => !it.wrapper && !it.transparent && stays(it, roots),
         })
 }

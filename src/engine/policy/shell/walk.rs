@@ -382,7 +382,7 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
                 }
                 end + 1
             }
-            [b'`', ..] => return Err(ODD),
+            [b'`', ..] | [b'$', b'[', ..] => return Err(ODD),
             [b'$', b'(', ..] => {
                 let end = from.find(')').ok_or(ODD)?;
                 let inner = from.get(2..end).unwrap_or_default();

@@ -406,7 +406,12 @@ fn behind(wrapper: &Wrapper, mut args: &[Word]) -> Inner {
 fn assigns_harmlessly(word: &Word) -> bool {
     let name = word.text.split_once('=').map_or("", |it| it.0);
     let quoted = word.text.contains("=\"") && word.text.ends_with('"') && word.text.matches('"').count() == 2;
-    word.literal().is_none() && quoted && names_variable(&format!("{name}=")) && obeyed(name, None) == Obeyed::No
+    word.literal().is_none()
+        && quoted
+        && !word.text.contains('@')
+        && name != "PATH"
+        && names_variable(&format!("{name}="))
+        && obeyed(name, None) == Obeyed::No
 }
 
 /// The command that somebody runs because a variable is set to it, if any. `None`: it cannot be told.

@@ -59,7 +59,8 @@ fn pipeline(tokens: &[Token]) -> bool {
 /// Whether it only leaves out some of what it gets.
 fn passes_on(stage: &[Token]) -> bool {
     let words = words(stage);
-    let plain = words.iter().all(|it| matches!(it, Token::Plain(_)));
+    // `<f` is not of the words.
+    let plain = words.iter().all(|it| matches!(it, Token::Plain(_))) && words.len() == stage.len();
     let text = |at: usize| match words.get(at) {
         Some(Token::Plain(it)) => it.as_str(),
         _ => "",

@@ -53,7 +53,8 @@ impl Walker<'_> {
         if targets.is_empty() {
             return Ok(());
         }
-        let more = targets.split_off(1);
+        // `>&-` closes: it has no target at all.
+        let more = targets.split_off(usize::from(!operator.ends_with('-')));
         self.behind_target(more, node)?;
         let Some(target) = targets.pop() else { return Ok(()) };
         let text = target.literal().unwrap_or("?");
