@@ -154,11 +154,8 @@ fn is_left_out(options: &[Word], name: &str) -> bool {
     let valued = |it: &Word| it.text.starts_with('-') && !it.text.contains('=');
     let options = options.split(|it| it.text == "--").next().unwrap_or_default();
     let before = std::iter::once(None).chain(options.iter().map(Some));
-    const FLAGS: &[&str] =
-        &["-r", "-R", "-n", "-rn", "-Rn", "-nr", "-i", "-l", "-rl", "-rni", "-rin", "-c", "-czf", "-cf", "-cvf", "-z"];
-    let free = |it: Option<&Word>| {
-        it.is_none_or(|it| !valued(it) || FLAGS.contains(&it.text.as_str()) && !it.text.ends_with('f'))
-    };
+    const FLAGS: &[&str] = &["-r", "-R", "-n", "-rn", "-Rn", "-nr", "-i", "-l", "-rl", "-rni", "-rin", "-c", "-z"];
+    let free = |it: Option<&Word>| it.is_none_or(|it| !valued(it) || FLAGS.contains(&it.text.as_str()));
     let globs = options
         .iter()
         .zip(before)

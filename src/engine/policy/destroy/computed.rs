@@ -219,5 +219,9 @@ fn prints_names(command: &Command) -> bool {
         let message = |it: &Word| ["%s", "%b", "%B", "%N", "%(contents"].iter().any(|format| it.text.contains(format));
         words.first().is_some_and(|it| !CONTENT.contains(&it.text.as_str())) && !words.iter().any(message)
     };
-    NAMES.contains(&name) || name == "git" && git()
+    // What people write there, an attacker may write.
+    const WRITTEN: &[&str] = &["api", "body", "comment", "message", "title"];
+    let written = || command.args().iter().any(|it| WRITTEN.iter().any(|field| it.text.contains(field)));
+    let forge = matches!(name, "gh" | "glab");
+    NAMES.contains(&name) && !(forge && written()) || name == "git" && git()
 }

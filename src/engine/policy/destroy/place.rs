@@ -111,9 +111,9 @@ impl<'a> Place<'a> {
         const FROM_ELSEWHERE: &[&str] = &["-a", "--a", "-I", "-i", "-J", "--r"];
         let names: Vec<&str> =
             self.script.commands.iter().map(|it| it.name().map(base_name).unwrap_or_default()).collect();
-        let order: &[&[&str]] = if piped { &[&["find", "xargs", "rm"]] } else { &[&["find", "rm"]] };
+        let order: &[&str] = if piped { &["find", "xargs", "rm"] } else { &["find", "rm"] };
         let alone = self.script.redirects.iter().all(|it| it.writes) && !self.script.has_heredoc;
-        let own = alone && self.script.functions.is_empty() && order.contains(&names.as_slice());
+        let own = alone && self.script.functions.is_empty() && names == order;
         let reads_list =
             |it: &Command| it.args().iter().any(|it| FROM_ELSEWHERE.iter().any(|start| it.text.starts_with(start)));
         let mut commands = self.script.commands.iter();
