@@ -20,7 +20,7 @@ pub(super) const TITLE: usize = 2_000;
 pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> ToolDisplay {
     let spec = tools.find(&call.name);
     let said = |name: &str| call.args.get(name).and_then(Value::as_str);
-    let path = said("file_path").or_else(|| said("dir_path")).map(|it| cwd.join(it));
+    let path = said("file_path").or_else(|| said("dir_path")).filter(|it| !it.starts_with('~')).map(|it| cwd.join(it));
     let title = match (spec, said("command"), &path, said("pattern")) {
         (None, ..) => call.name.clone(),
         // Arguments of tools from outside mean what their makers want.

@@ -97,6 +97,22 @@ pub struct ToolContext {
     pub confined: Option<Arc<Confinement>>,
 }
 
+impl ToolContext {
+    /// Where a call's path lies: from the session's folder on. Models write `~/` as shells know it; a folder of that
+    /// name is `./~`.
+    pub fn place(&self, path: &str) -> AbsPath {
+        let below = if path == "~" { Some("") } else { path.strip_prefix("~/") };
+        match below.and_then(|it| Some(self.home()?.join(it.trim_start_matches('/')))) {
+            Some(it) => it,
+            None => self.cwd.join(path),
+        }
+    }
+
+    pub fn home(&self) -> Option<AbsPath> {
+        self.env.iter().rev().find(|(name, _)| name == "HOME").and_then(|it| AbsPath::new(&it.1))
+    }
+}
+
 /// What is known of the call.
 #[derive(Clone, Default)]
 pub struct Known {

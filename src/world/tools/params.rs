@@ -57,19 +57,19 @@ impl<'a> Params<'a> {
         self.get(name).map(|it| it.as_object().map(Self).ok_or_else(|| wrong(name, "object"))).transpose()
     }
 
-    /// A required path, made absolute.
+    /// A required path, made absolute; `~/` is the home folder.
     pub fn path(&self, name: &str, ctx: &ToolContext) -> Result<AbsPath, ToolError> {
         let text = self.text(name)?.trim();
         match text.is_empty() {
             true => Err(invalid(format!("The '{name}' parameter must be non-empty."))),
-            false => Ok(ctx.cwd.join(text)),
+            false => Ok(ctx.place(text)),
         }
     }
 
     /// An optional path, made absolute; an empty one counts as absent.
     pub fn opt_path(&self, name: &str, ctx: &ToolContext) -> Result<Option<AbsPath>, ToolError> {
         let text = self.opt_text(name)?.map(str::trim).filter(|it| !it.is_empty());
-        Ok(text.map(|it| ctx.cwd.join(it)))
+        Ok(text.map(|it| ctx.place(it)))
     }
 
     fn get(&self, name: &str) -> Option<&'a Value> {

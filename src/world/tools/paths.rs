@@ -1,9 +1,6 @@
 //! Paths of calls: where they really lead, whether that is the session's ground, and what to say when they do not.
 
-use std::{
-    io::{self, ErrorKind},
-    path::Path,
-};
+use std::io::{self, ErrorKind};
 
 use crate::{
     base::{
@@ -38,8 +35,9 @@ fn target_now(ctx: &ToolContext, path: AbsPath, access: Access, line: Option<u32
     let real = disk::real_path(&path).map_err(|it| io_error(&path, &it))?;
     let scratch = disk::real_path(&ctx.scratch).unwrap_or_else(|_| ctx.scratch.clone());
     let in_roots = ctx.roots.iter().any(|it| real.is_within(it)) || real.is_within(&scratch);
-    let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| Path::new(&it.1));
+    let home = ctx.home();
     // Where nobody knows what git's settings name, it may be this.
+    let home = home.as_ref().map(AbsPath::as_path);
     let named = || named::names(real.as_path(), &ctx.roots, home).map_or(true, |it| it.is_some());
     let named = access == Access::Write && named();
     Ok(TargetPath { path, real, access, line, in_roots, named })

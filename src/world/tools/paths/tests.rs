@@ -13,7 +13,7 @@ use crate::{
         content::joined_text,
         fs::{BoxFuture, Fs, FsError},
         path::AbsPath,
-        tool::{Access, ToolOutput},
+        tool::{Access, Targets, ToolOutput},
     },
     world::{
         disk::DiskFs,
@@ -50,6 +50,25 @@ fn links_out_of_the_roots_are_told() {
     check("../outside/secret", Some("../outside/secret"), false);
     check("../scratch/out", Some("../scratch/out"), true);
     check("loop", None, false);
+}
+
+#[test]
+fn home_is_where_shells_have_it() {
+    let ground = Ground::new(&[("../home/a", "x"), ("~/a", "x")]);
+    let home = ground.cwd.join("../home");
+    let check = |path: &str, expected: &str| {
+        let ctx = ToolContext { env: [("HOME".to_owned(), home.to_string())].to_vec().into(), ..ground.ctx() };
+        let (file, dir) = (json!({"file_path": path, "content": "x"}), json!({"dir_path": path}));
+        let real = |it: Result<Targets, _>| it.unwrap().paths.first().map(|it| it.real.clone());
+        assert_eq!(real(ground.block_on(WriteFile.targets(&file, &ctx))), Some(ctx.cwd.join(expected)), "{path}");
+        assert_eq!(real(ground.block_on(ListDirectory.targets(&dir, &ctx))), Some(ctx.cwd.join(expected)), "{path}");
+    };
+    check("~/a", "../home/a");
+    check("~//a", "../home/a");
+    check("~/../outside/b", "../outside/b");
+    check("~", "../home");
+    check("./~/a", "~/a");
+    check("~b", "~b");
 }
 
 #[test]

@@ -116,7 +116,7 @@ impl Shell {
         let settled = noted.as_ref().is_some_and(|it| it.settles);
         let noted = noted.map(|it| it.words.join("\n")).filter(|it| !it.is_empty());
         let note = [note, stayed, later, noted].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
-        let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.clone().into());
+        let home = ctx.home().map(Into::into);
         let (masked, cwd) = (masked::hides_failure(&params.command), params.real_dir.clone());
         Facts { ending, pid, text, log, note, confined, settled, masked, cwd, home }.report()
     }

@@ -50,7 +50,7 @@ impl Params {
             return Err(invalid("`command` must not contain NUL characters."));
         }
         let dir = text(args, "dir_path")?.filter(|it| !it.is_empty());
-        let dir = dir.map_or_else(|| ctx.cwd.clone(), |it| ctx.cwd.join(it));
+        let dir = dir.map_or_else(|| ctx.cwd.clone(), |it| ctx.place(it));
         Ok(Self {
             command: command.to_owned(),
             description: text(args, "description")?.map(str::to_owned),
@@ -70,7 +70,7 @@ impl Params {
         let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
         // In a folder of secrets every name is one of a secret.
         let is_told = !in_roots || SECRETS.find(self.real_dir.as_path()).is_some();
-        let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").and_then(|it| AbsPath::new(&it.1));
+        let home = ctx.home();
         let places = Places { roots, scratch: Some(&ctx.scratch), home: home.as_ref() };
         let Found { leads, secrets, tracked, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
         // `git -C sub status` is of another repository, perhaps.
