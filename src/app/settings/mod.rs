@@ -246,8 +246,11 @@ impl Settings {
         let asked = get.mode("general.defaultApprovalMode");
         let approval_mode = possible(asked, disable_yolo);
         if let Err(why) = &approval_mode {
-            let key = Some("general.defaultApprovalMode".to_owned());
-            warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: (*why).to_owned() });
+            // A flag nearly always: no file may say yolo.
+            let flag = sources.flags.iter().rfind(|it| it.key == "general.defaultApprovalMode").map(|it| it.name);
+            let key = flag.is_none().then(|| "general.defaultApprovalMode".to_owned());
+            let origin = flag.unwrap_or("settings").to_owned();
+            warnings.push(Warning { origin, at: None, key, message: (*why).to_owned() });
         }
         warnings.extend(hooks(sources).1);
         let mcp = McpSettings::read(&get, sources, &mut warnings);

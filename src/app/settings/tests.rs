@@ -132,10 +132,7 @@ fn a_workspace_can_only_tighten() {
     yolo.flags = &flags;
     let (it, warnings) = yolo.merge();
     assert_eq!(it.approval_mode, Mode::Default);
-    assert_eq!(
-        warnings,
-        ["settings: general.defaultApprovalMode: yolo is switched off by security.disableYoloMode; default is used"]
-    );
+    assert_eq!(warnings, ["--approval-mode: yolo is switched off by security.disableYoloMode; default is used"]);
     let over = [("castor", allow), ("system", r#"{"security": {"disableYoloMode": false}}"#)];
     assert!(!files(&over).merge().0.disable_yolo);
     let odd = files(&[("castor", r#"{"security": {"disableYoloMode": "true", "disableAlwaysAllow": 1}}"#)]).merge().0;

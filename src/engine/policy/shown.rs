@@ -61,6 +61,7 @@ fn shows(command: &Command) -> Option<(&str, &[Word])> {
     let quiet = options(args).any(|it| NAMES_ONLY.contains(&it.split('=').next().unwrap_or_default()));
     let prints = match sub.literal()? {
         "diff" | "show" => patches || !quiet,
+        "grep" | "whatchanged" => true,
         "log" | "reflog" => patches,
         "stash" => patches && args.first().is_some_and(|it| it.text == "show"),
         _ => false,

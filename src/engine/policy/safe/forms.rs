@@ -1,6 +1,6 @@
 //! The forms of programs in which they only look, where a program has others.
 
-use super::{Word, clustered, has_prefix};
+use super::{Word, WordKind, clustered, has_prefix};
 
 /// Variables that hold places, names and switches, and never a secret.
 const PUBLIC: &[&str] = &[
@@ -123,4 +123,64 @@ pub(super) fn awk(args: &[Word]) -> bool {
     // `x=1` sets a variable, and a name that a pattern finds may do so.
     let plain = |it: &Word| !it.text.starts_with('-') && !it.text.contains('=');
     !(reaches_out || writes || pipes) && files.iter().all(plain)
+}
+
+/// `time ls`, `timeout 5 ls`: what they run is looked at by itself. `-o` of the program `time` writes.
+pub(super) fn times(name: &str, args: &[Word]) -> bool {
+    let Some(first) = args.first().and_then(Word::literal) else { return false };
+    match name {
+        "time" => !first.starts_with('-'),
+        "timeout" => first.starts_with(|it: char| it.is_ascii_digit()),
+        _ => false,
+    }
+}
+
+/// `-O` runs a pager, `-f` reads what to search for, `--no-index` looks into what git does not know.
+pub(super) fn git_grep(args: &[Word]) -> bool {
+    const LONG: &[&str] = &[
+        "--all-match",
+        "--and",
+        "--cached",
+        "--count",
+        "--files-with-matches",
+        "--heading",
+        "--ignore-case",
+        "--line-number",
+        "--name-only",
+        "--not",
+        "--or",
+        "--untracked",
+        "--word-regexp",
+    ];
+    let known = |it: &Word| match it.text.strip_prefix('-') {
+        Some("" | "-") | None => true,
+        Some(long) if long.starts_with('-') => LONG.contains(&it.text.as_str()),
+        Some(letters) => letters.bytes().all(|it| it.is_ascii_digit() || b"ABCEFGHILPacehilmnopqvwz".contains(&it)),
+    };
+    args.iter().all(known)
+}
+
+/// Lists an archive: `tf x`, `-tvzf x`. Other options run programs, and a name with a colon is on another machine.
+pub(super) fn tar(args: &[Word]) -> bool {
+    let [letters, archive] = args else { return false };
+    let letters = letters.text.strip_prefix('-').unwrap_or(&letters.text);
+    let lists = letters.contains('t') && letters.ends_with('f') && letters.bytes().all(|it| b"tvzjJf".contains(&it));
+    let here = archive.literal().is_some_and(|it| !it.starts_with('-') && !it.contains(':'));
+    lists && here
+}
+
+/// Lists an archive.
+pub(super) fn unzip(args: &[Word]) -> bool {
+    let [lists, archive] = args else { return false };
+    matches!(lists.text.as_str(), "-l" | "-v" | "-Z" | "-Z1")
+        && archive.literal().is_some_and(|it| !it.starts_with('-'))
+}
+
+/// A second operand is written to, and `-r` makes a file of what it shows.
+pub(super) fn xxd(args: &[Word]) -> bool {
+    let plain = |it: &Word| it.kind != WordKind::Pattern && matches!(it.text.as_str(), "-b" | "-i" | "-p" | "-u");
+    match args.split_last() {
+        Some((file, options)) => file.literal().is_some_and(|it| !it.starts_with('-')) && options.iter().all(plain),
+        None => true,
+    }
 }
