@@ -276,7 +276,10 @@ impl<'a> Shell<'a> {
             true => format!("{COUNTED}: {}", command.text),
             false => format!("destructive: {it}"),
         };
-        let destroys = destroys.map(|it| Opinion::new(Decision::Ask, in_words(it)));
+        let looks = || destroy::looks(command, self.script).filter(|it| !named(it));
+        let destroys =
+            destroys.map(in_words).or_else(|| Some(format!("destructive: {} looks as if it deletes", looks()?)));
+        let destroys = destroys.map(|it| Opinion::new(Decision::Ask, it));
         let guard = || self.guard(command).filter(|it| !named(&it.signs()));
         let reason = destroys.or_else(|| guard().as_ref().map(Opinion::guarded));
         match (reason, held) {
@@ -381,7 +384,8 @@ impl<'a> Shell<'a> {
     }
 
     fn destroys(&self) -> bool {
-        self.script.commands.iter().any(|it| destroy::signs(it, &self.place).is_some())
+        let destroys = |it| destroy::signs(it, &self.place).or_else(|| destroy::looks(it, self.script)).is_some();
+        self.script.commands.iter().any(destroys)
     }
 
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {

@@ -3,12 +3,15 @@
 mod checks;
 mod computed;
 mod handed;
+mod known;
 mod place;
 mod table;
 mod tries;
+mod verbs;
 
 pub(super) use place::{Place, works_elsewhere};
 use table::{CALLS, CODE, Row, When, rows, rows_of};
+pub(super) use verbs::looks;
 
 use super::{
     danger::git_words,
@@ -224,20 +227,22 @@ impl When {
     }
 }
 
+/// Options behind which text stands.
+const TEXT: &[&str] = &[
+    "--body",
+    "--description",
+    "--filter",
+    "--filter-pattern",
+    "--label",
+    "--message",
+    "--policy-arn",
+    "--query",
+    "--search",
+    "--title",
+];
+
 /// The words that are no text: not the `delete` of `gh pr list --search delete`.
 fn said(args: &[Word]) -> impl Iterator<Item = &Word> {
-    const TEXT: &[&str] = &[
-        "--body",
-        "--description",
-        "--filter",
-        "--filter-pattern",
-        "--label",
-        "--message",
-        "--policy-arn",
-        "--query",
-        "--search",
-        "--title",
-    ];
     let before = std::iter::once(None).chain(args.iter().map(Some));
     let is_text = |it: Option<&Word>| it.is_some_and(|it| TEXT.contains(&it.text.as_str()));
     args.iter().zip(before).filter(move |it| !is_text(it.1)).map(|it| it.0)

@@ -21,6 +21,7 @@ mod xargs;
 use std::{collections::BTreeSet, sync::OnceLock};
 
 use super::pieces::{Index, Known};
+pub(super) use carriers::runs_behind;
 pub(super) use interpreters::{SPAWNS, is_language};
 pub use loops::Loops;
 pub use words::{Word, WordKind};

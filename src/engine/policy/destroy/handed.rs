@@ -1,6 +1,6 @@
 //! What programs are handed that run it: words behind their own, a line in one word, input, another system's commands.
 
-use super::{Place, Signs, by_table, called_in, rows_in};
+use super::{Place, Signs, by_table, called_in, known, rows_in};
 use crate::engine::policy::shell::{Command, Script, Word, base_name, is_shell};
 
 /// Programs that destroy by themselves, whoever starts them.
@@ -149,7 +149,9 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         let device = device.map(|it| named(">", &it.target.text));
         // What cannot be told of it is told of the command itself.
         let read = |it: &Command| command.opaque && (it.unseen || it.name().is_some_and(|it| is_shell(base_name(it))));
+        let looks = |it: &Command| super::looks(it, &script).filter(|_| command.opaque && !known::is_known(program));
         let sure = |it: &Command| super::signs(it, &inner).filter(|signs| signs.0 != [super::UNSEEN] || read(it));
+        let sure = |it: &Command| sure(it).or_else(|| looks(it));
         script.commands.iter().find_map(sure).or(device)
     };
     starts.into_iter().find_map(by_words).or_else(|| lines.into_iter().find_map(by_line))

@@ -109,6 +109,13 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flatten()
 }
 
+/// Whether a program is in a table of what is on this machine, where each of its verbs was weighed.
+pub(super) fn is_local(program: &str) -> bool {
+    [files::ROWS, history::ROWS, system::ROWS]
+        .iter()
+        .any(|it| it.binary_search_by(|row| row.program.cmp(program)).is_ok())
+}
+
 /// Those of a program, found without going through all: each command is looked up.
 pub(super) fn rows_of(program: &str) -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flat_map(move |table| {

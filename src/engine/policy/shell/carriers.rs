@@ -222,6 +222,11 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("yarn", &[]),
 ];
 
+/// Behind which of its words such a program runs others; none: behind any.
+pub(in crate::engine::policy) fn runs_behind(name: &str) -> Option<&'static [&'static str]> {
+    RUNNERS.iter().find(|it| it.0 == name).map(|it| it.1)
+}
+
 /// What bun, pnpm and yarn do themselves. All else is a script, or a program of a package.
 const OWN: &[&str] = &[
     "add",

@@ -467,3 +467,16 @@ fn options_behind_options_and_folders_behind_carriers() {
         find ~/work -name '*.rs' | xargs cat"##;
     check_in_yolo(Decision::Allow, table);
 }
+
+#[test]
+fn what_only_looks_as_if_it_deletes_is_told_as_such() {
+    let why = |command| shell(&rules(""), Mode::Yolo, true, command, &[]).why;
+    let said = |what: &str| Some(format!("destructive: {what} looks as if it deletes"));
+    assert_eq!(why("/opt/b2 --profile x delete-file-version y"), said("b2 delete-file-version"));
+    assert_eq!(why("foo sync --purge"), said("foo --purge"));
+    assert_eq!(why("npx -y foo@5 users delete 5"), said("foo delete"));
+    assert_eq!(why("rm -rf src"), Some("destructive: rm -rf".to_owned()));
+    // As many carriers as fit cost no more than a few.
+    let nested = "npx -a npx ".repeat(30);
+    assert_eq!(why(&format!("{nested} foo delete")), None);
+}
