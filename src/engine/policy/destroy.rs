@@ -50,6 +50,12 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
         return Some(Signs(vec![program]));
     }
     let program = normal(&program);
+    if program == "kill" && command.args().iter().any(|it| it.kind == WordKind::Expanded) {
+        let all = computed::lists_all_processes(place.script).map(|it| Signs(vec!["kill".to_owned(), it.to_owned()]));
+        if all.is_some() {
+            return all;
+        }
+    }
     let by_code = command.code.is_some().then(|| code(command, program)).flatten();
     by_code.or_else(|| told(command, program, place)).or_else(|| handed::signs(command, program, place))
 }
@@ -81,7 +87,9 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
             &all
         }
     };
-    by_table(program, args, place).or_else(|| {
+    // It hands on to git what it does not do itself.
+    let as_git = || (program == "hub").then(|| by_table("git", args, place)).flatten();
+    by_table(program, args, place).or_else(as_git).or_else(|| {
         let hangs = computed::hangs_on_a_word(program, args);
         computed::variants(args, place.script, hangs).iter().find_map(|it| by_table(program, it, place))
     })
@@ -333,6 +341,8 @@ fn rows_in(text: &str) -> Option<&'static Row> {
     words.extend(more);
     words.sort_unstable();
     let has = |word: &str| words.binary_search(&word).is_ok();
+    // `git pull && clear`
+    let apart = |row: &Row| matches!(row.sub, ["clear" | "sync"]) && !clean.contains(&format!("git {}", row.sub[0]));
     let optional = |row: &Row| match &row.when {
         When::Options(short, long) => words
             .iter()
@@ -355,7 +365,7 @@ fn rows_in(text: &str) -> Option<&'static Row> {
         }
         _ => true,
     };
-    rows().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row))
+    rows().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row) && !apart(row))
 }
 
 /// Where output must not go.

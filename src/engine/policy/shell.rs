@@ -173,6 +173,7 @@ impl Script {
         res.add(text, 0)?;
         changed::by_commands(&mut res)?;
         evaluate::list_hidden(&mut res);
+        written::list_copies(&mut res)?;
         written::mark(&mut res);
         res.mark_aliases();
         res.mark_homes()?;

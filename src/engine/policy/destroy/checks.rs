@@ -2,7 +2,7 @@
 
 use crate::engine::policy::{
     destroy::option_matches,
-    shell::{Word, WordKind, base_name},
+    shell::{FOUND, Word, WordKind, base_name},
 };
 
 pub(super) fn find(args: &[Word]) -> Option<&str> {
@@ -117,6 +117,19 @@ pub(super) fn loosens(key: &str, value: &str) -> bool {
         _ if of_remote(".fetch") => forced(value) && !value.contains(":refs/remotes/"),
         _ => key.starts_with("gc.") && key.contains("expire"),
     }
+}
+
+/// What lies on a server, not here.
+pub(super) fn remote(args: &[Word]) -> Option<&str> {
+    args.iter().map(|it| it.text.as_str()).find(|it| it.contains("://"))
+}
+
+/// Permissions of all that `find` finds, as with `-R`. Only letting files be run harms nobody.
+pub(super) fn found(args: &[Word]) -> Option<&str> {
+    let found = args.iter().any(|it| it.kind == WordKind::Expanded && it.text.contains(FOUND));
+    let mode = args.iter().find(|it| !it.text.starts_with('-') || it.text.len() < 2).map_or("", |it| &it.text);
+    let runs = mode.strip_suffix("+x").is_some_and(|it| it.bytes().all(|it| b"ugoa".contains(&it)));
+    (found && !runs).then_some(mode)
 }
 
 /// Anything but an option that lists.

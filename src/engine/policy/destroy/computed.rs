@@ -6,6 +6,7 @@
 //! `git checkout "$BRANCH"` and `git push origin "$(git branch --show-current)"` run in yolo, and
 //! `git push origin $(cat x)` is asked about.
 
+use super::checks;
 use crate::engine::policy::{
     danger::git_words,
     pieces::{self, ANY, Index, TOO_MUCH},
@@ -152,6 +153,21 @@ fn variable(text: &str) -> Option<&str> {
     let name = name.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or(name);
     let plain = !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
     plain.then_some(name)
+}
+
+/// Who hands `kill` every process, or all of somebody: `pgrep . | xargs kill`, `kill $(ps -eo pid=)`.
+pub(super) fn lists_all_processes(script: &Script) -> Option<&str> {
+    const FILTERS: &[&str] = &["awk", "egrep", "grep", "perl", "rg", "sed"];
+    let filtered = || script.commands.iter().any(|it| it.name().is_some_and(|it| FILTERS.contains(&base_name(it))));
+    let all = |it: &&Command| {
+        let text = |list: &[&str]| it.args().iter().any(|it| list.iter().any(|start| it.text.starts_with(start)));
+        match it.name().map(base_name) {
+            Some("pgrep") => checks::pkill(it.args()).is_some(),
+            Some("ps") => text(&["-e", "-A", "a", "-a", "ax", "-x"]) && !text(&["-p", "-C", "--pid"]) && !filtered(),
+            _ => false,
+        }
+    };
+    script.commands.iter().find(all).and_then(Command::name)
 }
 
 /// Whether only the shell knows how the word begins.

@@ -160,12 +160,23 @@ impl<'a> Place<'a> {
     /// `mv src build`, `ln -s src target`: from then on the name stands for something else.
     fn fills_build(&self, command: &Command) -> bool {
         let name = command.name().map(base_name).unwrap_or_default();
-        let words = if name == "git" { git_words(command.args()) } else { &command.words };
+        const MOVES: &[&str] = &["rename", "move(", "symlink", ".mv", "ln_s", "link("];
+        if command.code.as_deref().is_some_and(|it| MOVES.iter().any(|call| it.contains(call))) {
+            return true;
+        }
+        let words = match name {
+            "git" => git_words(command.args()),
+            "cmake" | "hg" | "rclone" | "sl" | "svn" => {
+                let option = |it: &&Word| it.text.starts_with('-');
+                command.args().get(command.args().iter().take_while(option).count()..).unwrap_or_default()
+            }
+            _ => &command.words,
+        };
         let Some((verb, args)) = words.split_first() else { return false };
         let from_elsewhere = |it: &&Word| !it.text.starts_with('-') && !self.is_build(it);
         let moves = match base_name(&verb.text) {
             "worktree" => args.first().is_some_and(|it| it.text == "move"),
-            it => matches!(it, "mv" | "ln" | "mount" | "rename"),
+            it => matches!(it, "mv" | "mmv" | "ln" | "mount" | "move" | "moveto" | "rename" | "ren" | "create_symlink"),
         };
         // `mv src buil[d]`, `cd build && mv ../src .`
         let open = |it: &Word| match it.kind {

@@ -468,9 +468,11 @@ fn acts(script: &str, letters: &[char]) -> bool {
     };
     let command = |piece: &str| {
         let piece = piece.trim_start_matches(address);
-        // `/x/e rm`, `\,x,e rm`
+        // `/x/e rm`, `/x/Ie`, `\,x,e rm`
         let behind = piece.strip_prefix('/').and_then(|it| it.rsplit_once('/')).map_or("", |it| it.1);
-        runs(piece) || runs(behind.trim_start_matches(address)) || piece.starts_with('\\')
+        runs(piece)
+            || runs(behind.trim_start_matches(|it| address(it) || matches!(it, 'I' | 'M')))
+            || piece.starts_with('\\')
     };
     script.split([';', '\n', '{', '}']).any(command) || substitutes_and_runs(script, letters)
 }

@@ -1,6 +1,6 @@
 //! Scripts that a line writes and runs: what it writes is judged with what runs it.
 
-use super::{Command, Script, Word, base_name, interpreters, is_shell};
+use super::{Command, Script, Unparsed, Word, base_name, interpreters, is_shell};
 
 /// Options behind which a file with code stands.
 const OPTIONS: &[&str] =
@@ -11,6 +11,11 @@ const MAKES: &[&str] = &["gmake", "make"];
 const MAKEFILES: &[&str] = &["GNUmakefile", "Makefile", "makefile"];
 /// Who writes to a file among its words what stands nowhere in the line.
 const FETCH: &[&str] = &["curl", "wget"];
+
+/// Who puts a file under another name.
+const CARRY: &[&str] = &["cp", "gcp", "install", "ln", "mv", "rsync"];
+/// Programs lie in such folders.
+const PROGRAMS: &[&str] = &["/bin/", "/sbin/", "/.cargo/", "/libexec/"];
 
 /// A file by its last name, and what is written to it; `None`: that cannot be seen.
 struct File {
@@ -35,6 +40,53 @@ pub(super) fn mark(script: &mut Script) {
     }
 }
 
+/// Lists what a program is called as where the line gave it another name: `cp /bin/rm y && ./y -rf src`.
+pub(super) fn list_copies(script: &mut Script) -> Result<(), Unparsed> {
+    let copies = copies(script);
+    if copies.is_empty() {
+        return Ok(());
+    }
+    let found_by_name = script.assigned.iter().any(|it| it == "PATH");
+    let original = |it: &Command| {
+        let (name, args) = it.words.split_first()?;
+        let program = base_name(name.text.trim_matches('"'));
+        let copy = copies.iter().find(|it| it.0 == program && (found_by_name || name.text.contains('/')))?;
+        Some(std::iter::once(Word::literally(&copy.1)).chain(args.iter().cloned()).collect())
+    };
+    let called: Vec<Vec<Word>> = script.commands.iter().filter_map(original).collect();
+    let mut at = script.commands.len();
+    script.list(called, true)?;
+    while at < script.commands.len() {
+        script.unwrap_at(at, 0)?;
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Names that programs get, and which they are.
+fn copies(script: &Script) -> Vec<(String, String)> {
+    let mut res: Vec<(String, String)> = Vec::new();
+    for command in &script.commands {
+        if !command.name().is_some_and(|it| CARRY.contains(&base_name(it))) {
+            continue;
+        }
+        let operands = command.args().iter().filter(|it| !it.text.starts_with('-'));
+        let mut names: Vec<&Word> = operands.collect();
+        let Some(to) = names.pop() else { continue };
+        let to = base_name(to.text.trim_matches(['"', '\''])).to_owned();
+        let program = names.iter().find_map(|it| {
+            // `$(which rm)`
+            let looked_up = it.text.contains("which ") || it.text.contains("command -v ");
+            let name = base_name(it.text.rsplit(' ').next().unwrap_or_default().trim_end_matches([')', '"', '`']));
+            let program = looked_up || PROGRAMS.iter().any(|folder| it.text.contains(folder));
+            let copied = res.iter().find(|copy| copy.0 == name).map(|copy| copy.1.clone());
+            copied.or_else(|| program.then(|| name.to_owned()))
+        });
+        res.extend(program.filter(|it| *it != to && !to.is_empty()).map(|it| (to, it)));
+    }
+    res
+}
+
 fn written(script: &Script) -> Vec<File> {
     let last = |it: &Word| base_name(it.text.trim_matches(['"', '\''])).to_owned();
     let by = |at: usize| script.commands.get(at).and_then(said);
@@ -55,7 +107,6 @@ fn written(script: &Script) -> Vec<File> {
 
 /// `cp a b`: what was written to the one is in the other.
 fn carried(command: &Command, files: &[File]) -> Option<File> {
-    const CARRY: &[&str] = &["cp", "install", "ln", "mv"];
     let of_name = |it: &Word| base_name(it.text.trim_matches(['"', '\''])).to_owned();
     command.name().filter(|it| CARRY.contains(&base_name(it)))?;
     let (to, from) = command.args().split_last()?;

@@ -110,7 +110,7 @@ pub(super) fn find(args: &[Word]) -> Inner {
     let mut rest = args;
     while let Some(at) = rest.iter().position(|it| it.literal().is_some_and(|it| FIND_EXEC.contains(&it))) {
         let after = rest.get(at + 1..).unwrap_or_default();
-        let end = after.iter().position(|it| matches!(it.literal(), Some(";" | "+"))).unwrap_or(after.len());
+        let end = end_of(after, rest.get(at).is_some_and(|it| it.text.starts_with("-exec")));
         res.push(after.get(..end).unwrap_or_default().iter().map(found).collect());
         rest = after.get(end..).unwrap_or_default();
     }
@@ -118,4 +118,15 @@ pub(super) fn find(args: &[Word]) -> Inner {
         true => Inner::Nothing,
         false => Inner::Words(res),
     }
+}
+
+/// Where the words end that find runs: at a plus only behind `{}`, and never where it asks for each.
+fn end_of(words: &[Word], plus: bool) -> usize {
+    let names = std::iter::once(false).chain(words.iter().map(|it| it.text == FOUND));
+    let ends = |(word, behind_name): (&Word, bool)| match word.literal() {
+        Some(";") => true,
+        Some("+") => plus && behind_name,
+        _ => false,
+    };
+    words.iter().zip(names).position(ends).unwrap_or(words.len())
 }
