@@ -5,6 +5,7 @@ mod computed;
 mod handed;
 mod known;
 mod place;
+mod prints;
 mod table;
 mod tries;
 mod verbs;

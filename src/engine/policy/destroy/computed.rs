@@ -2,11 +2,12 @@
 //!
 //! `git reset $(echo --hard)` is told by what the script itself says. What that does not say is weighed: a branch's name
 //! or a commit's, which git, gh or a variable of the environment gives, is everyday and no option (git takes no name
-//! that begins with a dash); the content of a file may be anything, and no name is commonly read from one. So
+//! that begins with a dash); the content of a file may be anything, and no name is commonly read from one, and so may be
+//! what people wrote into a commit. So
 //! `git checkout "$BRANCH"` and `git push origin "$(git branch --show-current)"` run in yolo, and
 //! `git push origin $(cat x)` is asked about.
 
-use super::checks;
+use super::{checks, prints};
 use crate::engine::policy::{
     danger::git_words,
     pieces::{self, ANY, Index, TOO_MUCH},
@@ -36,8 +37,6 @@ const NAMES: &[&str] =
     &["basename", "date", "dirname", "gh", "glab", "hostname", "id", "mktemp", "nproc", "pwd", "uname", "wc", "whoami"];
 /// What passes on some of what it reads.
 const FILTERS: &[&str] = &["awk", "cut", "fzf", "grep", "head", "jq", "sed", "sort", "tail", "tr", "uniq", "xargs"];
-/// Of git's: what prints the content of files, messages and settings.
-const CONTENT: &[&str] = &["blame", "cat-file", "config", "diff", "grep", "notes", "show"];
 
 /// Databases whose clients read commands, beside those of SQL.
 const STORES: &[&str] = &["redis-cli", "valkey-cli"];
@@ -119,8 +118,9 @@ fn is_read_from_anywhere(word: &Word, script: &Script) -> bool {
     };
     let tells = |it: &Command| {
         let name = it.name().map(base_name).unwrap_or_default();
-        let known = is_echo(it) || READERS.contains(&name) || prints_names(it) || filters(it);
-        known || name == "git" && !git_words(it.args()).first().is_some_and(|it| CONTENT.contains(&it.text.as_str()))
+        // What comes behind `done < <(git tag)` is listed in front of it.
+        let called = || hangs_on_a_word(name, it.args()) && !git_words(it.args()).iter().any(|it| it.text == "branch");
+        is_echo(it) || READERS.contains(&name) || prints_names(it) || filters(it) || called()
     };
     let Some(at) = script.commands.iter().position(reads) else { return false };
     let mut inputs = script.redirects.iter().filter(|it| !it.writes).peekable();
@@ -129,7 +129,8 @@ fn is_read_from_anywhere(word: &Word, script: &Script) -> bool {
         Some(_) => (!inputs.all(|it| it.target.text.starts_with("<(")), script.commands.as_slice()),
         None => (false, script.commands.get(..at).unwrap_or_default()),
     };
-    from_file || !piped.iter().all(tells)
+    let first = piped.iter().any(prints::takes_first_word);
+    from_file || !piped.iter().all(|it| tells(it) || first && prints::begins_with_hash(it))
 }
 
 /// `"$T"` behind `T=$(mktemp)`: what the script made for itself, whatever it is called.
@@ -205,12 +206,13 @@ fn prints_anything(text: &str, script: &Script) -> bool {
     if shell::substitutes(text) && is_long(script) {
         return true;
     }
-    let from_git = script.commands_in(text).any(prints_names);
+    let first = !text.contains([';', '&', '\n']) && script.commands_in(text).any(prints::takes_first_word);
+    let names = |it: &Command| prints_names(it) || first && prints::begins_with_hash(it);
+    let from_git = script.commands_in(text).any(names);
     let filters = |it: &Command| from_git && filters(it);
     let coded = |it: &Command| it.text.replace("\\n", "").contains('\\');
     // `$(<f)` has no command in it.
-    text.contains("$(<")
-        || script.commands_in(text).any(|it| !(is_echo(it) && !coded(it) || prints_names(it) || filters(it)))
+    text.contains("$(<") || script.commands_in(text).any(|it| !(is_echo(it) && !coded(it) || names(it) || filters(it)))
 }
 
 fn filters(command: &Command) -> bool {
@@ -230,14 +232,9 @@ fn may_make_option(args: &[Word]) -> bool {
 
 fn prints_names(command: &Command) -> bool {
     let Some(name) = command.name().map(base_name).filter(|_| !may_make_option(command.args())) else { return false };
-    let git = || {
-        let words = git_words(command.args());
-        let message = |it: &Word| ["%s", "%b", "%B", "%N", "%(contents"].iter().any(|format| it.text.contains(format));
-        words.first().is_some_and(|it| !CONTENT.contains(&it.text.as_str())) && !words.iter().any(message)
-    };
     // What people write there, an attacker may write.
     const WRITTEN: &[&str] = &["api", "body", "comment", "message", "title"];
     let written = || command.args().iter().any(|it| WRITTEN.iter().any(|field| it.text.contains(field)));
     let forge = matches!(name, "gh" | "glab");
-    NAMES.contains(&name) && !(forge && written()) || name == "git" && git()
+    NAMES.contains(&name) && !(forge && written()) || name == "git" && prints::names(command)
 }
