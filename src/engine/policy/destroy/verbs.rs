@@ -3,8 +3,8 @@
 //! What stands behind such a program may be a verb or a name. It is taken for a verb where a sub-command stands, and not
 //! behind words that look, make or run, which names follow: `foo get delete`.
 
-use super::{Signs, known, tries};
-use crate::engine::policy::shell::{Command, Script, Word, base_name, is_shell, runs_behind};
+use super::{Signs, computed, known, tries};
+use crate::engine::policy::shell::{Command, Script, Word, WordKind, base_name, is_shell, runs_behind};
 
 /// Verbs that take away, as a word by themselves, and at the beginning and the end of one that hyphens part.
 const VERBS: &[&str] = &[
@@ -65,10 +65,67 @@ const FORCES: &[&str] = &["--force", "--hard", "--yes", "-f", "-y"];
 
 /// Words behind which names stand.
 const NAMED: &[&str] = &[
-    "add", "build", "cat", "check", "create", "describe", "doc", "docs", "edit", "exec", "explain", "find", "format",
-    "g", "gen", "generate", "get", "grep", "help", "info", "init", "inspect", "install", "lint", "list", "log", "logs",
-    "ls", "make", "man", "new", "open", "print", "query", "read", "run", "search", "serve", "set", "show", "start",
-    "status", "task", "test", "tests", "update", "upgrade", "view", "watch", "why",
+    "add",
+    "build",
+    "cat",
+    "check",
+    "clone",
+    "completion",
+    "create",
+    "describe",
+    "diff",
+    "doc",
+    "docs",
+    "download",
+    "edit",
+    "exec",
+    "explain",
+    "find",
+    "format",
+    "g",
+    "gen",
+    "generate",
+    "get",
+    "grep",
+    "help",
+    "info",
+    "init",
+    "inspect",
+    "install",
+    "lint",
+    "list",
+    "log",
+    "logs",
+    "ls",
+    "make",
+    "man",
+    "new",
+    "open",
+    "plan",
+    "preview",
+    "print",
+    "query",
+    "read",
+    "run",
+    "search",
+    "serve",
+    "set",
+    "show",
+    "start",
+    "startapp",
+    "startproject",
+    "status",
+    "switch",
+    "task",
+    "test",
+    "tests",
+    "update",
+    "upgrade",
+    "use",
+    "version",
+    "view",
+    "watch",
+    "why",
 ];
 /// Options behind which text stands, beside those that other rows know.
 const TEXT: &[&str] = &["-e", "-g", "-k", "-m", "-t", "--grep", "--name", "--pattern", "--tag", "--testNamePattern"];
@@ -81,6 +138,8 @@ const DEEP: usize = 3;
 /// More of them are not looked into: `poetry run npx foo`; nor more of their words for what is called.
 const NESTED: usize = 3;
 const MAX_CARRIED: usize = 16;
+/// Words behind these are no sub-commands, with all options in front.
+const MAX_LED: usize = 8;
 /// More words are not looked at for an option.
 const MAX_WORDS: usize = 64;
 
@@ -96,6 +155,16 @@ pub fn looks(command: &Command, script: &Script) -> Option<Signs> {
         true => started(command.args())?,
         false => (name, command.args()),
     };
+    let open = |it: &Word| it.kind == WordKind::Expanded && !it.is_unknown();
+    let weighed = || runs_behind(base_name(name)).is_none() && known::is_known(name);
+    looks_so(name, args, script).or_else(|| {
+        let open = args.iter().take(MAX_LED).any(open) && !weighed();
+        let readings = if open { computed::variants(args, script, false) } else { Vec::new() };
+        readings.iter().find_map(|it| looks_so(name, it, script))
+    })
+}
+
+fn looks_so(name: &str, args: &[Word], script: &Script) -> Option<Signs> {
     let found = verb_in(args).or_else(|| option_in(args));
     let carries = || args.iter().take(MAX_WORDS).any(|it| STARTS.contains(&it.text.as_str()));
     if found.is_none() && !carries() {
