@@ -22,6 +22,7 @@ mod prefixes;
 mod readers;
 pub mod rules;
 mod safe;
+mod senders;
 pub mod shell;
 mod shown;
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Commands that read more than their words name: all of a folder, or what another command lists. Where the roots hold
 //! files of secrets, these come along.
 
+mod looped;
+
 use super::{
-    safe,
+    safe, senders,
     shell::{Command, Script, Word, WordKind, base_name},
 };
 use crate::base::{
@@ -12,7 +14,7 @@ use crate::base::{
 };
 
 /// Take in a folder whole.
-const PACK: &[&str] = &["rsync", "scp", "tar", "zip"];
+const PACK: &[&str] = &["bsdtar", "gtar", "rsync", "scp", "tar", "zip"];
 /// Print files.
 const PRINT: &[&str] = &[
     "awk", "base64", "bat", "cat", "comm", "cut", "egrep", "fgrep", "fold", "grep", "head", "hexdump", "less", "more",
@@ -56,6 +58,10 @@ pub(super) fn comes_upon(
     // `for f in *; do cat "$f"; done` is the same.
     let looped = script.loops.only.iter().flat_map(|it| it.values_in(command));
     if let Some(it) = args.iter().chain(looped).filter(|_| PRINT.contains(&name)).find_map(found) {
+        return Some(it);
+    }
+    let around = || looped::Around { script, here, met: &met, leads: &targets.leads };
+    if let Some(it) = PRINT.contains(&name).then(|| looped::comes_upon(command, &around())).flatten() {
         return Some(it);
     }
     if printed {
@@ -130,8 +136,28 @@ fn takes_in(
             let passes = |it: &AbsPath| all || !is_hidden(it, here);
             all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
         }
-        _ => None,
+        _ => sent(&senders::taken(command)?, here, met, &|it| all_of(it, &|_| true)),
     }
+}
+
+/// The same for words that name what is taken along; `all_of`: of folders.
+fn sent(
+    taken: &[&Word],
+    here: Option<&AbsPath>,
+    met: &[(&AbsPath, &AbsPath)],
+    all_of: &dyn Fn(&mut dyn Iterator<Item = &Word>) -> Option<&'static str>,
+) -> Option<&'static str> {
+    let (patterns, plain): (Vec<&Word>, Vec<&Word>) = taken.iter().partition(|it| it.kind == WordKind::Pattern);
+    let finds = |pattern: &&Word| here.is_none_or(|here| met.iter().any(|met| takes(&here.join(&pattern.text), met.0)));
+    let found = patterns.iter().any(finds).then(|| met.iter().copied().find_map(entry)).flatten();
+    let rest = patterns.is_empty() || !plain.is_empty();
+    found.or_else(|| rest.then(|| all_of(&mut plain.into_iter())).flatten())
+}
+
+/// Whether a pattern finds a file, or a folder that it is in.
+fn takes(pattern: &AbsPath, file: &AbsPath) -> bool {
+    let above = file.as_path().ancestors().filter_map(AbsPath::new);
+    above.into_iter().any(|it| finds(pattern, &it))
 }
 
 /// Whether grep looks into files of that name.
@@ -185,6 +211,7 @@ fn packed<'a>(name: &str, args: &'a [Word]) -> Box<dyn Iterator<Item = &'a Word>
     let first = args.first().map_or("", |it| it.text.trim_start_matches('-'));
     let is_cluster = first.bytes().all(|it| it.is_ascii_lowercase()) && first.contains(['c', 'r', 't', 'u', 'x']);
     match name {
+        "bsdtar" | "gtar" => packed("tar", args),
         "tar" if is_cluster && !first.contains(['c', 'r', 'u']) => Box::new(std::iter::empty()),
         "tar" if is_cluster && first.ends_with('f') => {
             let names = args.get(2..).unwrap_or_default();
@@ -206,6 +233,9 @@ fn is_in(file: &AbsPath, folder: &AbsPath, leads: &[Lead]) -> bool {
 fn takes_home(command: &Command, printed: bool) -> bool {
     const SHOWS: &[&str] = &["-.", "--hidden", "-u", "--unrestricted", "--no-ignore"];
     let (name, args) = (command.name().map(base_name).unwrap_or_default(), command.args());
+    if let Some(taken) = senders::taken(command) {
+        return taken.into_iter().any(is_home);
+    }
     let all = match name {
         "find" => printed && !args.iter().any(|it| matches!(it.text.as_str(), "-name" | "-iname" | "-path")),
         "cp" => args.iter().any(safe::copies_all),
