@@ -1,6 +1,7 @@
 //! The destructive class: what cannot be taken back is asked about in every mode, unless a rule of the user names it.
 
 mod checks;
+mod code;
 mod computed;
 mod handed;
 mod known;
@@ -57,7 +58,8 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
             return all;
         }
     }
-    let by_code = command.code.is_some().then(|| code(command, program)).flatten();
+    let by_code = command.code.as_deref().and_then(|it| in_code(it, program, command));
+    let by_code = by_code.or_else(|| code::put_in(command, program, place.script));
     by_code.or_else(|| told(command, program, place)).or_else(|| handed::signs(command, program, place))
 }
 
@@ -88,12 +90,13 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
             &all
         }
     };
-    // It hands on to git what it does not do itself.
+    // `hub` hands on to git what it does not do itself.
     let as_git = || (program == "hub").then(|| by_table("git", args, place)).flatten();
-    by_table(program, args, place).or_else(as_git).or_else(|| {
+    let computed = || {
         let hangs = computed::hangs_on_a_word(program, args);
         computed::variants(args, place.script, hangs).iter().find_map(|it| by_table(program, it, place))
-    })
+    };
+    by_table(program, args, place).or_else(as_git).or_else(computed)
 }
 
 fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {
@@ -288,8 +291,7 @@ const STARTS: &[&str] = &["`", "|", "%x", "exec", "getline", "sh(", "system", "$
 const NAMES: &[&str] = &["dd", "halt", "init", "mount", "np", "passwd", "reboot", "rm", "service", "shutdown"];
 
 /// Code in another language: what it deletes with, and the commands that it names.
-fn code(command: &Command, program: &str) -> Option<Signs> {
-    let code = command.code.as_deref()?;
+fn in_code(code: &str, program: &str, command: &Command) -> Option<Signs> {
     let called = called_in(code).map(str::to_owned);
     let spawns = SPAWNS.iter().chain(STARTS).any(|it| code.contains(it));
     let spawns = spawns || !is_language(program);
@@ -299,7 +301,9 @@ fn code(command: &Command, program: &str) -> Option<Signs> {
     };
     let is_name = |it: &&Row| it.sub.is_empty() && NAMES.contains(&it.program) && !spawns && !said(it.program);
     let named = || rows_in(code).filter(|it| !is_name(it)).map(|it| it.program.to_owned());
-    called.or_else(named).map(|it| Signs(vec![program.to_owned(), it]))
+    let language = || command.name().is_some_and(|it| is_language(base_name(it)));
+    let by_language = || code::in_language(code, program).filter(|_| language()).map(str::to_owned);
+    called.or_else(named).or_else(by_language).map(|it| Signs(vec![program.to_owned(), it]))
 }
 
 /// What a code calls to delete.

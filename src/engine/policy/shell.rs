@@ -32,6 +32,8 @@ pub(super) use xargs::FOUND;
 pub const MAX_BYTES: usize = 64 * 1024;
 /// More words are not listed for wrappers: `env env env … ls` has the rest of them for each.
 const MAX_WRAPPED: usize = 16 * 1024;
+/// What reads its input itself, for words that it hands on.
+const HANDS_NAMES: &[&str] = &["gxargs", "parallel", "xargs"];
 /// Scripts within scripts (`bash -c "bash -c …"`) and substitutions within substitutions beyond this are not read.
 pub const MAX_DEPTH: usize = 8;
 
@@ -245,7 +247,9 @@ impl Script {
         if command.wrapper {
             return Ok(());
         }
-        let carried = command.carried;
+        let (carried, input) = (command.carried, command.input.clone());
+        let hands_on = !command.name().is_some_and(|it| HANDS_NAMES.contains(&base_name(it)));
+        let input = input.as_ref().filter(|_| hands_on);
         let (inner, text) = match wrap::inner(&command.words, command.input.as_ref()) {
             wrap::Inner::Nothing => return Ok(()),
             hidden @ (wrap::Inner::Hidden | wrap::Inner::Unseen) => {
@@ -257,10 +261,10 @@ impl Script {
                 command.code = Some(code);
                 return Ok(());
             }
-            wrap::Inner::Same(inner) => return self.list(vec![inner], true),
+            wrap::Inner::Same(inner) => return self.list(vec![inner], true, input),
             // What comes behind the words that may be carried is listed already.
             wrap::Inner::Carried(_) if carried => return Ok(()),
-            wrap::Inner::Carried(inner) => return self.list(inner, true),
+            wrap::Inner::Carried(inner) => return self.list(inner, true, input),
             wrap::Inner::Words(inner) => (inner, None),
             wrap::Inner::Script { text, transparent } => {
                 command.transparent = transparent || carried;
@@ -268,18 +272,23 @@ impl Script {
             }
         };
         command.wrapper = true;
-        self.list(inner, carried)?;
+        self.list(inner, carried, input)?;
         match text {
             Some(text) if !text.trim().is_empty() => self.add(&text, depth + 1),
             _ => Ok(()),
         }
     }
 
-    fn list(&mut self, inner: Vec<Vec<Word>>, carried: bool) -> Result<(), Unparsed> {
+    /// `input` is what they read, too: `sudo python3 - <<E`.
+    fn list(&mut self, inner: Vec<Vec<Word>>, carried: bool, input: Option<&Input>) -> Result<(), Unparsed> {
         for words in inner {
+            let name = words.first().and_then(Word::literal).map(base_name).unwrap_or_default();
+            // What a shell runs elsewhere is not judged as if it were here.
+            let reads = interpreters::is_one(name) || !carried && is_shell(name);
+            let input = input.filter(|_| reads).cloned();
             let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
             self.wrapped += words.len();
-            self.commands.push(Command { carried, transparent: carried, ..Command::new(words, text) });
+            self.commands.push(Command { carried, transparent: carried, input, ..Command::new(words, text) });
             if self.commands.len() > MAX_BYTES || self.wrapped > MAX_WRAPPED {
                 return Err(Unparsed("it has too many commands"));
             }

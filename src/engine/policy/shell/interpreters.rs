@@ -13,10 +13,24 @@ struct Interpreter {
     looks: &'static [&'static str],
     /// It runs its input where no file is named.
     reads: bool,
+    /// It runs its input also behind files.
+    repl: bool,
+    /// It runs its input where this is its first word, or a dash among them.
+    at: &'static [&'static str],
 }
 
 const fn row(name: &'static str, code: &'static [&'static str]) -> Interpreter {
-    Interpreter { name, code, valued: &[], looks: &["--version", "--help", "-h", "-v"], reads: true }
+    let looks = &["--version", "--help", "-h", "-v"];
+    Interpreter { name, code, valued: &[], looks, reads: true, repl: false, at: &[] }
+}
+
+const fn repl(name: &'static str, code: &'static [&'static str]) -> Interpreter {
+    Interpreter { repl: true, ..row(name, code) }
+}
+
+/// `rails console`, `deno run -`
+const fn at(name: &'static str, code: &'static [&'static str], at: &'static [&'static str]) -> Interpreter {
+    Interpreter { at, ..only_words(name, code) }
 }
 
 const fn only_words(name: &'static str, code: &'static [&'static str]) -> Interpreter {
@@ -39,36 +53,60 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { name: "python", ..PYTHON },
     Interpreter { name: "pypy", ..PYTHON },
     Interpreter { name: "ipython", ..PYTHON },
+    Interpreter { name: "bpython", ..PYTHON },
+    Interpreter { name: "ptpython", ..PYTHON },
+    Interpreter { name: "sage", ..PYTHON },
     Interpreter { name: "node", ..NODE },
     Interpreter { name: "nodejs", ..NODE },
     row("ts-node", &["-e", "--eval", "-p", "--print"]),
     row("tsx", &["-e", "--eval", "-p", "--print"]),
-    only_words("deno", &["eval"]),
-    only_words("bun", &["-e", "--eval", "-p", "--print"]),
+    at("deno", &["eval", "--eval"], &["repl", "-"]),
+    at("bun", &["-e", "--eval", "-p", "--print"], &["repl", "-"]),
+    at("uv", &[], &[]),
     Interpreter { valued: &["-I"], looks: &["--version", "--help", "-h", "-v", "-V"], ..row("perl", &["-e", "-E"]) },
     row("raku", &["-e"]),
     Interpreter { valued: &["-I", "-r"], ..row("ruby", &["-e"]) },
     Interpreter { valued: &["-I", "-r"], ..row("jruby", &["-e"]) },
-    Interpreter { looks: &["--version", "--help", "-h", "-v", "-i", "-m", "-S", "--ini"], ..row("php", &["-r"]) },
+    Interpreter {
+        looks: &["--version", "--help", "-h", "-v", "-i", "-m", "-S", "--ini"],
+        ..row("php", &["-r", "--execute"])
+    },
+    Interpreter { valued: &["-I", "-r"], ..repl("irb", &[]) },
+    Interpreter { valued: &["-I", "-r"], ..repl("pry", &["-e", "--exec"]) },
+    at("rails", &["runner", "r"], &["console", "c"]),
+    at("manage.py", &["-c", "--command"], &["shell", "shell_plus"]),
+    at("django-admin", &["-c", "--command"], &["shell", "shell_plus"]),
+    at("flask", &[], &["shell"]),
+    repl("psysh", &[]),
+    only_words("wp", &["eval"]),
+    only_words("drush", &["ev", "php-eval", "php:eval"]),
     row("lua", &["-e"]),
     row("luajit", &["-e"]),
     row("osascript", &["-e"]),
     row("tclsh", &[]),
     row("julia", &["-e", "-E", "--eval", "--print"]),
-    only_words("R", &["-e"]),
+    Interpreter { looks: &["--version", "--help", "-h", "-f", "--file", "CMD"], ..repl("R", &["-e"]) },
     only_words("Rscript", &["-e"]),
-    only_words("erl", &["-eval"]),
+    repl("octave", &["--eval"]),
+    repl("octave-cli", &["--eval"]),
+    Interpreter { looks: &["-version", "-s", "-run", "-noinput", "-detached"], ..repl("erl", &["-eval"]) },
     only_words("elixir", &["-e", "--eval", "--rpc-eval"]),
+    Interpreter { valued: &["-S", "-r", "--cookie", "--name", "--sname"], ..repl("iex", &["-e", "--eval"]) },
+    only_words("mix", &["-e", "--eval", "eval"]),
     only_words("groovy", &["-e"]),
-    only_words("scala", &["-e"]),
-    only_words("guile", &["-c"]),
-    only_words("racket", &["-e", "--eval"]),
-    only_words("sbcl", &["--eval"]),
-    only_words("ocaml", &["-e"]),
-    only_words("swift", &["-e"]),
-    only_words("clojure", &["-e", "--eval"]),
-    only_words("clj", &["-e", "--eval"]),
-    only_words("bb", &["-e", "--eval"]),
+    repl("groovysh", &["-e"]),
+    repl("jshell", &[]),
+    repl("ghci", &["-e"]),
+    Interpreter { looks: &["-version", "--version", "-help", "--help"], ..repl("scala", &["-e"]) },
+    Interpreter { valued: &["-L", "-l", "-C"], looks: &["--version", "--help", "-v", "-s"], ..repl("guile", &["-c"]) },
+    Interpreter { valued: &["-l", "-r", "-t", "-f"], ..repl("racket", &["-e", "--eval"]) },
+    Interpreter { looks: &["--version", "--help", "--script", "--load"], ..repl("sbcl", &["--eval"]) },
+    Interpreter { valued: &["-I"], looks: &["-version", "--version", "-help"], ..repl("ocaml", &["-e"]) },
+    repl("utop", &[]),
+    Interpreter { reads: false, ..repl("swift", &["-e"]) },
+    Interpreter { reads: false, ..repl("clojure", &["-e", "--eval"]) },
+    Interpreter { reads: false, ..repl("clj", &["-e", "--eval"]) },
+    Interpreter { reads: false, ..repl("bb", &["-e", "--eval"]) },
 ];
 
 const AWK: &[&str] = &["awk", "gawk", "mawk", "nawk"];
@@ -88,14 +126,42 @@ pub(super) fn inner(name: &str, args: &[Word], input: Option<&Input>) -> Option<
     if let Some(code) = interpreter.code(args) {
         return Some(code);
     }
-    match (interpreter.reads_input(args), input) {
-        (true, Some(input)) => Some(Inner::Code(input.text.clone())),
+    let reads = interpreter.is_told(args) || interpreter.reads_input(args) || name == "uv" && runs_dash(args);
+    match (reads, input) {
         (true, None) => Some(Inner::Unseen),
-        (false, _) => None,
+        (reads, Some(input)) if reads || interpreter.repl => Some(Inner::Code(input.text.clone())),
+        _ => None,
     }
 }
 
+/// `uv run --with x -`
+fn runs_dash(args: &[Word]) -> bool {
+    let Some(at) = args.iter().position(|it| it.text == "-") else { return false };
+    let before = args.get(..at).unwrap_or_default();
+    let valued =
+        |it: (&Word, &Word)| it.1.text.starts_with('-') || it.0.text.starts_with('-') && !it.0.text.contains('=');
+    let from = before.iter().position(|it| it.text == "run");
+    let behind = from.and_then(|at| before.get(at + 1..));
+    behind.is_some_and(|it| {
+        it.first().is_none_or(|it| it.text.starts_with('-')) && it.iter().zip(it.iter().skip(1)).all(valued)
+    })
+}
+
+/// Scripts of frameworks that are no file with the code: behind these of their words they read it.
+const FRAMEWORKS: &[&str] = &["artisan", "manage.py"];
+const SHELLS: &[&str] = &["shell", "shell_plus", "tinker"];
+
+fn is_framework(file: &str) -> bool {
+    FRAMEWORKS.contains(&super::base_name(file))
+}
+
 impl Interpreter {
+    fn is_told(&self, args: &[Word]) -> bool {
+        let first = args.iter().find(|it| !it.text.starts_with('-'));
+        let dash = self.at.contains(&"-") && args.iter().any(|it| it.text == "-");
+        dash || first.and_then(Word::literal).is_some_and(|it| self.at.contains(&it))
+    }
+
     /// The words from the one with code on.
     fn code(&self, args: &[Word]) -> Option<Inner> {
         let stuck = |it: &Word| {
@@ -129,6 +195,7 @@ impl Interpreter {
             match word.literal() {
                 Some("-m") if self.looks.contains(&"-m") => return true,
                 Some(it) if self.valued.contains(&it) => _ = words.next(),
+                Some(it) if self.reads && is_framework(it) => return false,
                 Some(it) if !it.starts_with('-') && self.reads => return !self.code.contains(&it),
                 _ => (),
             }
@@ -142,9 +209,12 @@ impl Interpreter {
             match first.literal() {
                 None => return self.reads && first.is_unknown(),
                 Some(it) if STREAMS.contains(&it) => return true,
-                Some(it) if self.looks.contains(&it) => return false,
+                Some(it) if self.looks.contains(&it.split('=').next().unwrap_or_default()) => return false,
                 Some(it) if self.valued.contains(&it) => args = rest.get(1..).unwrap_or_default(),
                 Some(it) if it.starts_with('-') => (),
+                Some(it) if self.reads && is_framework(it) => {
+                    return rest.first().and_then(Word::literal).is_some_and(|it| SHELLS.contains(&it));
+                }
                 Some(_) => return false,
             }
         }
