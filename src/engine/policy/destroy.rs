@@ -92,11 +92,15 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
     };
     // `hub` hands on to git what it does not do itself.
     let as_git = || (program == "hub").then(|| by_table("git", args, place)).flatten();
+    let handed = || {
+        let word = computed::handed_by_file(program, command.args(), place.script)?;
+        Some(Signs(vec![program.to_owned(), word.text.clone()]))
+    };
     let computed = || {
         let hangs = computed::hangs_on_a_word(program, args);
         computed::variants(args, place.script, hangs).iter().find_map(|it| by_table(program, it, place))
     };
-    by_table(program, args, place).or_else(as_git).or_else(computed)
+    by_table(program, args, place).or_else(as_git).or_else(computed).or_else(handed)
 }
 
 fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {

@@ -103,6 +103,47 @@ fn apart(value: &str) -> impl Iterator<Item = &str> {
     value.split(|it: char| !(it.is_alphanumeric() || matches!(it, '-' | '_'))).filter(|it| !it.is_empty())
 }
 
+/// Programs that a word more makes destroy or run something, and options behind which one word does.
+const OPEN: &[(&str, &[&str])] = &[
+    ("curl", &["-X", "--request"]),
+    ("find", &[]),
+    ("gfind", &[]),
+    ("rsync", &[]),
+    ("wget", &["--method"]),
+    ("xh", &[]),
+];
+/// Of these only the first word may be one.
+const OPEN_FIRST: &[&str] = &["bsdtar", "gtar", "sed", "tar"];
+/// What prints what is in a file, or what a server says.
+const TELLS: &[&str] = &["awk", "base64", "cat", "curl", "cut", "grep", "head", "jq", "sed", "tail", "wget"];
+
+/// The word of a file that such a program is handed as an option: `find . $(cat x)`. In quotes it is one word, and mostly
+/// a value.
+pub(super) fn handed_by_file<'a>(program: &str, args: &'a [Word], script: &Script) -> Option<&'a Word> {
+    let (count, options) = match OPEN.iter().find(|it| it.0 == program) {
+        Some((_, options)) => (args.len(), *options),
+        None if OPEN_FIRST.contains(&program) => (1, [].as_slice()),
+        None => return None,
+    };
+    let before = std::iter::once(None).chain(args.iter().map(Some));
+    let asked = |it: Option<&Word>| it.is_some_and(|it| options.contains(&it.text.as_str()));
+    let open = |it: &&(&Word, Option<&Word>)| {
+        may_be_option(it.0) && (asked(it.1) || !it.0.text.starts_with('"')) && sources(it.0, script).any(is_of_file)
+    };
+    let words: Vec<(&'a Word, Option<&Word>)> = args.iter().zip(before).take(count).collect();
+    words.iter().find(open).map(|it| it.0)
+}
+
+/// `$(cat x)`, `$(<x)`: the first that runs in it reads.
+fn is_of_file(text: &str) -> bool {
+    let text = text.trim_matches('"');
+    let Some(inside) = text.strip_prefix("$(").or_else(|| text.strip_prefix('`')).map(str::trim_start) else {
+        return false;
+    };
+    let name = inside.split(|it: char| it.is_whitespace() || it == '<').next().unwrap_or_default();
+    name.is_empty() || TELLS.contains(&base_name(name))
+}
+
 /// Whether a word may be whatever a file says.
 fn comes_from_anywhere(word: &Word, script: &Script) -> bool {
     sources(word, script).any(|it| prints_anything(it, script)) || is_read_from_anywhere(word, script)

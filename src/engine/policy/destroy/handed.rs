@@ -148,7 +148,9 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         let device = script.redirects.iter().find(|it| it.writes && super::is_device(&it.target.text));
         let device = device.map(|it| named(">", &it.target.text));
         // What cannot be told of it is told of the command itself.
-        let read = |it: &Command| command.opaque && (it.unseen || it.name().is_some_and(|it| is_shell(base_name(it))));
+        // `/bin/r? -rf x`, `r{m,} -rf x`: what is called so only the other shell knows.
+        let blind = |it: &Command| it.name().is_none_or(|it| is_shell(base_name(it)));
+        let read = |it: &Command| command.opaque && (it.unseen || blind(it));
         let looks = |it: &Command| super::looks(it, &script).filter(|_| command.opaque && !known::is_known(program));
         let sure = |it: &Command| super::signs(it, &inner).filter(|signs| signs.0 != [super::UNSEEN] || read(it));
         let sure = |it: &Command| sure(it).or_else(|| looks(it));
