@@ -245,13 +245,7 @@ impl Settings {
         let disable_yolo = get.switched_off("security.disableYoloMode");
         let asked = get.mode("general.defaultApprovalMode");
         let approval_mode = possible(asked, disable_yolo);
-        if let Err(why) = &approval_mode {
-            // A flag nearly always: no file may say yolo.
-            let flag = sources.flags.iter().rfind(|it| it.key == "general.defaultApprovalMode").map(|it| it.name);
-            let key = flag.is_none().then(|| "general.defaultApprovalMode".to_owned());
-            let origin = flag.unwrap_or("settings").to_owned();
-            warnings.push(Warning { origin, at: None, key, message: (*why).to_owned() });
-        }
+        warnings.extend(approval_mode.as_ref().err().map(|why| no_such_mode(sources, why)));
         warnings.extend(hooks(sources).1);
         let mcp = McpSettings::read(&get, sources, &mut warnings);
         let reach = Reach::read(&get, &mut warnings);
@@ -323,6 +317,14 @@ fn possible(mode: Mode, disable_yolo: bool) -> Result<Mode, &'static str> {
         Mode::Yolo if disable_yolo => Err("yolo is switched off by security.disableYoloMode; default is used"),
         it => Ok(it),
     }
+}
+
+/// Who asked for a mode that is not to be had: a flag nearly always, as no file may say yolo.
+fn no_such_mode(sources: Sources<'_>, why: &str) -> Warning {
+    let key = "general.defaultApprovalMode";
+    let flag = sources.flags.iter().rfind(|it| it.key == key).map(|it| it.name);
+    let (origin, key) = (flag.unwrap_or("settings").to_owned(), flag.is_none().then(|| key.to_owned()));
+    Warning { origin, at: None, key, message: why.to_owned() }
 }
 
 /// Reads merged values as Rust types. Values were checked against the table, whose defaults a test checks: the

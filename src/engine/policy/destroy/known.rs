@@ -83,13 +83,16 @@ const TESTS: &[&str] = &["bench", "benches", "check", "lint", "spec", "specs", "
 /// What a build just made is the project's own, and `cargo run -- delete x` is not asked about either.
 const BUILT: &[&str] = &["target/debug/", "target/release/"];
 
+/// These run code, and beside it commands of their own, which delete by their words.
+const FRAMEWORKS: &[&str] = &["django-admin", "drush", "flask", "manage.py", "rails", "wp"];
+
 pub(super) fn is_known(name: &str) -> bool {
     let program = base_name(name).to_ascii_lowercase();
     let program = normal(&program);
     let tests = || program.split(['-', '_', '.']).any(|it| TESTS.contains(&it));
     KNOWN.binary_search(&program).is_ok()
         || table::is_local(program)
-        || is_language(program)
+        || is_language(program) && !FRAMEWORKS.contains(&program)
         || tests()
         || program.starts_with("create-")
         || BUILT.iter().any(|it| name.contains(it))

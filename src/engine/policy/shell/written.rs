@@ -55,7 +55,7 @@ pub(super) fn list_copies(script: &mut Script) -> Result<(), Unparsed> {
     };
     let called: Vec<Vec<Word>> = script.commands.iter().filter_map(original).collect();
     let mut at = script.commands.len();
-    script.list(called, true)?;
+    script.list(called, true, None)?;
     while at < script.commands.len() {
         script.unwrap_at(at, 0)?;
         at += 1;
