@@ -76,6 +76,12 @@ pub struct Targets {
     /// Of a command that a sandbox holds: the git folder of the repository around its folder, whose settings it cannot write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<AbsPath>,
+    /// Of a command that a sandbox holds: the same of other folders in which it has git write settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<Repository>,
+    /// Of a command that a sandbox holds: what it would have git change though it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reworked: Option<Reworked>,
     /// Of a command: it names more than was looked up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,
@@ -102,6 +108,62 @@ pub struct Tracked {
     pub changed: bool,
 }
 
+/// The git folder of the repository around a folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repository {
+    /// As the command leads there.
+    pub dir: String,
+    pub git: AbsPath,
+}
+
+/// What git would change in work trees, and a sandbox holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reworked {
+    /// Configuration, whole pieces of it.
+    pub places: Vec<AbsPath>,
+    /// What git will have to do is only known when it runs: these are what it may change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub perhaps: bool,
+    /// A folder outside that git would make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<AbsPath>,
+}
+
+/// What a command has git do to the files of a work tree, as far as its words say it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rework {
+    /// Where git is told to work, from where the command runs; empty: there.
+    pub dir: String,
+    /// What it is about; nothing: all.
+    pub paths: Vec<String>,
+    pub changes: Vec<Change>,
+}
+
+/// Names are as git reads them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// What a commit has otherwise takes the place of what is there.
+    To(String),
+    /// The same, or it is a path, and what was changed there goes.
+    ToOrPath(String),
+    /// What a commit has otherwise since both were one.
+    Merged(String),
+    /// What these commits changed is changed once more, or back: words of `git log`.
+    Commits(Vec<String>),
+    Stash(String),
+    Patch(String),
+    /// What was changed and is in no commit goes.
+    Dirty,
+    /// So does what git does not know.
+    Untracked,
+    /// All that git knows there goes, or goes elsewhere, submodules too.
+    Moved,
+    /// A work tree is made there.
+    Tree(String),
+    /// Nobody knows yet.
+    Unknown,
+}
+
 /// What a command names: who reads commands cannot look, and who looks does not read them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Words {
@@ -113,6 +175,10 @@ pub struct Words {
     pub more: bool,
     /// It may have git show what is in files that nobody names.
     pub shows: bool,
+    /// What it has git do to files.
+    pub reworks: Vec<Rework>,
+    /// Folders in which it has git write settings, other than its own.
+    pub repositories: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

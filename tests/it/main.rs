@@ -44,6 +44,8 @@ mod providers;
 mod recorded;
 mod repositories;
 mod resume;
+#[cfg(target_os = "linux")]
+mod reworks;
 mod router;
 mod run;
 mod schema;

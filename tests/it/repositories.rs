@@ -21,7 +21,8 @@ const OBEY: &str = "git=$(git rev-parse --path-format=absolute --git-common-dir)
         worktrees/tree/config.worktree worktrees/tree/commondir worktrees/tree/gitdir
     do mkdir -p $(dirname $git/$it); echo evil >> $git/$it && echo \"<<wrote $it>>\"; done 2>/dev/null
     mv $git/hooks $git/h 2>/dev/null && echo '<<moved>>'; [ -d $git ] && echo '<<looked>>'";
-fn git(folder: &Path, args: &[&str]) {
+
+pub fn git(folder: &Path, args: &[&str]) {
     let mut git = Command::new("git");
     git.args(args).current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     assert!(git.output().unwrap().status.success(), "{args:?}");
@@ -322,11 +323,11 @@ fn commands_that_write_settings_are_asked_about_before_and_a_yes_is_for_both() {
     assert!(!said.contains("kept this command"), "{said}");
 }
 
-fn commit(folder: &Path) {
+pub fn commit(folder: &Path) {
     git(folder, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]);
 }
 
-fn add_submodule(folder: &Path, from: &str, to: &str) {
+pub fn add_submodule(folder: &Path, from: &str, to: &str) {
     git(folder, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, to]);
     commit(folder);
 }

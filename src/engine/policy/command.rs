@@ -137,7 +137,7 @@ impl<'a> Shell<'a> {
     /// The worst opinion on any part, and the parts that were asked about.
     fn worst(&self) -> (Opinion, Vec<&Command>) {
         let (mut worst, mut asked): (Option<Opinion>, Vec<&Command>) = (None, Vec::new());
-        let mut opens = Vec::new();
+        let (mut opens, mut gives) = (Vec::new(), None);
         // The same command again is judged the same, and there may be thousands.
         let mut seen: BTreeSet<&Command> = BTreeSet::new();
         for command in &self.script.commands {
@@ -151,7 +151,10 @@ impl<'a> Shell<'a> {
             match opinion.decision {
                 Decision::Ask => asked.push(command),
                 // What a rule lets it write, whatever is asked of the others.
-                _ => opens.append(&mut opinion.opens),
+                _ => {
+                    opens.append(&mut opinion.opens);
+                    gives = gives.or(opinion.gives.take());
+                }
             }
             // The first question with a reason of its own is the one to show.
             let rank = |it: &Opinion| (severity(it.decision), it.specific, it.why.is_some());
@@ -161,6 +164,7 @@ impl<'a> Shell<'a> {
         }
         let mut opinion = worst.unwrap_or_else(|| Opinion::new(Decision::Ask, "no command"));
         opinion.opens.extend(opens);
+        opinion.gives = opinion.gives.or(gives);
         (self.as_a_whole(opinion), asked)
     }
 
@@ -255,8 +259,7 @@ impl<'a> Shell<'a> {
         let broken = maybe.is_none().then_some(broken).flatten();
         let opinion = plans::asked(self.query, self.with_effects(command, opinion, maybe.or(broken)), found);
         let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
-        let held = git_settings::held(command, self.query, self.here());
-        let opens = held.iter().filter(|it| named(&it.signs)).flat_map(|it| it.places.clone()).collect();
+        let held = self.held(command);
         let in_every_mode = || self.in_every_mode(command, &named, held.as_ref());
         match opinion.decision {
             Decision::Deny => opinion,
@@ -264,7 +267,10 @@ impl<'a> Shell<'a> {
             Decision::Ask => opinion.because(in_every_mode()),
             Decision::Allow => match in_every_mode() {
                 Some(it) => Opinion { specific: true, ..it },
-                None => Opinion { opens, ..opinion },
+                None => match held.filter(|it| named(&it.signs)) {
+                    Some(it) => Opinion { opens: it.places, gives: it.folder, ..opinion },
+                    None => opinion,
+                },
             },
         }
     }
@@ -287,6 +293,11 @@ impl<'a> Shell<'a> {
             (None, Some(held)) if !named(&held.signs) => Some(held.question()),
             (it, _) => it,
         }
+    }
+
+    /// What it would have git write though a sandbox holds it.
+    fn held(&self, command: &Command) -> Option<Held> {
+        git_settings::held(command, self.query, self.script, self.here())
     }
 
     fn guard(&self, command: &Command) -> Option<paths::Guard> {
@@ -391,8 +402,7 @@ impl<'a> Shell<'a> {
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {
         let script = self.script;
         let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
-        let held = |it: &Command| git_settings::held(it, self.query, self.here()).is_some();
-        let guarded = script.commands.iter().any(|it| self.guard(it).is_some() || held(it));
+        let guarded = script.commands.iter().any(|it| self.guard(it).is_some() || self.held(it).is_some());
         // A yes for the session does not read what cannot be read.
         let broken = self.rules.iter().any(|it| it.is_broken());
         let elsewhere = asked.iter().any(|it| destroy::works_elsewhere(it, &self.place));

@@ -31,6 +31,8 @@ pub(super) struct Opinion {
     pub why: Option<String>,
     /// Configuration that the reason names, or the rule, where it is.
     pub opens: Vec<AbsPath>,
+    /// A folder outside that a yes, or the rule, is for.
+    pub gives: Option<AbsPath>,
 }
 
 impl Opinion {
@@ -38,8 +40,8 @@ impl Opinion {
     pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
         let rule = rule.into();
         let why = (decision == Decision::Ask).then(|| rule.clone());
-        let (deny_message, tier, opens) = (None, None, Vec::new());
-        Self { decision, rule, deny_message, allow_redirection: false, specific: false, tier, why, opens }
+        let (deny_message, tier, opens, gives) = (None, None, Vec::new(), None);
+        Self { decision, rule, deny_message, allow_redirection: false, specific: false, tier, why, opens, gives }
     }
 
     /// A question about something guarded.
@@ -54,6 +56,7 @@ impl Opinion {
             decision: rule.decision,
             why: of_people.then(|| format!("a rule asks: {name}")),
             opens: Vec::new(),
+            gives: None,
             rule: name,
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allow_redirection: rule.allow_redirection,
@@ -82,7 +85,7 @@ impl Opinion {
     /// The same question, with the reason of another one that would be asked in its place.
     pub fn because(self, other: Option<Self>) -> Self {
         match other {
-            Some(it) if self.is_ordinary_question() => Self { why: it.why, opens: it.opens, ..self },
+            Some(it) if self.is_ordinary_question() => Self { why: it.why, opens: it.opens, gives: it.gives, ..self },
             _ => self,
         }
     }
@@ -103,7 +106,7 @@ impl Opinion {
 /// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, and paths outside the roots.
 /// 7. In every mode, allow becomes ask for what cannot be taken back (see `destroy`), for files of secrets, and for
 ///    writes to configuration that castor, editors, shells or git obey (see `paths`), or that a sandbox holds (see
-///    `git_settings`), unless a rule of the user or above names just that. Standing yeses do not.
+///    `git_settings` and `reworks`), unless a rule of the user or above names just that. Standing yeses do not.
 ///    In yolo the same holds for tools and redirections that write outside the roots; for these any rule will do that
 ///    says more than the tool's name.
 /// 8. What is left to ask is denied when nobody can be asked.
@@ -169,6 +172,7 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
         reason: None,
         why: opinion.why.filter(|_| asks).map(in_a_line),
         opens: opinion.opens,
+        gives: opinion.gives,
         grant: grant.filter(|_| asks),
     }
 }

@@ -1,12 +1,15 @@
 //! Settings of git that name what it runs, or where it finds more of them: to write one is to write configuration. And
 //! the commands that write any, which a sandbox holds whole.
 
+use std::collections::BTreeSet;
+
 use super::{
     Query,
     danger::git_words,
     decide::Opinion,
     destroy::Signs,
-    shell::{Command, Word, base_name},
+    reworks,
+    shell::{Command, Script, Word, base_name},
 };
 use crate::base::{log::Decision, path::AbsPath};
 
@@ -62,50 +65,84 @@ const ELSEWHERE: &[&str] = &["--global", "--system", "--file", "-f", "--blob"];
 const BRANCH: &[&str] = &["--copy", "--edit-description", "--move", "--set-upstream-to", "--unset-upstream"];
 const REMOTE: &[&str] = &["add", "remove", "rename", "rm", "set-branches", "set-url"];
 const SUBMODULE: &[&str] = &["absorbgitdirs", "add", "deinit", "init", "set-branch", "set-url", "sync", "update"];
+/// More of them are not looked for.
+const MAX_REPOSITORIES: usize = 8;
 const SPARSE_CHECKOUT: &[&str] = &["add", "disable", "init", "reapply", "set"];
 
-/// What of its repository's own folder a command changes by its very words, and a sandbox holds.
+/// What a command has git change by its very words, and a sandbox holds.
 pub(super) struct Held {
     pub places: Vec<AbsPath>,
+    /// A folder outside that git would make.
+    pub folder: Option<AbsPath>,
     /// A rule that allows just this has these words in it.
     pub signs: Signs,
-    words: String,
+    pub words: String,
 }
 
 impl Held {
     /// It would fail, often half-way, and ask then: a yes before is for writing there, too.
     pub fn question(&self) -> Opinion {
-        Opinion { opens: self.places.clone(), ..Opinion::new(Decision::Ask, self.words.clone()) }
+        self.beside(Opinion::new(Decision::Ask, self.words.clone()))
     }
 
     /// The same together with another reason.
     pub fn beside(&self, other: Opinion) -> Opinion {
-        let why = other.why.map_or_else(|| self.words.clone(), |it| format!("{it}; {}", self.words));
-        Opinion { why: Some(why), opens: [other.opens, self.places.clone()].concat(), ..other }
+        let another = other.why.filter(|it| *it != self.words);
+        let why = another.map_or_else(|| self.words.clone(), |it| format!("{it}; {}", self.words));
+        let opens = [other.opens, self.places.clone()].concat();
+        Opinion { why: Some(why), opens, gives: self.folder.clone(), ..other }
     }
 }
 
-/// `here`: where its words count from, if that is known. Where nobody can be asked, it may try.
-pub(super) fn held(command: &Command, query: &Query, here: Option<&AbsPath>) -> Option<Held> {
-    let git = query.targets.git.as_ref().filter(|_| here.is_some() && query.interactive)?;
+/// `here`: where its words count from, if that is known.
+pub(super) fn held(command: &Command, query: &Query, script: &Script, here: Option<&AbsPath>) -> Option<Held> {
+    if command.name().map(base_name) != Some("git") {
+        return None;
+    }
+    reworks::held(command, query, script).or_else(|| settings(command, query, script, here))
+}
+
+/// Where nobody can be asked, it may try what then fails as a whole.
+fn settings(command: &Command, query: &Query, script: &Script, here: Option<&AbsPath>) -> Option<Held> {
     let (sub, places) = written(command)?;
-    let shown = |it: &&str| it.strip_prefix("../").map_or(format!(".git/{it}"), str::to_owned);
+    let halves = sub == "branch" && git_words(command.args()).iter().any(moves_branch);
+    if !query.interactive && !halves {
+        return None;
+    }
+    let is_here = here.is_some() && reworks::globals(command).iter().all(|it| !reworks::leads(it));
+    let git = match is_here {
+        true => query.targets.git.as_ref()?,
+        false => {
+            let dir = reworks::folder(command, script)?;
+            &query.targets.repositories.iter().find(|it| it.dir == dir)?.git
+        }
+    };
+    let shown = |it: &&str| match is_here {
+        true => it.strip_prefix("../").map_or(format!(".git/{it}"), str::to_owned),
+        false => git.join(it).to_string(),
+    };
+    // Of a submodule, and of a linked work tree, it lies elsewhere.
+    let is_beside = |it: &&&str| !it.starts_with("../") || git.as_path().ends_with(".git");
+    let places: Vec<&str> = places.iter().filter(is_beside).copied().collect();
     let shown: Vec<String> = places.iter().map(shown).collect();
     let words = format!("the sandbox keeps commands from what it writes: {}", shown.join(", "));
     let signs = Signs::new(["git", sub].map(str::to_owned).into_iter());
-    Some(Held { places: places.iter().map(|it| git.join(it)).collect(), signs, words })
+    Some(Held { places: places.iter().map(|it| git.join(it)).collect(), folder: None, signs, words })
+}
+
+/// The folders, other than its own, in which a script writes settings.
+pub(super) fn repositories(script: &Script) -> Vec<String> {
+    let writes = script.commands.iter().filter(|it| written(it).is_some());
+    let dirs: BTreeSet<String> = writes.filter_map(|it| reworks::folder(it, script)).collect();
+    dirs.into_iter().filter(|it| !it.is_empty()).take(MAX_REPOSITORIES).collect()
 }
 
 /// The sub-command, and what it writes.
 fn written(command: &Command) -> Option<(&str, &'static [&'static str])> {
-    let args = command.args();
-    let words = git_words(args);
-    let leads = |it: &Word| ["-C", "--git-dir", "--work-tree"].iter().any(|start| it.text.starts_with(start));
-    let globals = args.get(..args.len() - words.len())?;
-    if command.name().map(base_name) != Some("git") || globals.iter().any(leads) {
+    if command.name().map(base_name) != Some("git") {
         return None;
     }
-    let (sub, args) = words.split_first()?;
+    let (sub, args) = git_words(command.args()).split_first()?;
     let verb = args.iter().find(|it| !it.text.starts_with('-')).map_or("", |it| it.text.as_str());
     let places = match sub.text.as_str() {
         "branch" if args.iter().any(changes_branch) => CONFIG,
@@ -124,6 +161,15 @@ fn changes_branch(option: &Word) -> bool {
     match text.strip_prefix("--") {
         Some(_) => BRANCH.iter().any(|it| text.split('=').next() == Some(it)),
         None => text.starts_with('-') && text.contains(['m', 'M', 'c', 'C', 'u']),
+    }
+}
+
+/// It does so, and leaves the settings as they were where it cannot write them.
+fn moves_branch(option: &Word) -> bool {
+    let text = option.text.as_str();
+    match text.strip_prefix("--") {
+        Some(_) => matches!(text, "--copy" | "--move"),
+        None => text.starts_with('-') && text.contains(['m', 'M', 'c', 'C']),
     }
 }
 

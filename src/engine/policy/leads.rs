@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    Query,
+    Query, git_settings,
     names::current_name,
     paths::{self, Guard},
     pieces::{self, ANY},
-    places,
+    places, reworks,
     shell::{Command, Script, Word, WordKind},
     shown,
 };
@@ -52,6 +52,8 @@ pub fn words(tool: &str, args: &Value) -> Words {
         dirs: dirs.collect(),
         more,
         shows: shown::may_show(&script),
+        reworks: reworks::all(&script),
+        repositories: git_settings::repositories(&script),
     }
 }
 

@@ -20,6 +20,7 @@ mod places;
 mod plans;
 mod prefixes;
 mod readers;
+mod reworks;
 pub mod rules;
 mod safe;
 mod senders;
@@ -38,11 +39,13 @@ pub use lasting::{kept, kept_in_words, lasting, lasting_here, lasting_in_words, 
 pub use leads::{leads_in_words, real_places, words};
 pub use names::{current_name, hidden};
 pub use prefixes::command_prefixes;
+pub use reworks::half_done;
 pub use rules::{Rule, Rules, Tier, Written};
 
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
+    sandbox::{Granted, Leave},
     tool::{Targets, ToolKind},
 };
 
@@ -120,14 +123,22 @@ pub struct Verdict {
     pub why: Option<String>,
     /// Configuration that the question names, or the rule that allows it: a yes is for writing it, too.
     pub opens: Vec<AbsPath>,
+    /// A folder outside that the same yes is for.
+    pub gives: Option<AbsPath>,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
 }
 
 impl Verdict {
+    /// What a yes, or the rule that allows it, is for beyond the sandbox.
+    pub fn leave(&self) -> Leave {
+        let write = self.gives.iter().cloned().map(Granted::Folder).collect();
+        Leave { config: self.opens.clone(), write, ..Leave::default() }
+    }
+
     fn denied(rule: String, message: String) -> Self {
-        let (reason, why, opens, grant) = (None, None, Vec::new(), None);
-        Self { decision: Decision::Deny, rule, deny_message: Some(message), reason, why, opens, grant }
+        let (reason, why, opens, gives, grant) = (None, None, Vec::new(), None, None);
+        Self { decision: Decision::Deny, rule, deny_message: Some(message), reason, why, opens, gives, grant }
     }
 }
 

@@ -48,8 +48,8 @@ pub struct Call {
     pub reason: Option<String>,
     /// Why policy asks: for the user only.
     pub(super) why: Option<String>,
-    /// Configuration that the question names: a yes opens it for the run. The same of a rule that allows it.
-    pub(super) opens: Vec<AbsPath>,
+    /// Configuration and folders that the question names: a yes opens them for the run. The same of a rule that allows it.
+    pub(super) opens: Leave,
     /// What the user allowed this call beyond the sandbox, with the first yes or after it had run into it.
     pub(super) leave: Leave,
     /// How often that was asked.
@@ -181,7 +181,7 @@ impl Call {
             ran: false,
             reason: None,
             why: None,
-            opens: Vec::new(),
+            opens: Leave::default(),
             leave: Leave::default(),
             n_expansions: 0,
             notes: Vec::new(),
@@ -219,7 +219,7 @@ impl Call {
     }
 
     pub fn allow(&mut self) {
-        self.leave.config.append(&mut self.opens);
+        self.leave = std::mem::take(&mut self.leave).and(&std::mem::take(&mut self.opens));
         let base = match &mut self.state {
             State::Asking { base, .. } => base.take(),
             _ => None,

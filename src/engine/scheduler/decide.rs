@@ -49,8 +49,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         return;
     }
     let verdict = policy::decide(&tools.rules, &query);
+    (call.opens, call.why) = (verdict.leave(), verdict.why);
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
-    (call.why, call.opens) = (verdict.why, verdict.opens);
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
         Decision::Allow | Decision::Ask if call.call.name == plan::EXIT => call.preview(step, None),

@@ -1,7 +1,10 @@
 //! A call that ran into the sandbox: the question about it, and running it again with more rights.
 
+use serde_json::Value;
+
 use crate::{
     base::{
+        content::{Part, joined_text},
         event::ToolProgress,
         log::Grant,
         sandbox::Denial,
@@ -27,6 +30,9 @@ impl Call {
         let Some(denial) = output.denied.clone().filter(|_| self.n_expansions < MAX_EXPANSIONS) else {
             return Some(output);
         };
+        if let Some(why) = policy::half_done(&self.call, &denial, &joined_text(&output.content)) {
+            return Some(told(output, why));
+        }
         self.n_expansions += 1;
         let question = step.question();
         let about = About::Confirmation(Confirmation {
@@ -56,4 +62,13 @@ impl Call {
         self.tell(step, ToolProgress::Started { display: None });
         self.start(step, tools, None);
     }
+}
+
+/// For the model, and for people beside what else the sandbox says.
+fn told(mut output: ToolOutput, why: &str) -> ToolOutput {
+    output.content.push(Part::text(why));
+    if let Some(Value::String(said)) = output.data.get_mut("sandbox") {
+        *said = format!("{said}\n{why}");
+    }
+    output
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use crate::{
     base::{path::AbsPath, tool::Tracked},
@@ -13,6 +13,8 @@ use crate::{
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 /// A path of the index stands behind this much of what is known of its file: times, numbers, size, hash, flags.
 const ENTRY: usize = 62;
+/// Two bytes more of flags stand in front of the path.
+const MORE_FLAGS: u8 = 0x40;
 
 /// Those of `secrets` that are in the index of the repository around them. Blocks.
 pub fn tracked(secrets: &[AbsPath]) -> Vec<Tracked> {
@@ -23,6 +25,23 @@ pub fn tracked(secrets: &[AbsPath]) -> Vec<Tracked> {
         index.has(&root, path)
     });
     found.collect()
+}
+
+/// All that the index of a work tree knows, from its top; `None`: nobody can say. Blocks.
+pub fn all(top: &AbsPath) -> Option<Vec<String>> {
+    let (_, index) = around(&top.join("any"))?;
+    let Index::Bytes(bytes) = Index::read(&index) else { return None };
+    let count = u32::from_be_bytes(bytes.get(8..12)?.try_into().ok()?);
+    let (mut res, mut at) = (Vec::new(), 12);
+    for _ in 0..count {
+        let flags = bytes.get(at + ENTRY - 2)?;
+        let start = at + ENTRY + if flags & MORE_FLAGS == 0 { 0 } else { 2 };
+        let len = memchr(0, bytes.get(start..)?)?;
+        res.push(String::from_utf8_lossy(bytes.get(start..start + len)?).into_owned());
+        // Filled up to eight bytes, with one at least.
+        at += (start + len - at + 8) & !7;
+    }
+    Some(res)
 }
 
 /// The work tree that a file is in, and the index of its repository.
@@ -104,7 +123,7 @@ fn stamp_now(path: &AbsPath) -> Option<(u32, u32)> {
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
-    use super::tracked;
+    use super::{all, tracked};
     use crate::world::tools::testing::Ground;
 
     /// An index in git's second form with these files as they are.
@@ -139,6 +158,7 @@ mod tests {
         ground.write(".git/index", &index(&ground, &["a/.env", "b/.env", "src/main.rs"]));
         let names = |all: &[(&str, bool)]| all.iter().map(|it| (it.0.to_owned(), it.1)).collect::<Vec<_>>();
         assert_eq!(got(), names(&[("a/.env", false), ("b/.env", false)]));
+        assert_eq!(all(&ground.cwd).unwrap(), ["a/.env", "b/.env", "src/main.rs"]);
         ground.write("b/.env", b"another");
         assert_eq!(got()[1], ("b/.env".to_owned(), true));
         // A form in which paths are cut short.

@@ -35,7 +35,9 @@ pub fn targets(
     let words = Arc::new(policy::words(&asked.tool, &asked.args));
     let confined = roots.first().filter(|_| held).map(|root| {
         let gits = sandbox::repository::outside_of(root).into_iter().collect();
-        Arc::new(Confinement { gits, ..Confinement::of(root) })
+        let tmp = env.get("TMPDIR").and_then(AbsPath::new).or_else(|| AbsPath::new("/tmp"));
+        let of_root = Confinement::of(root);
+        Arc::new(Confinement { gits, tmp: tmp.unwrap_or(of_root.tmp), ..of_root })
     });
     let ctx = ToolContext { known: Known { words, ..Known::default() }, confined, ..context(cwd, roots, env) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -47,7 +49,8 @@ pub fn targets(
 
 /// For looking at places only: nothing is run, written or told.
 fn context(cwd: &AbsPath, roots: &[AbsPath], env: &Env) -> ToolContext {
-    let home = env.get("HOME").map(|it| ("HOME".to_owned(), it.to_owned()));
+    let named = |it: &str| env.get(it).map(|value| (it.to_owned(), value.to_owned()));
+    let env_of_children = ["HOME", "PATH"].into_iter().filter_map(named).collect();
     ToolContext {
         cwd: cwd.clone(),
         roots: roots.to_vec(),
@@ -58,7 +61,7 @@ fn context(cwd: &AbsPath, roots: &[AbsPath], env: &Env) -> ToolContext {
         progress: Arc::new(|_| Box::pin(async {})),
         background: Background::default(),
         settings: Arc::default(),
-        env: Arc::new(home.into_iter().collect()),
+        env: Arc::new(env_of_children),
         terminals: Terminals::default(),
         confined: None,
     }

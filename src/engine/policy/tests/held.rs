@@ -1,6 +1,14 @@
 //! Commands that write what a sandbox holds of a repository: asked about before they fail half-way, and a yes opens it.
 
 use super::*;
+use crate::{
+    base::{
+        ids::CallId,
+        sandbox::Denial,
+        tool::{Repository, Reworked, ToolCall},
+    },
+    engine::policy::{half_done, words},
+};
 
 fn verdict(rules: &Rules, mode: Mode, interactive: bool, command: &str, git: Option<&str>) -> super::super::Verdict {
     let args = json!({ "command": command });
@@ -59,12 +67,161 @@ fn what_writes_settings_is_asked_about_and_a_yes_opens_them() {
         ("git remote show origin", "allow"),
         ("git submodule status", "allow"),
         ("git worktree add ../t x", "allow"),
-        // Elsewhere is another repository: the sandbox asks, if it must.
+        // Elsewhere is another repository, perhaps one that nobody holds.
         ("git -C lib config user.name x", "allow"),
         ("cd lib && git config user.name x", "allow"),
+        ("git --git-dir=lib/.git config user.name x", "allow"),
     ] {
         check(command, want);
     }
+}
+
+#[test]
+fn settings_of_a_repository_elsewhere_are_those_of_where_the_command_leads() {
+    let check = |command: &str, dir: &str, interactive, want: &str| {
+        let args = json!({ "command": command });
+        assert_eq!(words("run_shell_command", &args).repositories, [dir], "{command}");
+        let git = AbsPath::new("/w/.git/modules/lib").unwrap();
+        let repositories = vec![Repository { dir: dir.to_owned(), git }];
+        let targets = Targets { repositories, git: AbsPath::new("/w/.git"), ..targets(command) };
+        assert_eq!(opened(&decided(&targets, &args, interactive)), want, "{command}");
+    };
+    let config = "ask /w/.git/modules/lib/config";
+    check("git -C lib branch -m a b", "lib", true, config);
+    check("git -C lib branch -m a b", "lib", false, "deny");
+    check("git -C lib config user.name x", "lib", false, "allow");
+    check("cd lib && git remote add r x", "lib", true, config);
+    check("cd /w/lib && git -C deep remote add r x", "/w/lib/deep", true, config);
+    check("git -C lib submodule update", "lib", true, &format!("{config} /w/.git/modules/lib/modules"));
+    for command in ["git remote add r x", "cd a; cd b; git remote add r x", "git -C $x remote add r x"] {
+        let args = json!({ "command": command });
+        assert!(words("run_shell_command", &args).repositories.is_empty(), "{command}");
+    }
+}
+
+/// What the words say, as the world is told to look it up.
+#[test]
+fn what_git_does_to_files_is_read_from_its_words() {
+    let check = |command: &str, want: &str| {
+        let works = words("run_shell_command", &json!({ "command": command })).reworks;
+        let said = works.iter().map(|it| {
+            let changes: Vec<String> = it.changes.iter().map(|it| format!("{it:?}").replace('"', "")).collect();
+            let about = [&it.dir].into_iter().filter(|it| !it.is_empty()).map(|it| format!("in {it}"));
+            let paths = it.paths.iter().map(|it| format!("at {it}"));
+            changes.into_iter().chain(about).chain(paths).collect::<Vec<_>>().join(" ")
+        });
+        assert_eq!(said.collect::<Vec<_>>().join("; "), want, "{command}");
+    };
+    for command in [
+        "git status && git log && git diff x && git add . && git commit -am x && git push && git fetch",
+        "git stash list; git stash drop; git stash show -p",
+        "git reset x; git reset --soft HEAD~1",
+        "git checkout -b new; git switch -c new; git checkout -qb \"$x\" --quiet",
+        "git restore --staged x; git rm --cached x; git apply --check x; git merge --quit; git bisect log",
+        "git worktree list; git worktree remove x; git branch x; git tag x; git cherry-pick -h",
+        "git --git-dir=x stash; GIT_DIR=x git stash",
+        "ls; echo git stash",
+    ] {
+        check(command, "");
+    }
+    check("git stash", "Dirty");
+    check("git stash push -um \"$x\" -- a b", "Dirty Untracked at a at b");
+    check("git stash pop; git stash apply 2", "Stash(stash@{0}); Stash(stash@{2})");
+    check("git checkout main", "ToOrPath(main)");
+    check("git checkout -f main -- '*.rs'", "To(main) Dirty");
+    check("git checkout -- .vscode", "Dirty at .vscode");
+    check("git checkout -b new origin/main", "To(origin/main)");
+    check("git checkout -", "To(@{-1})");
+    check("git checkout $x", "Unknown");
+    check("git switch main; cd sub", "");
+    check("cd sub && git switch main", "To(main) in sub");
+    check("git -C a -C b switch -C new main", "To(main) in a/b");
+    check("git restore -s x --source=y a", "To(y) To(x) Dirty at a");
+    check("git reset --hard x", "To(x) Dirty");
+    check("git merge --no-ff -m 'a b' x", "Merged(x)");
+    check("git merge --abort", "Dirty To(ORIG_HEAD) Commits([ORIG_HEAD, ^HEAD])");
+    check("git pull", "Merged(@{upstream}) Unknown");
+    check("git pull -r origin x", "Merged(@{upstream}) Unknown Dirty");
+    check("git fetch && git merge origin/x", "Merged(origin/x) Unknown");
+    check("git commit -am x && git switch y", "To(y) Dirty");
+    check("git rebase --onto a b c", "To(c) To(a) To(b) Commits([c, ^b])");
+    check("git cherry-pick -e a b; git revert --no-edit a..b", "Commits([a, b]); Commits([a..b])");
+    check("git am < x; git apply a.diff", "Unknown; Patch(a.diff)");
+    check("git bisect good", "Unknown");
+    check("git mv a b; git rm -r c", "Moved at a at b; Moved at c");
+    check("git worktree add -b new ../t main", "Tree(../t)");
+    check("git worktree add ../t -b new", "Tree(../t)");
+    check("timeout 9 git stash; bash -c 'git stash'", "Dirty; Dirty");
+}
+
+#[test]
+fn what_git_would_change_is_asked_about_and_a_yes_opens_it() {
+    let path = |it: &str| AbsPath::new(it).unwrap();
+    let works = Reworked { places: vec![path("/w/.npmrc"), path("/w/.vscode")], ..Reworked::default() };
+    let check = |command: &str, interactive, reworked: &Reworked, want: &str| {
+        let targets = Targets { reworked: Some(reworked.clone()), ..targets(command) };
+        let said = decided(&targets, &json!({ "command": command }), interactive);
+        assert_eq!(opened(&said), want, "{command}");
+        assert_eq!(said.gives, said.opens.contains(&path("/t")).then(|| path("/t")), "{command}");
+        said
+    };
+    let said = check("git stash -u", true, &works, "ask /w/.npmrc /w/.vscode");
+    assert_eq!(said.why.unwrap(), "git would change what the sandbox keeps: .npmrc, .vscode");
+    check("echo x && git switch y", true, &works, "ask /w/.npmrc /w/.vscode");
+    check("git status", true, &works, "allow");
+    check("git stash", false, &works, "deny");
+    let perhaps = Reworked { perhaps: true, ..works };
+    let said = check("git pull", true, &perhaps, "ask /w/.npmrc /w/.vscode");
+    assert_eq!(said.why.unwrap(), "git may change what the sandbox keeps: .npmrc, .vscode");
+    check("git pull", false, &perhaps, "allow");
+    let folder = Reworked { folder: Some(path("/t")), ..Reworked::default() };
+    let said = check("git worktree add ../t", true, &folder, "ask /t");
+    assert_eq!(said.why.unwrap(), "git would write outside of the workspace, below /t");
+    // One yes is for both reasons.
+    let said = check("git reset --hard x", true, &perhaps, "ask /w/.npmrc /w/.vscode");
+    assert!(said.why.unwrap().starts_with("destructive: git reset --hard; git may change"));
+    let named = rules(&rule("allow", "commandPrefix='git stash'"));
+    let targets = Targets { reworked: Some(folder), ..targets("git stash") };
+    let said = decide(&named, &Query::new("run_shell_command", ToolKind::Execute, &json!({}), &targets));
+    assert_eq!((said.decision, said.gives), (Decision::Allow, Some(path("/t"))));
+}
+
+#[test]
+fn what_git_began_is_not_run_again() {
+    let check = |command: &str, denial: &Denial, printed: &str, want: bool| {
+        let args = json!({ "command": command });
+        let call = ToolCall { id: CallId::from("c"), name: "run_shell_command".to_owned(), args };
+        assert_eq!(half_done(&call, denial, printed).is_some(), want, "{command}");
+    };
+    let path = || AbsPath::new("/w/.npmrc").unwrap();
+    let config = Denial::Config { path: path() };
+    check("git merge x", &config, "", true);
+    check("bash release.sh", &config, "error: unable to unlink old '.npmrc': Device or resource busy", true);
+    check("bash release.sh", &config, "touch: .npmrc: Read-only file system", false);
+    check("git add . && touch .npmrc", &config, "", false);
+    check("git pull", &Denial::Network, "", false);
+    check("git checkout x && npm ci", &Denial::Network, "", false);
+    check("git stash pop && npm ci", &Denial::Network, "", true);
+    let write = Denial::Write { folder: path() };
+    check("git checkout x && npm ci", &write, "", false);
+    check("git worktree add ../x", &write, "", true);
+}
+
+fn targets(command: &str) -> Targets {
+    Targets { command: Some(command.to_owned()), ..Targets::default() }
+}
+
+/// In yolo.
+fn decided(targets: &Targets, args: &serde_json::Value, interactive: bool) -> super::super::Verdict {
+    let roots = [AbsPath::new("/w").unwrap()];
+    let query = Query::new("run_shell_command", ToolKind::Execute, args, targets);
+    decide(&rules(""), &Query { mode: Mode::Yolo, interactive, roots: &roots, ..query })
+}
+
+/// The decision, and what a yes opens.
+fn opened(said: &super::super::Verdict) -> String {
+    let opens = said.opens.iter().map(ToString::to_string);
+    std::iter::once(word(said.decision).to_owned()).chain(opens).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -75,6 +232,9 @@ fn who_is_not_held_is_not_asked_and_where_nobody_is_there_it_may_try() {
     };
     assert_eq!(decision(Mode::Yolo, true, None), (Decision::Allow, 0));
     assert_eq!(decision(Mode::Yolo, false, Some("/w/.git")), (Decision::Allow, 0));
+    // It would rename the branch, and lose what it follows.
+    let renamed = verdict(&rules(""), Mode::Yolo, false, "git branch -m a", Some("/w/.git"));
+    assert_eq!(renamed.decision, Decision::Deny);
     assert_eq!(decision(Mode::Default, true, Some("/w/.git")), (Decision::Ask, 1));
     assert_eq!(decision(Mode::Default, true, None), (Decision::Ask, 0));
 }

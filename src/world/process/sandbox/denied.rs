@@ -10,7 +10,7 @@ use crate::{
     base::{
         guarded,
         path::AbsPath,
-        sandbox::{Confinement, Denial},
+        sandbox::{Confinement, Denial, NEVER_MADE, held_below},
     },
     world::disk,
 };
@@ -224,18 +224,39 @@ fn config_denial(it: &Confinement, path: &AbsPath, world: &World<'_>) -> Option<
     if it.keeps(path) || !it.obeyed(path) {
         return None;
     }
+    // Of a repository that is there, only what was wanted.
+    let is_repository =
+        |root: &AbsPath, whole: &AbsPath| *whole == root.join(".git") && !(world.is_free)(whole) && whole != path;
+    let whole = whole(it, path, &is_repository)?.1;
+    (!it.open.contains(&whole) && !it.keeps(&whole)).then_some(Denial::Config { path: whole })
+}
+
+/// The folder that commands write and a path lies in, and the first on the way from there that is obeyed as a whole.
+fn whole(it: &Confinement, path: &AbsPath, passes: &dyn Fn(&AbsPath, &AbsPath) -> bool) -> Option<(AbsPath, AbsPath)> {
     let root = it.folders().chain(&it.gits).find(|root| path.is_within(root))?;
     let mut whole = root.clone();
     for part in path.as_path().strip_prefix(root.as_path()).ok()?.iter() {
         whole = whole.join(part);
-        // Of a repository that is there, only what was wanted.
-        let is_repository =
-            whole.as_path().parent() == Some(root.as_path()) && part == ".git" && !(world.is_free)(&whole);
-        if it.obeyed(&whole) && (!is_repository || whole == *path) {
+        if it.obeyed(&whole) && !passes(root, &whole) {
             break;
         }
     }
-    (!it.open.contains(&whole) && !it.keeps(&whole)).then_some(Denial::Config { path: whole })
+    Some((root.clone(), whole))
+}
+
+/// What a command cannot make or write of a file in a work tree, or what would be put aside after it: the whole piece of
+/// configuration, which a yes may open. Deeper than at the top of a root only what is there is held.
+pub fn piece(it: &Confinement, path: &AbsPath) -> Option<AbsPath> {
+    if it.keeps(path) || !it.obeyed(path) {
+        return None;
+    }
+    let (root, whole) = whole(it, path, &|_, _| false)?;
+    let below = whole.as_path().strip_prefix(root.as_path()).ok()?;
+    let is_deep = || held_below(root.as_path()).iter().any(|it| it.as_os_str().eq_ignore_ascii_case(below.as_os_str()));
+    let is_known = || whole.as_path().file_name().is_some_and(|it| NEVER_MADE.iter().any(|name| it == *name));
+    let is_there = || whole.as_path().symlink_metadata().is_ok();
+    let is_held = below.iter().count() == 1 || is_deep() || is_known() && is_there();
+    (is_held && !it.keeps(&whole)).then_some(whole)
 }
 
 /// What is held though its own name does not tell: a repository that is not there yet, or what settings of one name.

@@ -89,6 +89,14 @@ pub fn names(path: &Path, roots: &[AbsPath], home: Option<&Path>) -> io::Result<
     Ok(None)
 }
 
+/// Where that is which the settings of a folder's repository name, as far as they can be read.
+pub fn places(top: &Path, git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let named = by(git).unwrap_or_default();
+    let all = named.iter().chain(&OfUser::look(home).names).cloned().collect::<Vec<_>>();
+    let places = all.into_iter().filter_map(|it| Some((it.stand_in.is_some(), it.place(top, home)?)));
+    places.filter(|(is_held, place)| *is_held || place.is_file()).map(|it| it.1).collect()
+}
+
 /// What the settings in a git folder name.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ mod masked;
 mod output;
 mod params;
 mod report;
+mod reworked;
 mod untold;
 mod watch;
 
@@ -231,8 +232,12 @@ impl Builtin for Shell {
 
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async {
-            let (params, ctx) = (Params::read(args, ctx)?, ctx.clone());
-            paths::blocking(move || params.targets(&ctx)).await
+            let (params, looker) = (Params::read(args, ctx)?, ctx.clone());
+            let (dir, is_ours) = (params.real_dir.clone(), params.is_ours(ctx));
+            let targets = paths::blocking(move || params.targets(&looker)).await?;
+            let runs = targets.git_runs.is_some();
+            let reworked = if is_ours { reworked::look(&dir, runs, ctx, &self.groups).await } else { None };
+            Ok(Targets { reworked, ..targets })
         })
     }
 
@@ -241,7 +246,7 @@ impl Builtin for Shell {
     fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Preview> {
         Box::pin(async {
             let params = Params::read(args, ctx)?;
-            let ours = params.background || ctx.terminals.client.is_none();
+            let ours = params.is_ours(ctx);
             let elsewhere = ctx.roots.first() != Some(&params.real_dir);
             let notes = [
                 elsewhere.then(|| format!("It would run in {}.", params.real_dir)),

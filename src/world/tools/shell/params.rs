@@ -8,7 +8,7 @@ use crate::{
     base::{
         guarded::SECRETS,
         path::AbsPath,
-        tool::{Access, TargetPath, Targets, ToolError},
+        tool::{Access, Repository, TargetPath, Targets, ToolError},
     },
     world::{
         disk,
@@ -61,6 +61,11 @@ impl Params {
         })
     }
 
+    /// Whether it runs in a process of ours. The client's terminals hold nothing.
+    pub fn is_ours(&self, ctx: &ToolContext) -> bool {
+        self.background || ctx.terminals.client.is_none()
+    }
+
     /// Blocks: it looks where names lead, and for names of secrets.
     pub fn targets(self, ctx: &ToolContext) -> Targets {
         let roots = &ctx.roots;
@@ -76,9 +81,13 @@ impl Params {
         // `git -C sub status` is of another repository, perhaps.
         let dirs = ctx.known.words.dirs.iter().filter_map(|it| disk::real_path(&self.real_dir.join(it)).ok());
         let git_runs = std::iter::once(self.real_dir.clone()).chain(dirs).find_map(|it| git_runs::look(&it));
-        // The client's terminals hold nothing.
-        let confined = ctx.confined.as_deref().filter(|_| self.background || ctx.terminals.client.is_none());
+        let confined = ctx.confined.as_deref().filter(|_| self.is_ours(ctx));
         let git = confined.and_then(|it| repository::held_around(it, &self.real_dir));
+        let others = ctx.known.words.repositories.iter().filter_map(|it| {
+            let git = repository::held_around(confined?, &disk::real_path(&self.real_dir.join(it)).ok()?)?;
+            Some(Repository { dir: it.clone(), git })
+        });
+        let repositories = others.collect();
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -90,6 +99,8 @@ impl Params {
             tracked,
             git_runs,
             git,
+            repositories,
+            reworked: None,
             unseen,
         }
     }

@@ -1,0 +1,174 @@
+//! git that changes files of a work tree which the sandbox holds: asked about before, done once, and never half.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    confined::Bed,
+    incidents::prompt,
+    repositories::{add_submodule, commit, git},
+};
+
+const TOLD: &str = "what the sandbox keeps: ";
+
+/// A session in a repository with guarded files in it, beside a branch `other` in which they are not the same, and
+/// `plain`, in which only `a` is not.
+fn bed(commands: &[&str]) -> (Bed, PathBuf) {
+    let bed = Bed::new(commands);
+    let root = bed.path("").canonicalize().unwrap();
+    bed.sandbox.write("home/.gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
+    git(&root, &["init", "-q", "-b", "main"]);
+    let write = |path: &str, text: &str| _ = bed.sandbox.write(format!("ws/{path}"), text);
+    write(".vscode/settings.json", "{}");
+    write(".npmrc", "a=1");
+    write(".github/workflows/ci.yml", "on: push");
+    write("a", "1");
+    save(&root);
+    git(&root, &["checkout", "-q", "-b", "plain"]);
+    write("a", "2");
+    save(&root);
+    git(&root, &["checkout", "-q", "-b", "other", "main"]);
+    write(".npmrc", "a=2");
+    write(".zed/settings.json", "{}");
+    fs::remove_file(root.join(".github/workflows/ci.yml")).unwrap();
+    write("b", "new");
+    save(&root);
+    git(&root, &["checkout", "-q", "main"]);
+    (bed, root)
+}
+
+fn save(root: &Path) {
+    git(root, &["add", "-A"]);
+    commit(root);
+}
+
+fn said(root: &Path, args: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.args(args).current_dir(root).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    String::from_utf8(git.output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
+/// How many questions there were, and what was told.
+fn run(bed: &mut Bed, answer: &str) -> (usize, String) {
+    let (asked, told) = prompt(&mut bed.client, &bed.session, "go", answer);
+    assert!(!told.contains("kept this command"), "{told}");
+    (asked.len(), told)
+}
+
+#[test]
+fn work_is_stashed_as_a_whole_or_not_at_all() {
+    let (mut bed, root) = bed(&["git stash -u", "git stash -u", "git stash pop", "git stash"]);
+    let change = |name: &str| fs::write(root.join(name), "changed").unwrap();
+    [".vscode/settings.json", "a", ".envrc"].into_iter().for_each(change);
+    let (n, told) = run(&mut bed, "reject_once");
+    assert!(n == 1 && told.contains(&format!("{TOLD}.envrc, .vscode")), "{told}");
+    assert_eq!((said(&root, &["stash", "list"]).as_str(), said(&root, &["status", "-s"]).lines().count()), ("", 3));
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&root, &["stash", "list"]).lines().count()), (1, 1), "{told}");
+    assert_eq!((said(&root, &["status", "-s"]).as_str(), root.join(".envrc").exists()), ("", false), "{told}");
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&root, &["stash", "list"]).as_str()), (1, ""), "{told}");
+    for it in [".vscode/settings.json", "a", ".envrc"] {
+        assert_eq!(fs::read_to_string(root.join(it)).unwrap(), "changed", "{told}");
+    }
+    // What nobody obeys is nobody's question.
+    git(&root, &["checkout", ".vscode"]);
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&root, &["stash", "list"]).lines().count()), (0, 1), "{told}");
+}
+
+#[test]
+fn what_changes_guarded_files_is_asked_about_once_and_done() {
+    for (command, places) in [
+        ("git merge -q other", ".github/workflows, .npmrc, .zed"),
+        ("git switch other", ".github/workflows, .npmrc, .zed"),
+        ("git checkout -q -b new other", ".github/workflows, .npmrc, .zed"),
+        ("cd out && git rebase -q other", ".github/workflows, .npmrc, .zed"),
+        ("git cherry-pick other", ".github/workflows, .npmrc, .zed"),
+        ("git reset -q --keep other", ".github/workflows, .npmrc, .zed"),
+        ("git checkout other -- .npmrc b && git commit -qm x", ".npmrc"),
+    ] {
+        let (mut bed, root) = bed(&[command, command]);
+        let before = said(&root, &["rev-parse", "HEAD"]);
+        let (n, told) = run(&mut bed, "reject_once");
+        assert!(n == 1 && told.contains(&format!("{TOLD}{places}")), "{command}: {told}");
+        assert_eq!((said(&root, &["rev-parse", "HEAD"]), said(&root, &["status", "-s"])), (before, String::new()));
+        let (n, told) = run(&mut bed, "allow_once");
+        assert_eq!((n, said(&root, &["status", "-s"]).as_str()), (1, ""), "{command}: {told}");
+        assert_eq!(fs::read_to_string(root.join(".npmrc")).unwrap(), "a=2", "{command}: {told}");
+        assert!(root.join("b").exists() && !root.join(".npmrc.castor-aside").exists(), "{command}");
+    }
+}
+
+#[test]
+fn what_touches_none_of_them_is_not_asked_about() {
+    let commands =
+        ["git switch plain && git switch -q main", "git merge -q plain", "git switch -q -c fresh", "git commit -qam x"];
+    let (mut bed, root) = bed(&commands);
+    for _ in commands {
+        fs::write(root.join(".npmrc"), "mine").unwrap();
+        let (n, told) = run(&mut bed, "reject_once");
+        assert!(n == 0 && told.contains("\"exitCode\":0"), "{told}");
+    }
+}
+
+#[test]
+fn a_work_tree_beside_the_workspace_is_made_with_one_yes() {
+    let command = "git worktree add -q -b new ../trees/one";
+    let (mut bed, root) = bed(&[command, command]);
+    let tree = root.parent().unwrap().join("trees/one");
+    let (n, told) = run(&mut bed, "reject_once");
+    assert!(n == 1 && told.contains("outside of the workspace, below") && told.contains("/trees"), "{told}");
+    assert_eq!((said(&root, &["branch", "--list", "new"]).as_str(), tree.exists()), ("", false));
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&tree, &["status", "-s"]).as_str()), (1, ""), "{told}");
+    assert!(tree.join(".vscode/settings.json").exists() && tree.join(".git").is_file(), "{told}");
+}
+
+#[test]
+fn submodules_are_moved_and_their_settings_written_with_one_yes() {
+    let (mut bed, root) = bed(&["git mv lib moved", "git -C moved branch -m main trunk"]);
+    let lib = root.parent().unwrap().join("lib");
+    bed.sandbox.write("lib/a", "x");
+    git(&lib, &["init", "-q", "-b", "main"]);
+    save(&lib);
+    add_submodule(&root, "../lib", "lib");
+    let (n, told) = run(&mut bed, "allow_once");
+    let changed = said(&root, &["status", "-s", "--ignore-submodules=none"]);
+    assert_eq!((n, changed.as_str()), (1, "M  .gitmodules\nR  lib -> moved"), "{told}");
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&root.join("moved"), &["branch", "--show-current"]).as_str()), (1, "trunk"), "{told}");
+    let config = fs::read_to_string(root.join(".git/modules/lib/config")).unwrap();
+    assert!(config.contains("[branch \"trunk\"]") && config.contains("moved"), "{config}");
+}
+
+/// Nobody could know before.
+#[test]
+fn what_a_script_had_git_begin_is_told_and_not_run_again() {
+    let (mut bed, root) = bed(&["bash release.sh"]);
+    fs::write(root.join("release.sh"), "git merge -q other").unwrap();
+    save(&root);
+    let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
+    assert!(asked.is_empty() && told.contains("kept this command from writing"), "{told}");
+    assert!(told.contains("not offered to run it again") && told.contains("git merge --abort"), "{told}");
+}
+
+/// What is tracked may change, as nobody looks; and what cleans files would leave a trace.
+#[test]
+fn what_a_repository_names_is_not_run_before_the_yes() {
+    let (mut bed, root) = bed(&["git stash", "ls $TMPDIR; true", "git stash; ls $TMPDIR"]);
+    git(&root, &["config", "filter.x.clean", "touch $TMPDIR/filtered; cat"]);
+    bed.sandbox.write("ws/.gitattributes", "* filter=x");
+    fs::write(root.join("a"), "changed").unwrap();
+    let (n, told) = run(&mut bed, "reject_once");
+    assert!(
+        n == 1 && told.contains("git may change what the sandbox keeps: .github/workflows, .npmrc, .vscode"),
+        "{told}"
+    );
+    assert!(!run(&mut bed, "reject_once").1.contains("filtered"));
+    let (_, told) = run(&mut bed, "allow_once");
+    assert!(told.contains("filtered"), "the filter is none to this git: {told}");
+}
