@@ -73,6 +73,9 @@ const DONE_TWICE: &str = "It is not offered to run it again with more rights: wh
 /// What a script has git do to files.
 pub(super) fn all(script: &Script) -> Vec<Rework> {
     let mut res: Vec<Rework> = script.commands.iter().filter_map(|it| of(it, script)).take(MAX).collect();
+    if res.is_empty() {
+        return res;
+    }
     // What is committed before is no more as it was found.
     let subs = || script.commands.iter().filter_map(|it| Some(words(it)?.0));
     let commits = subs().any(|it| it == "commit");

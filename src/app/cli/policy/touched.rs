@@ -35,7 +35,8 @@ pub fn targets(
     let words = Arc::new(policy::words(&asked.tool, &asked.args));
     let confined = roots.first().filter(|_| held).map(|root| {
         let gits = sandbox::repository::outside_of(root).into_iter().collect();
-        let tmp = env.get("TMPDIR").and_then(AbsPath::new).or_else(|| AbsPath::new("/tmp"));
+        // A session has one of its own; what only looks needs one that is there.
+        let tmp = AbsPath::new("/var/tmp").filter(|it| disk::metadata(it).is_ok());
         let of_root = Confinement::of(root);
         Arc::new(Confinement { gits, tmp: tmp.unwrap_or(of_root.tmp), ..of_root })
     });

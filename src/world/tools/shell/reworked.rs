@@ -29,6 +29,9 @@ const MAX_SAID: u64 = 32 << 20;
 const ENV: &[(&str, &str)] =
     &[("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")];
 
+/// Of `git status`: only what git knows.
+const TRACKED: &str = "-uno";
+
 /// git could not be asked, or its answer is not to be understood.
 #[derive(Debug)]
 struct Unknown;
@@ -127,7 +130,7 @@ impl<'a> Looker<'a> {
                 Some(it) => self.between("HEAD", &it).await,
                 None => {
                     paths.push(word.clone());
-                    self.status("-uno").await
+                    self.status(TRACKED).await
                 }
             },
             Change::Merged(rev) => {
@@ -149,7 +152,7 @@ impl<'a> Looker<'a> {
                 let lines = self.names_in(&["apply", "--numstat", "-z", &file]).await?;
                 Ok(lines.iter().filter_map(|it| it.rsplit('\t').next()).map(str::to_owned).collect())
             }
-            Change::Dirty => self.status("-uno").await,
+            Change::Dirty => self.status(TRACKED).await,
             Change::Untracked => self.status("-uall").await,
             Change::Moved => tracked::all(&self.top).ok_or(Unknown),
             Change::Tree(_) => Ok(Vec::new()),
@@ -173,6 +176,11 @@ impl<'a> Looker<'a> {
     }
 
     async fn status(&self, untracked: &str) -> Result<Vec<String>, Unknown> {
+        let is_held = |it: &String| self.held(&self.top.join(it)).is_some();
+        // Most repositories have none, and so nobody is started.
+        if untracked == TRACKED && tracked::all(&self.top).is_some_and(|it| !it.iter().any(is_held)) {
+            return Ok(Vec::new());
+        }
         let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all", untracked];
         let lines = self.names_in(&status).await?;
         // Two letters and a blank stand before each.
@@ -224,8 +232,10 @@ impl<'a> Looker<'a> {
 
     /// The piece of configuration that a file belongs to and a sandbox holds.
     fn held(&self, path: &AbsPath) -> Option<AbsPath> {
+        // Of a large change most are not, which is told sooner.
+        let is_guarded = [guarded::CONFIG, guarded::TOOLS].iter().any(|it| it.find(path.as_path()).is_some());
         let named = || self.named.iter().find(|it| path.is_within(it)).filter(|it| self.confined.writes(it)).cloned();
-        piece(self.confined, path).or_else(named)
+        is_guarded.then(|| piece(self.confined, path)).flatten().or_else(named)
     }
 
     /// What notes down where submodules are, if one of those paths is one, or holds one.
