@@ -20,6 +20,8 @@ use crate::base::{
 
 /// More commands in one command's words are not looked into.
 const MAX_HANDED: usize = 512;
+/// One question speaks of no more commands that a yes opens something for.
+const MAX_TOGETHER: usize = 8;
 /// Of arithmetic: `a[$(rm x)]` in a variable is run by `$((a))`.
 const COUNTED: &str = "it counts with text that may have commands in it, as it is read or printed only when it runs";
 
@@ -137,7 +139,7 @@ impl<'a> Shell<'a> {
     /// The worst opinion on any part, and the parts that were asked about.
     fn worst(&self) -> (Opinion, Vec<&Command>) {
         let (mut worst, mut asked): (Option<Opinion>, Vec<&Command>) = (None, Vec::new());
-        let (mut opens, mut gives) = (Vec::new(), None);
+        let (mut opens, mut gives, mut also) = (Vec::new(), None, Vec::new());
         // The same command again is judged the same, and there may be thousands.
         let mut seen: BTreeSet<&Command> = BTreeSet::new();
         for command in &self.script.commands {
@@ -149,7 +151,11 @@ impl<'a> Shell<'a> {
                 return (opinion, Vec::new());
             }
             match opinion.decision {
-                Decision::Ask => asked.push(command),
+                Decision::Ask => {
+                    asked.push(command);
+                    let is_one = !opinion.opens.is_empty() && also.len() < MAX_TOGETHER;
+                    also.extend(is_one.then(|| opinion.clone()));
+                }
                 // What a rule lets it write, whatever is asked of the others.
                 _ => {
                     opens.append(&mut opinion.opens);
@@ -163,6 +169,7 @@ impl<'a> Shell<'a> {
             }
         }
         let mut opinion = worst.unwrap_or_else(|| Opinion::new(Decision::Ask, "no command"));
+        also.into_iter().for_each(|it| opinion.take(it));
         opinion.opens.extend(opens);
         opinion.gives = opinion.gives.or(gives);
         (self.as_a_whole(opinion), asked)

@@ -82,6 +82,19 @@ impl Opinion {
         self.decision == Decision::Ask && self.why.is_none()
     }
 
+    /// One yes is for both questions, as long as both are shown: what is half done cannot be asked about again.
+    pub fn take(&mut self, other: Self) {
+        let more: Vec<AbsPath> = other.opens.into_iter().filter(|it| !self.opens.contains(it)).collect();
+        let (Some(one), Some(another)) = (&self.why, other.why) else { return };
+        let why = format!("{one}; {another}");
+        if more.is_empty() || why.chars().count() > MAX_WHY {
+            return;
+        }
+        self.why = Some(why);
+        self.opens.extend(more);
+        self.gives = self.gives.take().or(other.gives);
+    }
+
     /// The same question, with the reason of another one that would be asked in its place.
     pub fn because(self, other: Option<Self>) -> Self {
         match other {

@@ -50,6 +50,10 @@ fn what_writes_settings_is_asked_about_and_a_yes_opens_them() {
         check(command, "ask /w/.git/config /w/.git/modules /w/.gitmodules");
     }
     check("git sparse-checkout set src", "ask /w/.git/config /w/.git/config.worktree /w/.git/info");
+    check(
+        "git remote add r x && git sparse-checkout set y; git remote rm r",
+        "ask /w/.git/config /w/.git/config.worktree /w/.git/info",
+    );
     // Where there is another reason, one yes is for both.
     check("git config core.hooksPath x", "ask /w/.git/config");
     check("git submodule deinit -f x", "ask /w/.git/config /w/.git/modules /w/.gitmodules");
