@@ -65,8 +65,9 @@ const HALF_WAY: &[&str] = &[
 const NOT_AGAIN: &str = "It is not offered to run it again: git had begun, and would meet what is half done. Look with \
                          `git status` and `git stash list` first. `git merge --abort`, `git rebase --abort`, \
                          `git cherry-pick --abort`, `git revert --abort` or `git am --abort` end what is under way; what \
-                         was put away comes back with `git stash pop`. Then run the git command by itself, not in a \
-                         script: the user is asked before it runs, and a yes is for these files, too.";
+                         was put away comes back with `git stash pop`; where nothing is under way, files that git changed \
+                         already are in `git status`, new ones among the untracked. Then run the git command by itself, \
+                         not in a script: the user is asked before it runs, and a yes is for these files, too.";
 const DONE_TWICE: &str = "It is not offered to run it again with more rights: what its git commands did would be done \
                           twice. Look with `git status`, and run only what is left to do.";
 
@@ -131,7 +132,11 @@ pub fn half_done(call: &ToolCall, denial: &Denial, printed: &str) -> Option<&'st
     if *denial != Denial::Network && changes.iter().any(|it| matches!(it, Change::Tree(_))) {
         return Some(NOT_AGAIN);
     }
-    let twice = |it: &Change| matches!(it, Change::Commits(_) | Change::Stash(_) | Change::Patch(_));
+    // What a rebase put elsewhere is there.
+    let twice = |it: &Change| match it {
+        Change::Commits(words) => !words.iter().any(|it| it.starts_with('^')),
+        it => matches!(it, Change::Stash(_) | Change::Patch(_)),
+    };
     changes.iter().any(twice).then_some(DONE_TWICE)
 }
 

@@ -205,6 +205,8 @@ fn what_git_began_is_not_run_again() {
     check("git add . && touch .npmrc", &config, "", false);
     check("git pull", &Denial::Network, "", false);
     check("git checkout x && npm ci", &Denial::Network, "", false);
+    check("git rebase x && npm ci", &Denial::Network, "", false);
+    check("git cherry-pick x && npm ci", &Denial::Network, "", true);
     check("git stash pop && npm ci", &Denial::Network, "", true);
     let write = Denial::Write { folder: path() };
     check("git checkout x && npm ci", &write, "", false);

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, io, time::Duration};
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     base::{
@@ -22,7 +25,7 @@ use crate::{
     },
 };
 
-/// Who needs longer is not waited for: then nobody knows what changes.
+/// For all that is asked about one command. Who needs longer is not waited for: then nobody knows what changes.
 const LONGEST: Duration = Duration::from_secs(5);
 /// The same of who says more.
 const MAX_SAID: u64 = 32 << 20;
@@ -39,11 +42,12 @@ struct Unknown;
 /// `None`: nothing. `dir`: where the command runs; `runs`: git would run something of the repository's.
 pub async fn look(dir: &AbsPath, runs: bool, ctx: &ToolContext, groups: &Groups) -> Option<Reworked> {
     let confined = ctx.confined.as_deref()?;
+    let until = Instant::now() + LONGEST;
     let mut res = Reworked::default();
     let mut places = BTreeSet::new();
     for work in &ctx.known.words.reworks {
         let Some(looker) = Looker::new(work, dir, confined, ctx, groups) else { continue };
-        let looker = Looker { runs, ..looker };
+        let looker = Looker { runs, until, ..looker };
         res.perhaps |= looker.find(work, &mut places).await;
         res.folder = res.folder.or_else(|| looker.folder(work));
     }
@@ -62,6 +66,7 @@ struct Looker<'a> {
     env: Vec<(String, String)>,
     groups: &'a Groups,
     runs: bool,
+    until: Instant,
 }
 
 impl<'a> Looker<'a> {
@@ -84,7 +89,7 @@ impl<'a> Looker<'a> {
         let own = ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let env = ctx.env.iter().cloned().chain(own).collect();
         let named = named.into_iter().filter_map(AbsPath::new).collect();
-        Some(Self { dir, top, named, confined, closed, env, groups, runs: true })
+        Some(Self { dir, top, named, confined, closed, env, groups, runs: true, until: Instant::now() })
     }
 
     /// Adds what is held of what changes, and says whether that is only perhaps so.
@@ -103,20 +108,21 @@ impl<'a> Looker<'a> {
             let files = names.into_iter().map(|it| self.top.join(it)).filter(is_meant);
             files.filter_map(|it| self.held(&it)).collect::<Vec<_>>()
         };
+        let before = places.len();
         places.extend(pieces(names));
         if work.changes.contains(&Change::Moved) {
             places.extend(self.submodules(&about));
         }
+        let is_sure = places.len() > before;
         if is_known {
             return false;
         }
-        let before = places.len();
         let known = match tracked::all(&self.top) {
             Some(it) => it,
             None => self.names_in(&["ls-files", "-z"]).await.unwrap_or_default(),
         };
         places.extend(pieces(known));
-        places.len() > before
+        !is_sure && places.len() > before
     }
 
     /// The paths that a change touches, from the top.
@@ -221,7 +227,7 @@ impl<'a> Looker<'a> {
             let (said, _) = tokio::join!(read(stdout), read(stderr));
             Ok::<_, io::Error>((said?, life.wait().await))
         };
-        let (said, exit) = tokio::time::timeout(LONGEST, work).await.map_err(unknown)?.map_err(unknown)?;
+        let (said, exit) = timeout_at(self.until, work).await.map_err(unknown)?.map_err(unknown)?;
         match exit {
             Exit { code: Some(0), .. } => Ok(Some(String::from_utf8_lossy(&said).into_owned())),
             Exit { code: Some(1..=128), .. } if exit.code != Some(FAILED) => Ok(None),
