@@ -173,3 +173,30 @@ fn what_a_repository_names_is_not_run_before_the_yes() {
     let (_, told) = run(&mut bed, "allow_once");
     assert!(told.contains("filtered"), "the filter is none to this git: {told}");
 }
+
+#[test]
+fn what_is_pulled_may_be_any_of_them_and_a_patch_says_which() {
+    let (mut bed, root) = bed(&["git pull -q", "git pull -q", "git am -q ../out/0001-one.patch"]);
+    let up = root.parent().unwrap().join("up");
+    git(&root, &["clone", "-q", ".", "../up"]);
+    git(&root, &["remote", "add", "origin", "../up"]);
+    git(&root, &["fetch", "-q"]);
+    git(&root, &["branch", "-q", "-u", "origin/main"]);
+    git(&root, &["format-patch", "-q", "-1", "-o", "../out", "other"]);
+    bed.sandbox.write("up/.github/workflows/ci.yml", "on: pull");
+    bed.sandbox.write("up/c", "new");
+    save(&up);
+    let before = said(&root, &["rev-parse", "HEAD"]);
+    let (n, told) = run(&mut bed, "reject_once");
+    assert!(
+        n == 1 && told.contains("git may change what the sandbox keeps: .github/workflows, .npmrc, .vscode"),
+        "{told}"
+    );
+    assert_eq!((said(&root, &["rev-parse", "HEAD"]), said(&root, &["status", "-s"])), (before, String::new()));
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&root, &["status", "-s"]).as_str(), root.join("c").exists()), (1, "", true), "{told}");
+    git(&root, &["reset", "-q", "--hard", "HEAD~1"]);
+    let (n, told) = run(&mut bed, "allow_once");
+    assert!(n == 1 && told.contains(&format!("{TOLD}.github/workflows, .gitlab-ci.yml, .npmrc, .zed")), "{told}");
+    assert_eq!((said(&root, &["status", "-s"]).as_str(), root.join("b").exists()), ("", true), "{told}");
+}
