@@ -150,7 +150,63 @@ pub(super) fn in_language(code: &str, program: &str) -> Option<&'static str> {
     if AWK.contains(&program) {
         return None;
     }
+    let edited =
+        edits(code).then(|| without_text(code, program)).filter(|it| has(it, OF_TEXT).is_none() && !spawns(it));
+    let code = edited.as_deref().unwrap_or(code);
     deletes(code).or_else(|| hides(code, program))
+}
+
+/// Whether it puts one text in another's place in a file: what it names may be only such a text.
+fn edits(code: &str) -> bool {
+    let replaces = ["replace(", "re.sub("].iter().any(|it| code.contains(it));
+    replaces && [".write(", "write_text(", "writeFileSync("].iter().any(|it| code.contains(it))
+}
+
+/// What means something by the text that it is given.
+const OF_TEXT: &[&str] =
+    &["eval", "exec", "fetch(", "request", "getattr", "query", "compile", "method", "[\"\"]", "['']"];
+
+fn spawns(code: &str) -> bool {
+    SPAWNS.iter().any(|it| code.contains(it))
+}
+
+/// The code with nothing between its quotes. Where a quote is none, as in a comment, it ends with the line.
+fn without_text(code: &str, program: &str) -> String {
+    let quotes: &[&str] = if program == "python" { &["\"\"\"", "'''", "\"", "'"] } else { &["`", "\"", "'"] };
+    let (mut res, mut rest) = (String::new(), code);
+    while let Some(at) = rest.find(['"', '\'', '`', '#']) {
+        let (before, from) = rest.split_at(at);
+        res.push_str(before);
+        let Some(quote) = quotes.iter().find(|it| from.starts_with(**it)) else {
+            let skipped = if from.starts_with('#') && program == "python" { from.find('\n') } else { Some(1) };
+            let (kept, behind) = from.split_at(skipped.unwrap_or(from.len()));
+            res.push_str(kept);
+            rest = behind;
+            continue;
+        };
+        let inside = from.get(quote.len()..).unwrap_or_default();
+        let long = quote.len() > 1 || *quote == "`";
+        res.push_str(quote);
+        rest = behind_text(inside, quote, long);
+        res.push_str(quote);
+    }
+    res + rest
+}
+
+/// What comes behind the quote that ends a text; from the line's end on, where a short one has none.
+fn behind_text<'c>(inside: &'c str, quote: &str, long: bool) -> &'c str {
+    let mut escaped = false;
+    for (at, it) in inside.char_indices() {
+        let from = inside.get(at..).unwrap_or_default();
+        match it {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '\n' if !long => return from,
+            _ if from.starts_with(quote) => return from.get(quote.len()..).unwrap_or_default(),
+            _ => (),
+        }
+    }
+    ""
 }
 
 fn has(code: &str, list: &[&'static str]) -> Option<&'static str> {
@@ -174,7 +230,9 @@ fn deletes(code: &str) -> Option<&'static str> {
 /// To another machine than this one.
 fn sends(code: &str) -> Option<&'static str> {
     let quoted = || ["\"DELETE\"", "'DELETE'", "`DELETE`", "'delete'", "\"delete\""].iter().any(|it| code.contains(it));
-    let method = || has(code, METHODS).filter(|_| quoted());
+    // `q.method === 'DELETE'` only asks.
+    let told = |it: &&&str| code.split(**it).skip(1).any(|rest| !rest.starts_with('='));
+    let method = || METHODS.iter().find(told).copied().filter(|_| quoted());
     let here = ["localhost", "127.0.0.1", "[::1]"];
     let is_here = |it: &str| here.iter().any(|here| it.strip_prefix(here).is_some_and(|it| it.starts_with([':', '/'])));
     let stays = code.contains("://") && code.split("://").skip(1).all(is_here);
@@ -188,7 +246,7 @@ fn queries(code: &str) -> Option<&'static str> {
 
 fn hides(code: &str, program: &str) -> Option<&'static str> {
     let decoded = || {
-        let runs = SPAWNS.iter().any(|it| code.contains(it)) || code.contains("getattr(");
+        let runs = spawns(code) || code.contains("getattr(");
         let many = code.matches("chr(").count() > 2;
         if runs { has(code, DECODES).or(many.then_some("chr(")) } else { None }
     };
@@ -261,7 +319,8 @@ fn gets(code: &str) -> bool {
         let name = inside.split_once(',').map_or("", |it| it.1).trim_start();
         let made = || name.split(')').next().is_some_and(|it| it.contains(['+', '%', '(', '\'', '"']));
         let called = || name.split_once(')').is_some_and(|it| it.1.starts_with('('));
-        !is_literal(name) && (made() || called())
+        // `getattr(self, f"visit_{x}")(x)` is what a class does.
+        !is_literal(name) && !inside.starts_with("self") && (made() || called())
     })
 }
 
@@ -307,7 +366,7 @@ pub(super) fn put_in(command: &Command, program: &str, script: &Script) -> Optio
         if open.is_empty() {
             return None;
         }
-        if SPAWNS.iter().any(|it| code.contains(it)) || starts() {
+        if spawns(code) || starts() {
             return Some(Signs(vec![UNSEEN.to_owned()]));
         }
         let readings = pieces::spellings(&word, script);
