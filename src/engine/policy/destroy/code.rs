@@ -64,6 +64,21 @@ const SQL: &[&str] = &[
 
 /// Ways to call what has no name in the code.
 const REFLECTS: &[&str] = &[
+    "(0, eval)",
+    "(0,eval)",
+    "= eval;",
+    "= exec;",
+    "=eval;",
+    "=exec;",
+    "InteractiveConsole",
+    "\\u006",
+    "\\x6",
+    "code.interact",
+    "getfield(Base",
+    "globalThis.eval",
+    "pickle.loads(b",
+    "pty.spawn",
+    "strrev(",
     "&{\"",
     "&{'",
     "._load(",
@@ -118,9 +133,7 @@ const DECODES: &[&str] = &[
     "''.join([",
     "'base64'",
     "'hex'",
-    "\\u006",
     "\\u007",
-    "\\x6",
     "\\x7",
     "atob(",
     "b32decode",
@@ -135,7 +148,6 @@ const DECODES: &[&str] = &[
     "rot13",
     "rot_13",
     "string.char(",
-    "strrev(",
     "unhexlify",
     "unpack(",
 ];
@@ -247,16 +259,24 @@ fn queries(code: &str) -> Option<&'static str> {
 fn hides(code: &str, program: &str) -> Option<&'static str> {
     let decoded = || {
         let runs = spawns(code) || code.contains("getattr(");
-        let many = code.matches("chr(").count() > 2;
+        let many = code.matches("chr(").count() > 1;
         if runs { has(code, DECODES).or(many.then_some("chr(")) } else { None }
     };
     let text = || ["eval", "exec", "execfile", "Function"].into_iter().find(|it| runs_text(code, it, program));
-    let loads =
-        || ["load", "dostring"].into_iter().find(|it| program.starts_with("lua") && runs_text(code, it, program));
+    let by_itself = || match program {
+        "perl" => code.contains("/ee").then_some("/ee"),
+        "osascript" => code.contains("delete").then_some("delete"),
+        "lua" | "luajit" => {
+            let element = |it: &&str| calls(code, it).any(|rest| rest.starts_with('['));
+            let loads = ["load", "dostring"].into_iter().find(|it| runs_text(code, it, program));
+            loads.or_else(|| ["_G", "io", "os"].into_iter().find(element))
+        }
+        _ => None,
+    };
     has(code, REFLECTS)
         .or_else(|| is_glued(code, program).then_some("+"))
         .or_else(text)
-        .or_else(loads)
+        .or_else(by_itself)
         .or_else(|| gets(code).then_some("getattr("))
         .or_else(|| imports(code))
         .or_else(|| RUBY.contains(&program).then(|| sends_name(code)).flatten())
@@ -274,7 +294,9 @@ fn is_glued(code: &str, program: &str) -> bool {
         let before = code.get(..at).and_then(|it| it.chars().next_back());
         let behind = code.get(at + 1..).unwrap_or_default().trim_start();
         let next = behind.trim_start_matches(signs);
-        let joined = next.len() < behind.len();
+        // Python joins what stands side by side.
+        let beside = program == "python" && spawns(code);
+        let joined = beside || next.len() < behind.len();
         let mut next = next.trim_start().chars();
         let opens = next.next().is_some_and(|it| matches!(it, '\'' | '"' | '`'));
         joined && before.is_some_and(is_word) && opens && next.next().is_some_and(is_word)
@@ -388,9 +410,10 @@ fn expansions(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether a statement begins behind that.
+/// Whether a statement begins behind that, or the name of what is called.
 fn begins(before: &str) -> bool {
     before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|it| matches!(it, '\n' | ';' | '{'))
+        || before.ends_with(").")
 }
 
 /// Whether the script says what a variable is.

@@ -128,14 +128,21 @@ pub(super) fn handed_by_file<'a>(program: &str, args: &'a [Word], script: &Scrip
     let before = std::iter::once(None).chain(args.iter().map(Some));
     let asked = |it: Option<&Word>| it.is_some_and(|it| options.contains(&it.text.as_str()));
     let open = |it: &&(&Word, Option<&Word>)| {
-        may_be_option(it.0) && (asked(it.1) || !it.0.text.starts_with('"')) && sources(it.0, script).any(is_of_file)
+        may_be_option(it.0)
+            && (asked(it.1) || !it.0.text.starts_with('"'))
+            && sources(it.0, script).any(|it| is_of_file(it, script))
     };
     let words: Vec<(&'a Word, Option<&Word>)> = args.iter().zip(before).take(count).collect();
     words.iter().find(open).map(|it| it.0)
 }
 
-/// `$(cat x)`, `$(<x)`: the first that runs in it reads.
-fn is_of_file(text: &str) -> bool {
+/// `$(cat x)`, `$(<x)`: the first that runs in it reads, or another.
+fn is_of_file(text: &str, script: &Script) -> bool {
+    let reads =
+        |it: &Command| matches!(it.name().map(base_name), Some("cat" | "curl" | "wget")) && !it.args().is_empty();
+    if !is_long(script) && script.commands_in(text).any(reads) {
+        return true;
+    }
     let text = text.trim_matches('"');
     let Some(inside) = text.strip_prefix("$(").or_else(|| text.strip_prefix('`')).map(str::trim_start) else {
         return false;

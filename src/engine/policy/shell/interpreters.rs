@@ -92,6 +92,8 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { looks: &["-version", "-s", "-run", "-noinput", "-detached"], ..repl("erl", &["-eval"]) },
     only_words("elixir", &["-e", "--eval", "--rpc-eval"]),
     Interpreter { valued: &["-S", "-r", "--cookie", "--name", "--sname"], ..repl("iex", &["-e", "--eval"]) },
+    at("lein", &[], &["repl"]),
+    at("scala-cli", &["-e"], &["repl", "-"]),
     only_words("mix", &["-e", "--eval", "eval"]),
     only_words("groovy", &["-e"]),
     repl("groovysh", &["-e"]),
