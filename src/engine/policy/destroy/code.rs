@@ -388,10 +388,11 @@ pub(super) fn put_in(command: &Command, program: &str, script: &Script) -> Optio
         if open.is_empty() {
             return None;
         }
-        if spawns(code) || starts() {
+        let readings = pieces::spellings(&word, script);
+        let told = || open.iter().all(|it| is_set(it, script)) && !readings.iter().any(|it| it.contains(ANY));
+        if spawns(code) && !told() || starts() {
             return Some(Signs(vec![UNSEEN.to_owned()]));
         }
-        let readings = pieces::spellings(&word, script);
         readings.iter().find_map(|it| in_code(&it.replace(ANY, "?"), program, command))
     })
 }
