@@ -40,7 +40,8 @@ pub(super) fn comes_upon(
     let (name, args) = (base_name(command.name()?), command.args());
     let reads = |word: &Word| word.literal().is_some_and(|it| PRINT.contains(&base_name(it)));
     let hands_on = name == "xargs" || name == "find" && args.iter().any(|it| it.text.starts_with("-exec"));
-    let printed = hands_on && args.iter().any(reads);
+    let archives = name == "cpio" && args.iter().any(|it| it.text.starts_with("-o") || it.text == "--create");
+    let printed = archives || hands_on && args.iter().any(reads);
     if takes_home(if printed { listed_by(command, script).unwrap_or(command) } else { command }, printed) {
         return Some("~");
     }

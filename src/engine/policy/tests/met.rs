@@ -126,4 +126,7 @@ const TABLE: &[(&str, &str)] = &[
     ("allow", "while read f; do cat \"$f\"; done < list"),
     ("allow", "ls -la; x=$(date); echo \"$x\" | cat"),
     ("allow", "ls -A; for f in a b; do cat \"$f\"; done"),
+    ("ask", "find . | cpio -o > a.cpio"),
+    ("allow", "find src | cpio -o > a.cpio"),
+    ("allow", "cpio -i < a.cpio"),
 ];
