@@ -75,7 +75,6 @@ const SAFE: &[(&str, Args)] = &[
     ("sha384sum", Args::Any),
     ("sha512sum", Args::Any),
     ("shasum", Args::Any),
-    ("sleep", Args::Any),
     ("sort", Args::When(sort)),
     ("stat", Args::Any),
     ("tac", Args::Any),
