@@ -86,7 +86,7 @@ impl Opinion {
     pub fn take(&mut self, other: Self) {
         let more: Vec<AbsPath> = other.opens.into_iter().filter(|it| !self.opens.contains(it)).collect();
         let (Some(one), Some(another)) = (&self.why, other.why) else { return };
-        let why = format!("{one}; {another}");
+        let why = if *one == another { another } else { format!("{one}; {another}") };
         if more.is_empty() || why.chars().count() > MAX_WHY {
             return;
         }
