@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -17,7 +18,10 @@ const TOLD: &str = "what the sandbox keeps: ";
 /// A session in a repository with guarded files in it, beside a branch `other` in which they are not the same, and
 /// `plain`, in which only `a` is not.
 fn bed(commands: &[&str]) -> (Bed, PathBuf) {
-    let bed = Bed::new(commands);
+    filled(Bed::new(commands))
+}
+
+fn filled(bed: Bed) -> (Bed, PathBuf) {
     let root = bed.path("").canonicalize().unwrap();
     bed.sandbox.write("home/.gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
     git(&root, &["init", "-q", "-b", "main"]);
@@ -172,6 +176,25 @@ fn what_a_repository_names_is_not_run_before_the_yes() {
     assert!(!run(&mut bed, "reject_once").1.contains("filtered"));
     let (_, told) = run(&mut bed, "allow_once");
     assert!(told.contains("filtered"), "the filter is none to this git: {told}");
+}
+
+/// A folder of the workspace is on the user's path, as `direnv` and the like put it there.
+#[test]
+fn a_git_of_the_repository_is_not_asked() {
+    let path = std::env::var("PATH").unwrap();
+    let bed = Bed::prepared(&["git stash", "ls $TMPDIR; true", "git stash; ls $TMPDIR"], |it| {
+        let own = "#!/bin/sh\ntouch $TMPDIR/own\nPATH=${PATH#*:} exec git \"$@\"\n";
+        let file = it.write("ws/bin/git", own);
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+        it.env.push(("PATH".into(), format!("{}:{path}", it.workspace().join("bin").display())));
+    });
+    let (mut bed, root) = filled(bed);
+    fs::write(root.join(".npmrc"), "changed").unwrap();
+    let (n, told) = run(&mut bed, "reject_once");
+    assert!(n == 1 && told.contains("git would change what the sandbox keeps: .npmrc"), "{told}");
+    assert!(!run(&mut bed, "reject_once").1.contains("own\\n"));
+    let (_, told) = run(&mut bed, "allow_once");
+    assert!(told.contains("own\\n"), "it is no git to commands: {told}");
 }
 
 #[test]

@@ -41,7 +41,8 @@ struct Unknown;
 
 /// `None`: nothing. `dir`: where the command runs; `runs`: git would run something of the repository's.
 pub async fn look(dir: &AbsPath, runs: bool, ctx: &ToolContext, groups: &Groups) -> Option<Reworked> {
-    let confined = ctx.confined.as_deref()?;
+    // Of a folder that nobody trusts nothing is asked.
+    let confined = ctx.confined.as_deref().filter(|it| !it.untrusted && !it.read_only)?;
     let until = Instant::now() + LONGEST;
     let mut res = Reworked::default();
     let mut places = BTreeSet::new();
@@ -219,8 +220,9 @@ impl<'a> Looker<'a> {
         }
         let own = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"];
         let args: Vec<&str> = own.into_iter().chain(args.iter().copied()).collect();
+        let program = self.program().ok_or(Unknown)?.to_string();
         let (cwd, env, stdin) = (&self.top, self.env.as_slice(), Stdin::Null);
-        let spawn = Spawn { program: "git", args: &args, cwd, env, stdin, confined: Some(&self.closed) };
+        let spawn = Spawn { program: &program, args: &args, cwd, env, stdin, confined: Some(&self.closed) };
         let Piped { mut life, stdin, stdout, stderr } = spawn.start_piped(self.groups).map_err(unknown)?;
         drop(stdin);
         let work = async {
@@ -234,6 +236,13 @@ impl<'a> Looker<'a> {
             Exit { code: Some(129), .. } => Ok(None),
             _ => Err(Unknown),
         }
+    }
+
+    /// The user's git: what lies in a folder that commands write may be anybody's.
+    fn program(&self) -> Option<AbsPath> {
+        let path = self.env.iter().rev().find(|(name, _)| name == "PATH").map(|it| it.1.as_str())?;
+        let places = path.split(':').filter_map(AbsPath::new).filter_map(|it| disk::real_path(&it.join("git")).ok());
+        places.filter(|it| disk::metadata(it).is_ok()).find(|it| !self.confined.writes(it))
     }
 
     /// The piece of configuration that a file belongs to and a sandbox holds.
