@@ -145,20 +145,27 @@ fn git_alias(program: &str, args: &[Word]) -> Option<Signs> {
 impl Row {
     /// `words` are those from the sub-command on.
     fn signs(&self, words: &[Word], place: &Place) -> Option<Signs> {
-        let args = match self.behind_sub(words) {
-            Ok(args) => args?,
-            Err(word) => return Some(Signs(vec![self.program.to_owned(), word.text.clone()])),
+        let said = |word: &Word| Signs(vec![self.program.to_owned(), word.text.clone()]);
+        let (args, hidden) = match self.behind_sub(words) {
+            Ok(it) => it?,
+            Err(word) => return Some(said(word)),
         };
         let why = self.when.decides(args, place).or_else(|| self.when.may_be_in_unknown(args))?;
+        if let Some(word) = hidden {
+            return Some(said(word));
+        }
         let words = [self.program].into_iter().chain(self.sub.iter().copied()).chain(why);
         Some(Signs(words.filter(|it| !it.is_empty()).map(str::to_owned).collect()))
     }
 
     /// The words behind its own, between which options may stand: `docker compose -f x push`.
     ///
+    /// With them one that may be its own.
+    ///
     /// # Errors
-    /// One of them that only the shell knows.
-    fn behind_sub<'w>(&self, mut words: &'w [Word]) -> Result<Option<&'w [Word]>, &'w Word> {
+    /// Any number of them that only the shell knows.
+    fn behind_sub<'w>(&self, mut words: &'w [Word]) -> Result<Option<(&'w [Word], Option<&'w Word>)>, &'w Word> {
+        let mut hidden = None;
         for (nth, sub) in self.sub.iter().enumerate() {
             let mut valued = false;
             loop {
@@ -167,6 +174,10 @@ impl Row {
                 let option = nth > 0 && word.text.starts_with('-');
                 match word.kind {
                     _ if option => valued = !word.text.contains('='),
+                    WordKind::Expanded if !valued && is_one_word(&word.text) => {
+                        hidden = Some(word);
+                        break;
+                    }
                     WordKind::Expanded if !valued => return Err(word),
                     _ if word.text == *sub => break,
                     _ if !valued => return Ok(None),
@@ -174,8 +185,14 @@ impl Row {
                 }
             }
         }
-        Ok(Some(words))
+        Ok(Some((words, hidden)))
     }
+}
+
+/// `"$X"` is one word, whatever it holds; `"$@"` is many.
+fn is_one_word(text: &str) -> bool {
+    let inner = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    inner.is_some_and(|it| !it.contains(['"', '@', '*', '!']))
 }
 
 impl When {
