@@ -355,15 +355,15 @@ impl Denial {
     /// What a yes does, for the user.
     pub fn offer(&self) -> String {
         match self {
-            Self::Network | Self::Write { .. } => "Allow runs it again with that, and no more.".to_owned(),
+            Self::Network | Self::Write { .. } => "Allow runs all of it again with that, and no more.".to_owned(),
             Self::Config { .. } | Self::File { .. } => {
-                "Allow runs it again with that, this once, and no more.".to_owned()
+                "Allow runs all of it again with that, this once, and no more.".to_owned()
             }
             Self::Outside { folder, .. } if folder.parent().is_some() => {
-                format!("Allow runs it again with writing below {}, this once, and no more.", shown(folder))
+                format!("Allow runs all of it again with writing below {}, this once, and no more.", shown(folder))
             }
             Self::Outside { .. } | Self::Other => {
-                "Allow runs it again without the sandbox, with all your rights.".to_owned()
+                "Allow runs all of it again without the sandbox, with all your rights.".to_owned()
             }
         }
     }
