@@ -142,11 +142,18 @@ fn git_alias(program: &str, args: &[Word]) -> Option<Signs> {
     (program == "git").then(|| Signs(vec!["git".to_owned(), sets.text.clone()]))
 }
 
+/// What stands behind a row's words.
+struct Behind<'w> {
+    args: &'w [Word],
+    /// Which of the row's own words only the shell knows.
+    hidden: Option<&'w Word>,
+}
+
 impl Row {
     /// `words` are those from the sub-command on.
     fn signs(&self, words: &[Word], place: &Place) -> Option<Signs> {
         let said = |word: &Word| Signs(vec![self.program.to_owned(), word.text.clone()]);
-        let (args, hidden) = match self.behind_sub(words) {
+        let Behind { args, hidden } = match self.behind_sub(words) {
             Ok(it) => it?,
             Err(word) => return Some(said(word)),
         };
@@ -160,11 +167,9 @@ impl Row {
 
     /// The words behind its own, between which options may stand: `docker compose -f x push`.
     ///
-    /// With them one that may be its own.
-    ///
     /// # Errors
-    /// Any number of them that only the shell knows.
-    fn behind_sub<'w>(&self, mut words: &'w [Word]) -> Result<Option<(&'w [Word], Option<&'w Word>)>, &'w Word> {
+    /// Any number of words that only the shell knows.
+    fn behind_sub<'w>(&self, mut words: &'w [Word]) -> Result<Option<Behind<'w>>, &'w Word> {
         let mut hidden = None;
         for (nth, sub) in self.sub.iter().enumerate() {
             let mut valued = false;
@@ -185,7 +190,7 @@ impl Row {
                 }
             }
         }
-        Ok(Some((words, hidden)))
+        Ok(Some(Behind { args: words, hidden }))
     }
 }
 
