@@ -139,6 +139,10 @@ const GIT_SHOWS: &[&str] = &["blame", "commit", "diff", "log", "show"];
 /// The words of a git command that may name what it reads; none for one that says what it likes.
 fn git_reads(words: &[Word]) -> &[Word] {
     let Some((sub, args)) = words.split_first() else { return &[] };
+    // The file stays, and nothing of it is shown.
+    if sub.text == "rm" && args.iter().any(|it| it.text == "--cached") {
+        return &[];
+    }
     let Some(name) = sub.literal().filter(|it| GIT_LOOKS.contains(it)) else { return words };
     if name == "log" {
         return if super::shown::patches(args) || args.iter().any(|it| it.text.starts_with("-G")) {
