@@ -2,6 +2,7 @@
 //! a file of secrets is told.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
@@ -179,13 +180,9 @@ impl<'a> Looker<'a> {
         // No folder, or none that can be read: bash finds nothing there, either.
         let Ok(listed) = disk::names(folder, MAX_ENTRIES) else { return Vec::new() };
         self.unseen |= listed.is_none();
-        let glob = Glob::new(pattern).or_else(|why| match why.kind() {
-            // To bash a bracket that is not closed is one: `jq '.items[]'`.
-            ErrorKind::UnclosedClass => Glob::new(&pattern.replace('[', "[[]")),
-            _ => Err(why),
-        });
+        let glob = glob(pattern);
         // What cannot be read finds everything.
-        let matcher = glob.ok().map(|it| it.compile_matcher());
+        let matcher = glob.map(|it| it.compile_matcher());
         let fits = |it: &String| matcher.as_ref().is_none_or(|matcher| matcher.is_match(it));
         listed.unwrap_or_default().into_iter().filter(fits).map(|it| folder.join(it)).collect()
     }
@@ -234,6 +231,50 @@ impl<'a> Looker<'a> {
 
 fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '['])
+}
+
+/// A pattern as bash reads it, also where it is none: most of them are code, such as `awk '{ print a[k] }'`.
+fn glob(pattern: &str) -> Option<Glob> {
+    let mut text = Cow::Borrowed(pattern);
+    // One thing that is mended may uncover another.
+    for _ in 0..3 {
+        let why = match Glob::new(&text) {
+            Ok(it) => return Some(it),
+            Err(it) => it,
+        };
+        let mended = match why.kind() {
+            // A bracket that is not closed is one: `jq '.items[]'`.
+            ErrorKind::UnclosedClass => text.replace('[', "[[]"),
+            ErrorKind::UnopenedAlternates | ErrorKind::UnclosedAlternates => lone_braces(&text),
+            // `x[::-1]`: one letter at most.
+            ErrorKind::InvalidRange(..) => any_letters(&text),
+            _ => return None,
+        };
+        text = Cow::Owned(mended);
+    }
+    None
+}
+
+/// With braces that have no other one as letters.
+fn lone_braces(pattern: &str) -> String {
+    let (mut open, mut lone) = (Vec::new(), BTreeSet::new());
+    for (at, it) in pattern.char_indices() {
+        match it {
+            '{' => open.push(at),
+            '}' if open.pop().is_none() => _ = lone.insert(at),
+            _ => (),
+        }
+    }
+    lone.extend(open);
+    let letter = |(at, it): (usize, char)| if lone.contains(&at) { format!("[{it}]") } else { it.to_string() };
+    pattern.char_indices().map(letter).collect()
+}
+
+/// With `?` in place of each class.
+fn any_letters(pattern: &str) -> String {
+    let mut pieces = pattern.split('[');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |all, it| all + "?" + it.split_once(']').map_or(it, |it| it.1))
 }
 
 /// Whether only its place tells that a file is one of secrets: `deploy` in `.ssh`, what a pattern finds.
@@ -319,6 +360,15 @@ mod tests {
         check(&[], "*/k*.md", &["../out/.ssh/id_rsa out", "../out/.ssh/id_rsa out"]);
         check(&[], "build/[k]ey.m?", &["../out/.ssh/id_rsa out"]);
         check(&[], "docs/[ab].md", &[]);
+        // Code is no pattern that finds all there is; braces and classes as bash has them.
+        check(&[], " print k, a[k]}", &[]);
+        check(&[], "x[::-1]", &[]);
+        check(&[], ".items[0]}]", &[]);
+        check(&[], "key[s/*", &[]);
+        check(&[], "keys/{a*", &[]);
+        check(&[], "k[e]ys/*}", &[]);
+        check(&[], "key[z-a]/*", &["keys/a.pem"]);
+        check(&[], "keys/{a,b}.*", &["keys/a.pem"]);
         // What nobody names is told where it leads out, or to secrets.
         let found = look(&Words::default(), &ground);
         assert_eq!(found.leads.len(), 3, "{:?}", found.leads);
