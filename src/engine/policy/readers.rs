@@ -1,7 +1,11 @@
 //! Commands that read more than their words name: all of a folder, or what another command lists. Where the roots hold
 //! files of secrets, these come along.
 
+mod find;
+mod listed;
 mod looped;
+
+use find::may_find;
 
 use super::{
     safe, senders,
@@ -45,11 +49,11 @@ pub(super) fn comes_upon(
     if takes_home(if printed { listed_by(command, script).unwrap_or(command) } else { command }, printed) {
         return Some("~");
     }
-    let first = secrets().find_map(entry)?;
+    secrets().find_map(entry)?;
+    let around = || looped::Around { script, here, met: &met, leads: &targets.leads };
     // `cat $(ls -a)`: what it reads is what is there.
-    let lists = |word: &Word| word.kind == WordKind::Expanded && (word.text.contains("$(") || word.text.contains('`'));
-    if PRINT.contains(&name) && args.iter().any(lists) {
-        return Some(first);
+    if let Some(it) = PRINT.contains(&name).then(|| listed::in_words(command, &around())).flatten() {
+        return Some(it);
     }
     // `cat *`, where one of all these is secret.
     let found = |word: &Word| {
@@ -61,7 +65,6 @@ pub(super) fn comes_upon(
     if let Some(it) = args.iter().chain(looped).filter(|_| PRINT.contains(&name)).find_map(found) {
         return Some(it);
     }
-    let around = || looped::Around { script, here, met: &met, leads: &targets.leads };
     if let Some(it) = PRINT.contains(&name).then(|| looped::comes_upon(command, &around())).flatten() {
         return Some(it);
     }
@@ -72,10 +75,10 @@ pub(super) fn comes_upon(
                 let met = |secret: &AbsPath| {
                     begins.as_ref().is_none_or(|all| all.iter().any(|it| is_in(secret, it, &targets.leads)))
                 };
-                secrets().filter(|secret| met(secret.0) && may_find(it.args(), &name_of(secret.0))).find_map(entry)
+                secrets().filter(|secret| met(secret.0) && may_find(it.args(), secret.0)).find_map(entry)
             }
             Some(it) => comes_upon(it, script, here, targets),
-            None => Some(first),
+            None => listed::handed(command, &around()),
         };
     }
     takes_in(command, script, here, &met, &targets.leads)
@@ -281,18 +284,6 @@ fn listed_by<'a>(command: &'a Command, script: &'a Script) -> Option<&'a Command
     let searches = || GREPS.contains(&name) && lister.args().iter().any(safe::recurses) || RGS.contains(&name);
     let by_search = || searches() && lister.args().iter().any(|it| it.text.starts_with('-') && lists(it));
     (name == "find" || by_search()).then_some(lister)
-}
-
-/// Whether find's tests let a file of that name pass: all of them must, where nothing turns them about.
-fn may_find(args: &[Word], name: &str) -> bool {
-    let turns = ["!", "-not", "-o", "-or", ",", "(", ")"];
-    // What comes before the test happens to all.
-    let acts =
-        |it: &Word| ["-exec", "-ok", "-print", "-fprint", "-ls", "-fls"].iter().any(|start| it.text.starts_with(start));
-    let args = args.get(..args.iter().position(acts).unwrap_or(args.len())).unwrap_or_default();
-    let tests = args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text == "-name");
-    let fails = |it: (&Word, &Word)| it.1.literal().is_some_and(|pattern| !may_match(pattern, name));
-    args.iter().any(|it| turns.contains(&it.text.as_str())) || !tests.into_iter().any(fails)
 }
 
 /// Where a file may be met that is one of secrets, and where it really is: by its own name, or by a link.

@@ -5,7 +5,9 @@ use super::{
         danger::git_words,
         shell::{Command, Script, Word, WordKind, base_name, changed, substitutes},
     },
-    RGS, begins, entry, is_in, may_find, name_of, takes_in,
+    RGS, begins, entry,
+    find::may_find,
+    finds, is_in, name_of, takes, takes_in,
 };
 use crate::base::{path::AbsPath, tool::Lead};
 
@@ -55,7 +57,22 @@ fn listers(script: &Script, at: usize) -> Vec<&Command> {
 }
 
 impl Around<'_> {
-    fn listed_by(&self, lister: &Command) -> Option<&'static str> {
+    /// Where nobody knows which names come.
+    pub(super) fn any(&self) -> Option<&'static str> {
+        self.met.iter().find_map(|it| entry(*it))
+    }
+
+    /// Of a search that prints names, or lines.
+    pub(super) fn searched_by(&self, command: &Command) -> Option<&'static str> {
+        let found = |it: &Word| {
+            let path = self.here.filter(|_| it.kind == WordKind::Pattern)?.join(&it.text);
+            self.met.iter().find(|met| finds(&path, met.0)).and_then(|it| entry(*it))
+        };
+        let taken = takes_in(command, self.script, self.here, self.met, self.leads);
+        taken.or_else(|| command.args().iter().find_map(found))
+    }
+
+    pub(super) fn listed_by(&self, lister: &Command) -> Option<&'static str> {
         let (name, args) = (base_name(lister.name()?), lister.args());
         let has = |starts: &[&str]| args.iter().any(|it| starts.iter().any(|start| it.text.starts_with(start)));
         let first = |lists: &dyn Fn(&AbsPath) -> bool| {
@@ -68,7 +85,7 @@ impl Around<'_> {
                 let below = |it: &AbsPath| {
                     begins.as_ref().is_none_or(|all| all.iter().any(|begin| is_in(it, begin, self.leads)))
                 };
-                first(&|it| below(it) && may_find(args, &name_of(it)))
+                first(&|it| below(it) && may_find(args, it))
             }
             "ls" => first(&|it| self.is_listed(args, it)),
             "fd" | "fdfind" if has(&["-H", "-u", "--hidden", "--unrestricted"]) => first(&|_| true),
@@ -94,8 +111,14 @@ impl Around<'_> {
             let Some(folder) = folder else { return true };
             if short(&['R']) { file.is_within(&folder) } else { file.as_path().parent() == Some(folder.as_path()) }
         };
-        let place = |it: &&Word| lists(self.here.zip(it.literal()).map(|it| it.0.join(it.1)));
-        (all || !hidden) && if operands.is_empty() { lists(self.here.cloned()) } else { operands.iter().any(place) }
+        let place = |it: &&Word| match (self.here, it.kind) {
+            (Some(here), WordKind::Pattern) => takes(&here.join(&it.text), file),
+            _ => (all || !hidden) && lists(self.here.zip(it.literal()).map(|it| it.0.join(it.1))),
+        };
+        match operands.is_empty() {
+            true => (all || !hidden) && lists(self.here.cloned()),
+            false => operands.iter().any(place),
+        }
     }
 
     /// Whether a `grep '\.rs$'` on the way lets nothing of that name pass.
