@@ -90,7 +90,7 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     let pattern = super::safe::pattern_at(name, args);
     // What is left out is not read.
     let leaves_out =
-        |it: &Word| matches!(name, "egrep" | "fgrep" | "grep" | "tar") && it.text.starts_with("--exclude=");
+        |it: &Word| matches!(name, "egrep" | "fgrep" | "grep" | "rsync" | "tar") && it.text.starts_with("--exclude=");
     let args = || {
         let rest = args.iter().enumerate().filter(|it| Some(it.0) != pattern).map(|it| it.1);
         rest.filter(move |it| !leaves_out(it))

@@ -96,13 +96,20 @@ fn takes_in(
     let secrets = || met.iter().copied();
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
         let place = |it: &Word| Some(here?.join(it.literal()?));
+        let (patterns, operands): (Vec<&Word>, Vec<&Word>) =
+            operands.partition(|it| here.is_some() && it.kind == WordKind::Pattern);
+        let found =
+            |file: &AbsPath| here.is_some_and(|here| patterns.iter().any(|it| takes(&here.join(&it.text), file)));
         let places: Vec<Option<AbsPath>> = operands
+            .into_iter()
             .flat_map(|it| match super::pieces::told(it, script).filter(|_| it.kind == WordKind::Expanded) {
                 Some(told) => told.iter().map(place).collect(),
                 None => vec![place(it)],
             })
             .collect();
         let inside = |secret: &(&AbsPath, &AbsPath)| match places.is_empty() {
+            _ if found(secret.0) => true,
+            true if !patterns.is_empty() => false,
             true => here.is_none_or(|it| secret.0.is_within(it)),
             // A place that is not known may be any.
             false => places.iter().any(|it| it.as_ref().is_none_or(|it| is_in(secret.0, it, leads))),
@@ -128,7 +135,10 @@ fn takes_in(
             let before = args.iter().position(|it| std::ptr::eq(it, *first)).and_then(|at| args.get(..at));
             let odd = |it: &Word| ["--anchored", "--no-"].iter().any(|start| it.text.starts_with(start));
             let options = before.filter(|_| name == "tar" && !args.iter().any(odd)).unwrap_or_default();
-            all_of(&mut packed, &|it| !is_left_out(options, &name_of(it)))
+            let synced = name == "rsync";
+            all_of(&mut packed, &|it| {
+                !is_left_out(options, &name_of(it)) && !(synced && is_excluded(args, &name_of(it)))
+            })
         }
         _ if GREPS.contains(&name) && args.iter().any(safe::recurses) => {
             let passes = |it: &AbsPath| is_searched(args, &name_of(it));
@@ -193,6 +203,15 @@ fn is_left_out(options: &[Word], name: &str) -> bool {
         .map(|it| it.0)
         .filter_map(|it| it.literal().or(Some(&it.text)).filter(|_| it.kind != WordKind::Expanded));
     globs.filter_map(|it| it.strip_prefix("--exclude=")).any(fits)
+}
+
+/// Whether rsync passes by files of that name wherever they are.
+fn is_excluded(args: &[Word], name: &str) -> bool {
+    let mut excluded = args.iter().filter_map(|it| it.literal()?.strip_prefix("--exclude="));
+    // What is taken in before counts first.
+    let others = ["--incl", "--filter", "-f", "-F", "--files-from"];
+    let plain = !args.iter().any(|it| others.iter().any(|start| it.text.starts_with(start)));
+    plain && excluded.any(|it| it == name)
 }
 
 /// Where `find` begins; `None`: nobody knows.
