@@ -78,6 +78,8 @@ fn makes_repository(path: &AbsPath) -> Option<&'static str> {
 const LOOKS: &[&str] = &[
     "[", "[[", "basename", "dirname", "echo", "ls", "printf", "readlink", "realpath", "stat", "test", "type", "which",
 ];
+/// Those that read configuration to say what is wrong with it, or to show it.
+const LINTS: &[&str] = &["actionlint", "bat", "batcat", "yamllint"];
 const GIT_LOOKS: &[&str] = &["add", "check-ignore", "commit", "log", "ls-files", "push", "status"];
 /// Options behind which `git commit` takes in a file by name.
 const COMMIT_READS: &[&str] = &["-F", "--file", "-t", "--template"];
@@ -103,11 +105,21 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     let secret =
         secret.or_else(own).or_else(|| secret_in_code(command.code.as_deref()?)).map(|name| Guard::new(KEPT, name));
     // What git shows it does not write.
+    let looks = looks || LINTS.contains(&name) || name == "yq" && !args().any(edits);
     let looks = looks || name == "git" && args().next().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
     let config = || words().find_map(|it| config_of_word(it, here));
     let setting = || super::git_settings::sets_what_runs(command).then(|| Guard::new(OBEYED, ".git"));
     let vault = || super::vaults::prints(command).map(|name| Guard::new(PRINTED, name));
     secret.or_else(vault).or_else(|| if looks { None } else { config().or_else(setting) })
+}
+
+/// An option of `yq` with which it writes: `-i`, `-Pi`, `--inplace`, `--split-exp`.
+fn edits(option: &Word) -> bool {
+    match option.text.strip_prefix('-') {
+        Some(long) if long.starts_with('-') => ["-in", "-sp"].iter().any(|it| long.starts_with(it)),
+        Some(letters) => letters.contains(['i', 's']),
+        None => option.kind == WordKind::Expanded,
+    }
 }
 
 /// The file of secrets whose name a command hands on that does not read it: `realpath .env`.
