@@ -154,6 +154,8 @@ pub enum Change {
     Patch(String),
     /// What was changed and is in no commit goes.
     Dirty,
+    /// The same, where this setting of git is on.
+    DirtyIf(String),
     /// So does what git does not know.
     Untracked,
     /// All that git knows there goes, or goes elsewhere, submodules too.

@@ -108,6 +108,27 @@ fn what_changes_guarded_files_is_asked_about_once_and_done() {
     }
 }
 
+/// Who stashes first has half of it away.
+#[test]
+fn what_settings_have_git_stash_before_is_asked_about() {
+    let commands =
+        ["git merge -q -m x plain", "git -c rebase.autoStash=true rebase -q plain", "git checkout -qm other"];
+    let (mut bed, root) = bed(&commands);
+    git(&root, &["config", "merge.autoStash", "true"]);
+    for it in ["a", ".npmrc"] {
+        fs::write(root.join(it), "mine").unwrap();
+    }
+    let before = said(&root, &["rev-parse", "HEAD"]);
+    for _ in commands {
+        let (n, told) = run(&mut bed, "reject_once");
+        assert!(n == 1 && told.contains(TOLD) && told.contains(".npmrc"), "{told}");
+        assert_eq!(
+            (said(&root, &["rev-parse", "HEAD"]), said(&root, &["stash", "list"])),
+            (before.clone(), String::new())
+        );
+    }
+}
+
 #[test]
 fn what_touches_none_of_them_is_not_asked_about() {
     let commands =

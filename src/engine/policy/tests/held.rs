@@ -142,14 +142,27 @@ fn what_git_does_to_files_is_read_from_its_words() {
     check("git -C a -C b switch -C new main", "To(main) in a/b");
     check("git restore -s x --source=y a", "To(y) To(x) Dirty at a");
     check("git reset --hard x", "To(x) Dirty");
-    check("git merge --no-ff -m 'a b' x", "Merged(x)");
+    check("git merge --no-autostash -m 'a b' x", "Merged(x)");
+    check("git merge --autostash x", "Merged(x) Dirty");
+    check("git merge x", "Merged(x) DirtyIf(merge.autoStash)");
+    check("git -c merge.AutoStash merge x; git -c merge.autostash=no merge y", "Merged(x) Dirty; Merged(y)");
     check("git merge --abort", "Dirty To(ORIG_HEAD) Commits([ORIG_HEAD, ^HEAD])");
-    check("git pull", "Merged(@{upstream}) Unknown");
+    check("git pull", "Merged(@{upstream}) Unknown DirtyIf(merge.autoStash) DirtyIf(rebase.autoStash)");
     check("git pull -r origin x", "Merged(@{upstream}) Unknown Dirty");
-    check("git fetch && git merge origin/x", "Merged(origin/x) Unknown");
+    check("git fetch && git merge origin/x", "Merged(origin/x) DirtyIf(merge.autoStash) Unknown");
     check("git commit -am x && git switch y", "To(y) Dirty");
-    check("git rebase --onto a b c", "To(c) To(a) To(b) Commits([c, ^b])");
+    check("git rebase --onto a b c", "To(c) To(a) To(b) Commits([c, ^b]) DirtyIf(rebase.autoStash)");
     check("git cherry-pick -e a b; git revert --no-edit a..b", "Commits([a, b]); Commits([a..b])");
+    // Of each sub-command other options take the next word.
+    check("git checkout -m x; git switch -mq x", "ToOrPath(x); To(x)");
+    check("git checkout --conflict diff3 x; git checkout --conflict=merge x", "ToOrPath(x); ToOrPath(x)");
+    check(
+        "git cherry-pick -x a; git cherry-pick -xm 1 a; git revert -m1 b",
+        "Commits([a]); Commits([a]); Commits([b])",
+    );
+    check("git rebase --no-autostash -x make b", "To(b) Commits([HEAD, ^b])");
+    check("git checkout --confl diff3 x", "ToOrPath(diff3) ToOrPath(x) Unknown");
+    check("git restore -sx -- a", "To(x) Dirty at a");
     check("git am < x; git apply a.diff", "Unknown; Patch(a.diff)");
     check("git bisect good", "Unknown");
     check("git mv a b; git rm -r c", "Moved at a at b; Moved at c");

@@ -160,6 +160,10 @@ impl<'a> Looker<'a> {
                 Ok(lines.iter().filter_map(|it| it.rsplit('\t').next()).map(str::to_owned).collect())
             }
             Change::Dirty => self.status(TRACKED).await,
+            Change::DirtyIf(setting) => match self.said(&["config", "--type=bool", "--get", setting]).await? {
+                Some(it) if it.trim() == "true" => self.status(TRACKED).await,
+                _ => Ok(Vec::new()),
+            },
             Change::Untracked => self.status("-uall").await,
             Change::Moved => tracked::all(&self.top).ok_or(Unknown),
             Change::Tree(_) => Ok(Vec::new()),
