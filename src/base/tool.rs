@@ -132,7 +132,7 @@ pub struct Reworked {
 /// What a command has git do to the files of a work tree, as far as its words say it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rework {
-    /// Where git is told to work, from where the command runs; empty: there.
+    /// Where git is told to work, from where the command runs, or from home with `~`; empty: there.
     pub dir: String,
     /// What it is about; nothing: all.
     pub paths: Vec<String>,
@@ -162,6 +162,11 @@ pub enum Change {
     Moved,
     /// A work tree is made there.
     Tree(String),
+    /// What its settings say that a word stands for, which may be one of these.
+    Alias {
+        name: String,
+        means: Vec<(&'static str, Rework)>,
+    },
     /// Nobody knows yet.
     Unknown,
 }

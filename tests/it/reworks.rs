@@ -23,7 +23,7 @@ fn bed(commands: &[&str]) -> (Bed, PathBuf) {
 
 fn filled(bed: Bed) -> (Bed, PathBuf) {
     let root = bed.path("").canonicalize().unwrap();
-    bed.sandbox.write("home/.gitconfig", "[user]\n\tname = a\n\temail = a@b\n");
+    bed.sandbox.write("home/.gitconfig", "[user]\n\tname = a\n\temail = a@b\n[alias]\n\tsw = switch\n\tlg = log\n");
     git(&root, &["init", "-q", "-b", "main"]);
     let write = |path: &str, text: &str| _ = bed.sandbox.write(format!("ws/{path}"), text);
     write(".vscode/settings.json", "{}");
@@ -91,6 +91,8 @@ fn what_changes_guarded_files_is_asked_about_once_and_done() {
         ("git merge -q other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
         ("git switch other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
         ("git checkout -q -b new other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
+        ("cd out; git sw other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
+        ("(cd out || exit 1; git merge -q other)", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
         ("cd out && git rebase -q other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
         ("git cherry-pick other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
         ("git reset -q --keep other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),
@@ -131,8 +133,12 @@ fn what_settings_have_git_stash_before_is_asked_about() {
 
 #[test]
 fn what_touches_none_of_them_is_not_asked_about() {
-    let commands =
-        ["git switch plain && git switch -q main", "git merge -q plain", "git switch -q -c fresh", "git commit -qam x"];
+    let commands = [
+        "git switch plain && git switch -q main",
+        "git merge -q plain",
+        "git switch -q -c fresh",
+        "cd out; git lg; git commit -qam x",
+    ];
     let (mut bed, root) = bed(&commands);
     for _ in commands {
         fs::write(root.join(".npmrc"), "mine").unwrap();

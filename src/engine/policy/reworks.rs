@@ -3,10 +3,11 @@
 //! that comes to, the world looks up.
 
 mod args;
+mod place;
 mod reads;
 
 use args::Args;
-use reads::{SUBS, Sub};
+use reads::{SUBS, Sub, rework};
 
 use super::{
     Query,
@@ -47,6 +48,10 @@ const DONE_TWICE: &str = "It is not offered to run it again with more rights: wh
 /// What a script has git do to files.
 pub(super) fn all(script: &Script) -> Vec<Rework> {
     let mut res: Vec<Rework> = script.commands.iter().filter_map(|it| of(it, script)).take(MAX).collect();
+    // What is in brackets goes there alone: the others may be where the script began.
+    let elsewhere = res.iter().filter(|it| script.going.nested && !it.dir.is_empty());
+    let here: Vec<Rework> = elsewhere.map(|it| Rework { dir: String::new(), ..it.clone() }).collect();
+    res.extend(here);
     if res.is_empty() {
         return res;
     }
@@ -153,16 +158,35 @@ fn words(command: &Command) -> Option<(&str, &[Word])> {
     Some((sub.literal()?, args))
 }
 
-/// What a command has git do to files; `None`: nothing, or nobody knows where.
+/// What a command has git do to files; `None`: nothing.
 fn of(command: &Command, script: &Script) -> Option<Rework> {
-    let (sub, args) = words(command)?;
-    let Sub { read, valued, .. } = SUBS.iter().find(|it| it.name == sub)?;
-    let args = Args::read(args, valued);
+    let (name, args) = words(command)?;
+    let mut res = match SUBS.iter().find(|it| it.name == name) {
+        Some(sub) => read(sub, args, command)?,
+        None if reads::KNOWN.binary_search(&name).is_ok() => return None,
+        None => {
+            let means = |sub: &Sub| Some((sub.name, read(sub, args, command)?));
+            rework(vec![Change::Alias { name: name.to_owned(), means: SUBS.iter().filter_map(means).collect() }])
+        }
+    };
+    match place::of(command, script) {
+        Some(it) if it.is_top => Some(Rework { dir: it.dir, paths: Vec::new(), ..res }),
+        Some(it) => {
+            res.dir = it.dir;
+            Some(res)
+        }
+        // Most likely it is the repository of the session.
+        None => Some(rework(vec![Change::Unknown])),
+    }
+}
+
+fn read(sub: &Sub, args: &[Word], command: &Command) -> Option<Rework> {
+    let args = Args::read(args, sub.valued);
     if args.has(&["-h", "--help"]) {
         return None;
     }
-    let may = args.unknown && matches!(sub, "checkout" | "cherry-pick" | "revert" | "switch");
-    let mut res = read(&args).or_else(|| may.then(Rework::default))?;
+    let may = args.unknown && matches!(sub.name, "checkout" | "cherry-pick" | "revert" | "switch");
+    let mut res = (sub.read)(&args).or_else(|| may.then(Rework::default))?;
     if args.unknown && !res.changes.contains(&Change::Unknown) {
         res.changes.push(Change::Unknown);
     }
@@ -171,7 +195,6 @@ fn of(command: &Command, script: &Script) -> Option<Rework> {
     res.changes.retain(|it| !off(it));
     let is_on = |it: &Change| matches!(it, Change::DirtyIf(name) if setting(command, name) == Some(true));
     res.changes.iter_mut().filter(|it| is_on(it)).for_each(|it| *it = Change::Dirty);
-    res.dir = folder(command, script)?;
     Some(res)
 }
 

@@ -138,6 +138,8 @@ pub struct Going {
     pub wide: bool,
     /// Its commands are joined by `&&` alone: each runs only behind all before it, in the same shell.
     pub chained: bool,
+    /// Some of them may be in a shell of their own, or in a function.
+    pub nested: bool,
 }
 
 /// A whole command line, taken apart.
@@ -171,7 +173,10 @@ impl Script {
     /// Reads `text`, and the scripts in it that are handed to a shell literally.
     pub fn parse(text: &str) -> Result<Self, Unparsed> {
         let joined = text.trim().replace("&&", "").contains([';', '|', '&', '\n', '(', ')', '{', '}', '`', '!']);
-        let mut res = Self { going: Going { chained: !joined, ..Going::default() }, ..Self::default() };
+        let mut res = Self {
+            going: Going { chained: !joined, nested: text.contains('('), ..Going::default() },
+            ..Self::default()
+        };
         res.add(text, 0)?;
         changed::by_commands(&mut res)?;
         evaluate::list_hidden(&mut res);

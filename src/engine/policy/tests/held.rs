@@ -5,7 +5,7 @@ use crate::{
     base::{
         ids::CallId,
         sandbox::Denial,
-        tool::{Repository, Reworked, ToolCall},
+        tool::{Change, Repository, Reworked, ToolCall},
     },
     engine::policy::{half_done, words},
 };
@@ -123,7 +123,6 @@ fn what_git_does_to_files_is_read_from_its_words() {
         "git checkout -b new; git switch -c new; git checkout -qb \"$x\" --quiet",
         "git restore --staged x; git rm --cached x; git apply --check x; git merge --quit; git bisect log",
         "git worktree list; git worktree remove x; git branch x; git tag x; git cherry-pick -h",
-        "git --git-dir=x stash; GIT_DIR=x git stash",
         "ls; echo git stash",
     ] {
         check(command, "");
@@ -137,7 +136,30 @@ fn what_git_does_to_files_is_read_from_its_words() {
     check("git checkout -b new origin/main", "To(origin/main)");
     check("git checkout -", "To(@{-1})");
     check("git checkout $x", "Unknown");
-    check("git switch main; cd sub", "");
+    check("git switch main; cd sub", "To(main)");
+    // Where that is.
+    for command in [
+        "cd src; git switch x",
+        "{ cd src; git switch x; }",
+        "cd src || exit 1; git switch x",
+        "pushd src >/dev/null; git switch x; popd",
+        "cd src; cd ../b; cd -; git switch x",
+        "cd \"$PWD\" && cd src && git switch x",
+    ] {
+        check(command, "To(x) in src");
+    }
+    check("(cd src && git switch x)", "To(x) in src; To(x)");
+    check("bash -c 'cd src && git switch x'", "To(x) in src");
+    check("cd ~/x && git switch x; cd; git stash", "To(x) in ~/x; Dirty in ~");
+    check("cd \"$(git rev-parse --show-toplevel)\" && git restore a", "Dirty");
+    check("git --work-tree=. --git-dir ./.git stash", "Dirty");
+    for command in ["git --git-dir=x stash", "GIT_DIR=x git stash", "cd $x && git stash", "git -C $x stash"] {
+        check(command, "Unknown");
+    }
+    let alias = |it: &str| words("run_shell_command", &json!({ "command": it })).reworks;
+    let works = alias("git co x");
+    let [Change::Alias { name, means }] = works[0].changes.as_slice() else { panic!("it is no alias") };
+    assert!(name == "co" && means.iter().any(|it| it.0 == "switch" && it.1.changes == [Change::To("x".to_owned())]));
     check("cd sub && git switch main", "To(main) in sub");
     check("git -C a -C b switch -C new main", "To(main) in a/b");
     check("git restore -s x --source=y a", "To(y) To(x) Dirty at a");

@@ -1,7 +1,7 @@
 //! What of that which a sandbox holds a command would have git change: git is asked, in a sandbox in which nothing is
 //! written and nobody reached, and not at all where the repository names what it would run as it looks: nobody said yes yet.
 
-use std::{collections::BTreeSet, io, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, io, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -35,6 +35,26 @@ const ENV: &[(&str, &str)] =
 /// Of `git status`: only what git knows.
 const TRACKED: &str = "-uno";
 
+/// In what an alias stands for: it may change files.
+const REWORKS: &[&str] = &[
+    "am",
+    "apply",
+    "bisect",
+    "checkout",
+    "cherry-pick",
+    "merge",
+    "mv",
+    "pull",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "stash",
+    "switch",
+    "worktree",
+];
+
 /// git could not be asked, or its answer is not to be understood.
 #[derive(Debug)]
 struct Unknown;
@@ -49,8 +69,9 @@ pub async fn look(dir: &AbsPath, runs: bool, ctx: &ToolContext, groups: &Groups)
     for work in &ctx.known.words.reworks {
         let Some(looker) = Looker::new(work, dir, confined, ctx, groups) else { continue };
         let looker = Looker { runs, until, ..looker };
-        res.perhaps |= looker.find(work, &mut places).await;
-        res.folder = res.folder.or_else(|| looker.folder(work));
+        let Some(work) = looker.meant(work).await else { continue };
+        res.perhaps |= looker.find(&work, &mut places).await;
+        res.folder = res.folder.or_else(|| looker.folder(&work));
     }
     res.places = places.into_iter().collect();
     (!res.places.is_empty() || res.folder.is_some()).then_some(res)
@@ -79,11 +100,15 @@ impl<'a> Looker<'a> {
         ctx: &ToolContext,
         groups: &'a Groups,
     ) -> Option<Self> {
-        let dir = disk::real_path(&dir.join(&work.dir)).ok()?;
+        let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.clone());
+        let dir = match work.dir.strip_prefix('~') {
+            Some(rest) => AbsPath::new(home.as_deref()?)?.join(rest.trim_start_matches('/')),
+            None => dir.join(&work.dir),
+        };
+        let dir = disk::real_path(&dir).ok()?;
         let git = repository::held_around(confined, &dir)?;
         let mut above = std::iter::successors(Some(dir.clone()), AbsPath::parent);
         let top = above.find(|it| disk::metadata(&it.join(".git")).is_ok())?;
-        let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.clone());
         let named = named::places(top.as_path(), git.as_path(), home.as_deref().map(AsRef::as_ref));
         let closed = Confinement { read_only: true, network: false, ..confined.clone() };
         let closed = Confinement { writable: Vec::new(), granted: Vec::new(), gits: Vec::new(), ..closed };
@@ -160,13 +185,13 @@ impl<'a> Looker<'a> {
                 Ok(lines.iter().filter_map(|it| it.rsplit('\t').next()).map(str::to_owned).collect())
             }
             Change::Dirty => self.status(TRACKED).await,
-            Change::DirtyIf(setting) => match self.said(&["config", "--type=bool", "--get", setting]).await? {
+            Change::DirtyIf(setting) => match self.asked(&["config", "--type=bool", "--get", setting]).await? {
                 Some(it) if it.trim() == "true" => self.status(TRACKED).await,
                 _ => Ok(Vec::new()),
             },
             Change::Untracked => self.status("-uall").await,
             Change::Moved => tracked::all(&self.top).ok_or(Unknown),
-            Change::Tree(_) => Ok(Vec::new()),
+            Change::Tree(_) | Change::Alias { .. } => Ok(Vec::new()),
             Change::Unknown => Err(Unknown),
         }
     }
@@ -217,11 +242,33 @@ impl<'a> Looker<'a> {
         Ok(lines(&said).map(str::to_owned).collect())
     }
 
+    /// What a word of the repository's, or of the user's, comes to. `None`: nothing that is looked at.
+    async fn meant<'w>(&self, work: &'w Rework) -> Option<Cow<'w, Rework>> {
+        let [Change::Alias { name, means }] = work.changes.as_slice() else { return Some(Cow::Borrowed(work)) };
+        let unknown = || Rework { dir: work.dir.clone(), changes: vec![Change::Unknown], ..Rework::default() };
+        // git knows none with such a name.
+        if !name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {
+            return None;
+        }
+        let Ok(said) = self.asked(&["config", "--get", &format!("alias.{name}")]).await else {
+            return Some(Cow::Owned(unknown()));
+        };
+        let said = said?;
+        let (said, is_meant) = (said.trim(), |it: &&(&str, Rework)| it.0 == said);
+        if let Some((_, it)) = means.iter().find(is_meant) {
+            return Some(Cow::Owned(Rework { dir: work.dir.clone(), ..it.clone() }));
+        }
+        let may = said.starts_with('!') || said.split_whitespace().any(|it| REWORKS.contains(&it));
+        may.then(|| Cow::Owned(unknown()))
+    }
+
     /// What git says; `None`: it ended with an error.
     async fn said(&self, args: &[&str]) -> Result<Option<String>, Unknown> {
-        if self.runs {
-            return Err(Unknown);
-        }
+        if self.runs { Err(Unknown) } else { self.asked(args).await }
+    }
+
+    /// The same of what runs nothing, whatever the repository names.
+    async fn asked(&self, args: &[&str]) -> Result<Option<String>, Unknown> {
         let own = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"];
         let args: Vec<&str> = own.into_iter().chain(args.iter().copied()).collect();
         let program = self.program().ok_or(Unknown)?.to_string();
