@@ -127,6 +127,12 @@ pub struct Reworked {
     /// A folder outside that git would make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<AbsPath>,
+    /// A folder in which git would change files, and commands write only a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top: Option<AbsPath>,
+    /// A yes does not open that: it holds what is kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
 }
 
 /// What a command has git do to the files of a work tree, as far as its words say it.
@@ -162,6 +168,10 @@ pub enum Change {
     Moved,
     /// A work tree is made there.
     Tree(String),
+    /// A repository is made there.
+    Clone(String),
+    /// A linked work tree goes, or goes to another place; nothing: those that are gone already are forgotten.
+    Trees(Vec<String>),
     /// What its settings say that a word stands for, which may be one of these.
     Alias {
         name: String,

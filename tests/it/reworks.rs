@@ -250,3 +250,81 @@ fn what_is_pulled_may_be_any_of_them_and_a_patch_says_which() {
     assert!(n == 1 && told.contains(&format!("{TOLD}.github/workflows, .gitlab-ci.yml, .npmrc, .zed")), "{told}");
     assert_eq!((said(&root, &["status", "-s"]).as_str(), root.join("b").exists()), ("", true), "{told}");
 }
+
+/// Only `out` and the repository are written.
+#[test]
+fn what_lies_above_the_session_is_changed_with_one_yes() {
+    let commands = ["git checkout -q same", "git checkout -q main", "git stash", "git stash", "git switch -q other"];
+    let (mut bed, root) = bed(&commands);
+    git(&root, &["branch", "old"]);
+    fs::write(root.join("out/there"), "1").unwrap();
+    save(&root);
+    git(&root, &["checkout", "-q", "-b", "same"]);
+    fs::write(root.join("out/there"), "2").unwrap();
+    save(&root);
+    git(&root, &["checkout", "-q", "main"]);
+    bed.session = bed.client.new_session(&root.join("out")).unwrap();
+    for _ in 0..2 {
+        let (n, told) = run(&mut bed, "reject_once");
+        assert!(n == 0 && told.contains("\"exitCode\":0"), "{told}");
+    }
+    fs::write(root.join("a"), "mine").unwrap();
+    let (n, told) = run(&mut bed, "reject_once");
+    assert!(n == 1 && told.contains("git would change files outside of the workspace, in "), "{told}");
+    assert_eq!((said(&root, &["stash", "list"]).as_str(), said(&root, &["status", "-s"]).as_str()), ("", "M a"));
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&root, &["status", "-s"]).as_str()), (1, ""), "{told}");
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&root, &["status", "-s"]).as_str(), root.join("b").exists()), (1, "", true), "{told}");
+    assert_eq!(fs::read_to_string(root.join(".npmrc")).unwrap(), "a=2", "{told}");
+}
+
+#[test]
+fn a_linked_work_tree_beside_is_changed_moved_and_removed_with_a_yes_each() {
+    let commands = [
+        "git -C ../trees/linked checkout -q -b new other",
+        "git worktree move ../trees/linked ../trees/there",
+        "git worktree remove ../trees/there",
+        "git worktree add -q in plain",
+        "git worktree remove in",
+        "git worktree prune",
+        "git worktree prune",
+    ];
+    let (mut bed, root) = bed(&commands);
+    let beside = |it: &str| root.parent().unwrap().join(it);
+    git(&root, &["worktree", "add", "-q", "--detach", "../trees/linked", "main"]);
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&beside("trees/linked"), &["status", "-s"]).as_str()), (1, ""), "{told}");
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!(
+        (n, said(&beside("trees/there"), &["status", "-s"]).as_str(), beside("trees/linked").exists()),
+        (1, "", false),
+        "{told}"
+    );
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!(
+        (n, beside("trees/there").exists(), root.join(".git/worktrees/linked").exists()),
+        (1, false, false),
+        "{told}"
+    );
+    assert_eq!(run(&mut bed, "reject_once").0, 0);
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, root.join("in").exists(), root.join(".git/worktrees/in").exists()), (1, false, false), "{told}");
+    assert_eq!(run(&mut bed, "reject_once").0, 0);
+    git(&root, &["worktree", "add", "-q", "gone", "plain"]);
+    fs::remove_dir_all(root.join("gone")).unwrap();
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, root.join(".git/worktrees/gone").exists()), (1, false), "{told}");
+}
+
+#[test]
+fn a_repository_is_cloned_beside_the_workspace_with_one_yes() {
+    let command = "git clone -q . ../other && cd ../other && git status -s";
+    let (mut bed, root) = bed(&[command, command]);
+    let other = root.parent().unwrap().join("other");
+    let (n, told) = run(&mut bed, "reject_once");
+    assert!(n == 1 && !other.exists() && told.contains("outside of the workspace, below"), "{told}");
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, said(&other, &["status", "-s"]).as_str()), (1, ""), "{told}");
+    assert!(other.join(".vscode/settings.json").exists(), "{told}");
+}

@@ -69,7 +69,7 @@ pub(super) fn all(script: &Script) -> Vec<Rework> {
 
 /// What of it a sandbox holds, as the world found it.
 pub(super) fn held(command: &Command, query: &Query, script: &Script) -> Option<Held> {
-    let Reworked { places, perhaps, folder } = query.targets.reworked.as_ref()?;
+    let Reworked { places, perhaps, folder, top, closed } = query.targets.reworked.as_ref()?;
     // Where nobody can be asked, what will most likely go well may try.
     if *perhaps && !query.interactive {
         return None;
@@ -86,11 +86,18 @@ pub(super) fn held(command: &Command, query: &Query, script: &Script) -> Option<
     let change = if *perhaps { "may change" } else { "would change" };
     let changed = (!shown.is_empty()).then(|| format!("git {change} what the sandbox keeps: {}", shown.join(", ")));
     let made = folder.as_ref().map(|it| format!("git would write outside of the workspace, below {it}"));
-    let words: Vec<String> = changed.into_iter().chain(made).collect();
+    let outside = top.as_ref().map(|it| match closed {
+        false => format!("git {change} files outside of the workspace, in {it}"),
+        true => format!(
+            "git {change} files outside of the workspace, in {it}, which is too wide to be opened: it would stop half-way, \
+             so better run it in a terminal of your own"
+        ),
+    });
+    let words: Vec<String> = changed.into_iter().chain(made).chain(outside).collect();
     let signs = Signs::new(["git", sub].map(str::to_owned).into_iter());
     (!words.is_empty()).then(|| Held {
         places: places.iter().chain(folder).cloned().collect(),
-        folder: folder.clone(),
+        folder: folder.as_ref().or(top.as_ref().filter(|_| !closed)).cloned(),
         signs,
         words: words.join("; "),
     })
@@ -103,11 +110,12 @@ pub fn half_done(call: &ToolCall, denial: &Denial, printed: &str) -> Option<&'st
     let changes: Vec<Change> = Script::parse(text).ok().iter().flat_map(all).flat_map(|it| it.changes).collect();
     if matches!(denial, Denial::Config { .. }) {
         let printed = printed.to_lowercase();
-        let began = !changes.is_empty() || HALF_WAY.iter().any(|it| printed.contains(it));
+        let began = changes.iter().any(|it| !matches!(it, Change::Clone(_) | Change::Alias { .. }))
+            || HALF_WAY.iter().any(|it| printed.contains(it));
         return began.then_some(NOT_AGAIN);
     }
     // Its branch is there by then.
-    if *denial != Denial::Network && changes.iter().any(|it| matches!(it, Change::Tree(_))) {
+    if *denial != Denial::Network && changes.iter().any(|it| matches!(it, Change::Tree(_) | Change::Trees(_))) {
         return Some(NOT_AGAIN);
     }
     // What a rebase put elsewhere is there.

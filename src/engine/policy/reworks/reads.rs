@@ -25,6 +25,7 @@ pub const SUBS: &[Sub] = &[
     sub("bisect", bisect, &[]),
     sub("checkout", checkout, &["--conflict", "--orphan", "--pathspec-from-file", "-B", "-b"]),
     sub("cherry-pick", picked, &["--cleanup", "--empty", "--mainline", "--strategy", "--strategy-option", "-X", "-m"]),
+    sub("clone", cloned, CLONE),
     sub("merge", merge, MERGE),
     sub("mv", moved, &[]),
     sub("pull", pull, PULL),
@@ -50,7 +51,6 @@ pub const KNOWN: &[&str] = &[
     "check-ignore",
     "check-ref-format",
     "clean",
-    "clone",
     "commit",
     "commit-tree",
     "config",
@@ -111,6 +111,30 @@ pub const KNOWN: &[&str] = &[
     "version",
     "whatchanged",
     "write-tree",
+];
+const CLONE: &[&str] = &[
+    "--branch",
+    "--bundle-uri",
+    "--config",
+    "--depth",
+    "--filter",
+    "--jobs",
+    "--origin",
+    "--ref-format",
+    "--reference",
+    "--reference-if-able",
+    "--revision",
+    "--separate-git-dir",
+    "--server-option",
+    "--shallow-exclude",
+    "--shallow-since",
+    "--template",
+    "--upload-pack",
+    "-b",
+    "-c",
+    "-j",
+    "-o",
+    "-u",
 ];
 const MERGE: &[&str] =
     &["--cleanup", "--file", "--into-name", "--message", "--strategy", "--strategy-option", "-F", "-X", "-m", "-s"];
@@ -294,7 +318,24 @@ fn moved(args: &Args) -> Option<Rework> {
 }
 
 fn worktree(args: &Args) -> Option<Rework> {
-    let (_, rest) = args.operands.split_first().filter(|it| *it.0 == "add")?;
-    let path = rest.first().or_else(|| args.paths.first())?;
-    Some(rework(vec![Change::Tree((*path).to_owned())]))
+    let (verb, rest) = args.operands.split_first()?;
+    let rest: Vec<String> = rest.iter().chain(&args.paths).map(|it| (*it).to_owned()).collect();
+    let change = match *verb {
+        "add" => Change::Tree(rest.first()?.clone()),
+        "remove" if rest.len() == 1 => Change::Trees(rest),
+        "move" if rest.len() == 2 => Change::Trees(rest),
+        "prune" if !args.has(&["-n", "--dry-run"]) => Change::Trees(Vec::new()),
+        _ => return None,
+    };
+    Some(rework(vec![change]))
+}
+
+fn cloned(args: &Args) -> Option<Rework> {
+    let mut words = args.operands.iter().chain(&args.paths);
+    let from = words.next()?.trim_end_matches('/').trim_end_matches("/.git");
+    // Its name, as git makes it of where it comes from.
+    let name = from.rsplit(['/', ':']).next()?.trim_end_matches(".git");
+    let is_bare = args.has(&["--bare", "--mirror"]);
+    let own = if is_bare { format!("{name}.git") } else { name.to_owned() };
+    Some(rework(vec![Change::Clone(words.next().map_or(own, |it| (*it).to_owned()))]))
 }

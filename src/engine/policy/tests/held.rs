@@ -122,7 +122,7 @@ fn what_git_does_to_files_is_read_from_its_words() {
         "git reset x; git reset --soft HEAD~1",
         "git checkout -b new; git switch -c new; git checkout -qb \"$x\" --quiet",
         "git restore --staged x; git rm --cached x; git apply --check x; git merge --quit; git bisect log",
-        "git worktree list; git worktree remove x; git branch x; git tag x; git cherry-pick -h",
+        "git worktree list; git worktree prune -n; git branch x; git tag x; git cherry-pick -h",
         "ls; echo git stash",
     ] {
         check(command, "");
@@ -189,7 +189,10 @@ fn what_git_does_to_files_is_read_from_its_words() {
     check("git bisect good", "Unknown");
     check("git mv a b; git rm -r c", "Moved at a at b; Moved at c");
     check("git worktree add -b new ../t main", "Tree(../t)");
-    check("git worktree add ../t -b new", "Tree(../t)");
+    check("git worktree add ../t -b new && cd ../t && ls", "Tree(../t)");
+    check("git worktree remove -f ../t; git worktree prune", "Trees([../t]); Trees([])");
+    check("git worktree move a b", "Trees([a, b])");
+    check("git clone --depth 1 x@y:z/a.git; cd ..; git clone ../b/.git c", "Clone(a); Clone(c) in ..");
     check("timeout 9 git stash; bash -c 'git stash'", "Dirty; Dirty");
 }
 
@@ -216,6 +219,14 @@ fn what_git_would_change_is_asked_about_and_a_yes_opens_it() {
     let folder = Reworked { folder: Some(path("/t")), ..Reworked::default() };
     let said = check("git worktree add ../t", true, &folder, "ask /t");
     assert_eq!(said.why.unwrap(), "git would write outside of the workspace, below /t");
+    // Only what is made is open whole.
+    let top = Reworked { top: Some(path("/t")), places: vec![path("/t/.vscode")], ..Reworked::default() };
+    let at_top = |it: &Reworked| Targets { reworked: Some(it.clone()), ..targets("git switch x") };
+    let said = decided(&at_top(&top), &json!({ "command": "git switch x" }), true);
+    assert_eq!((opened(&said).as_str(), said.gives), ("ask /t/.vscode", Some(path("/t"))));
+    let wide = Reworked { closed: true, ..top };
+    let said = decided(&at_top(&wide), &json!({ "command": "git switch x" }), true);
+    assert!(said.gives.is_none() && said.why.unwrap().contains("too wide to be opened"));
     // One yes is for both reasons.
     let said = check("git reset --hard x", true, &perhaps, "ask /w/.npmrc /w/.vscode");
     assert!(said.why.unwrap().starts_with("destructive: git reset --hard; git may change"));

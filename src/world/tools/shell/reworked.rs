@@ -1,6 +1,8 @@
 //! What of that which a sandbox holds a command would have git change: git is asked, in a sandbox in which nothing is
 //! written and nobody reached, and not at all where the repository names what it would run as it looks: nobody said yes yet.
 
+mod trees;
+
 use std::{borrow::Cow, collections::BTreeSet, io, time::Duration};
 
 use tokio::{
@@ -12,7 +14,7 @@ use crate::{
     base::{
         guarded,
         path::AbsPath,
-        sandbox::Confinement,
+        sandbox::{Confinement, Granted},
         tool::{Change, Rework, Reworked},
     },
     world::{
@@ -67,23 +69,53 @@ pub async fn look(dir: &AbsPath, runs: bool, ctx: &ToolContext, groups: &Groups)
     let mut res = Reworked::default();
     let mut places = BTreeSet::new();
     for work in &ctx.known.words.reworks {
-        let Some(looker) = Looker::new(work, dir, confined, ctx, groups) else { continue };
+        let Some(dir) = real_dir(work, dir, ctx) else { continue };
+        res.folder = res.folder.or_else(|| trees::made(work, &dir, confined));
+        let Some(looker) = Looker::new(dir, confined, ctx, groups) else { continue };
         let looker = Looker { runs, until, ..looker };
         let Some(work) = looker.meant(work).await else { continue };
-        res.perhaps |= looker.find(&work, &mut places).await;
-        res.folder = res.folder.or_else(|| looker.folder(&work));
+        let found = looker.find(&work, &mut places).await;
+        res.perhaps |= found.perhaps;
+        res.top = res.top.or_else(|| found.outside.then(|| looker.top.clone()));
+        trees::changed(&work, &looker, &mut places, &mut res);
     }
+    res.closed |= res.top.as_ref().is_some_and(|it| confined.is_too_wide(it));
     res.places = places.into_iter().collect();
-    (!res.places.is_empty() || res.folder.is_some()).then_some(res)
+    (!res.places.is_empty() || res.folder.is_some() || res.top.is_some()).then_some(res)
+}
+
+/// Where git works.
+fn real_dir(work: &Rework, dir: &AbsPath, ctx: &ToolContext) -> Option<AbsPath> {
+    let dir = match work.dir.strip_prefix('~') {
+        Some(rest) => AbsPath::new(home(ctx)?)?.join(rest.trim_start_matches('/')),
+        None => dir.join(&work.dir),
+    };
+    disk::real_path(&dir).ok()
+}
+
+fn home(ctx: &ToolContext) -> Option<&str> {
+    ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.as_str())
+}
+
+/// What was found beside places.
+#[derive(Default)]
+struct Found {
+    /// What is there is only perhaps changed.
+    perhaps: bool,
+    /// So are files that lie outside of what is written.
+    outside: bool,
 }
 
 struct Looker<'a> {
     /// Where git works, and the top of the work tree around that.
     dir: AbsPath,
+    git: AbsPath,
     top: AbsPath,
     /// What the repository's settings name.
     named: Vec<AbsPath>,
     confined: &'a Confinement,
+    /// The same with all of the work tree, as a yes would give it.
+    reach: Confinement,
     closed: Confinement,
     env: Vec<(String, String)>,
     groups: &'a Groups,
@@ -93,33 +125,25 @@ struct Looker<'a> {
 
 impl<'a> Looker<'a> {
     /// `None`: there is no repository that commands write.
-    fn new(
-        work: &Rework,
-        dir: &AbsPath,
-        confined: &'a Confinement,
-        ctx: &ToolContext,
-        groups: &'a Groups,
-    ) -> Option<Self> {
-        let home = ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.clone());
-        let dir = match work.dir.strip_prefix('~') {
-            Some(rest) => AbsPath::new(home.as_deref()?)?.join(rest.trim_start_matches('/')),
-            None => dir.join(&work.dir),
-        };
-        let dir = disk::real_path(&dir).ok()?;
+    fn new(dir: AbsPath, confined: &'a Confinement, ctx: &ToolContext, groups: &'a Groups) -> Option<Self> {
         let git = repository::held_around(confined, &dir)?;
         let mut above = std::iter::successors(Some(dir.clone()), AbsPath::parent);
         let top = above.find(|it| disk::metadata(&it.join(".git")).is_ok())?;
-        let named = named::places(top.as_path(), git.as_path(), home.as_deref().map(AsRef::as_ref));
+        let named = named::places(top.as_path(), git.as_path(), home(ctx).map(AsRef::as_ref));
         let closed = Confinement { read_only: true, network: false, ..confined.clone() };
         let closed = Confinement { writable: Vec::new(), granted: Vec::new(), gits: Vec::new(), ..closed };
         let own = ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let env = ctx.env.iter().cloned().chain(own).collect();
         let named = named.into_iter().filter_map(AbsPath::new).collect();
-        Some(Self { dir, top, named, confined, closed, env, groups, runs: true, until: Instant::now() })
+        let mut reach = confined.clone();
+        if !is_written(confined, &top) && !confined.is_too_wide(&top) {
+            reach.granted.push(Granted::Folder(top.clone()));
+        }
+        Some(Self { dir, git, top, named, confined, reach, closed, env, groups, runs: true, until: Instant::now() })
     }
 
-    /// Adds what is held of what changes, and says whether that is only perhaps so.
-    async fn find(&self, work: &Rework, places: &mut BTreeSet<AbsPath>) -> bool {
+    /// Adds what is held of what changes.
+    async fn find(&self, work: &Rework, places: &mut BTreeSet<AbsPath>) -> Found {
         let mut paths = work.paths.clone();
         let (mut names, mut is_known) = (Vec::new(), true);
         for change in &work.changes {
@@ -130,25 +154,41 @@ impl<'a> Looker<'a> {
         }
         let about: Vec<AbsPath> = paths.iter().map(|it| self.dir.join(it)).collect();
         let is_meant = |it: &AbsPath| about.is_empty() || about.iter().any(|path| it.is_within(path));
-        let pieces = |names: Vec<String>| {
-            let files = names.into_iter().map(|it| self.top.join(it)).filter(is_meant);
-            files.filter_map(|it| self.held(&it)).collect::<Vec<_>>()
-        };
-        let before = places.len();
-        places.extend(pieces(names));
+        let (before, mut res) = (places.len(), Found::default());
+        self.add(names, &is_meant, places, &mut res);
         if work.changes.contains(&Change::Moved) {
             places.extend(self.submodules(&about));
         }
-        let is_sure = places.len() > before;
+        let is_sure = places.len() > before || res.outside;
         if is_known {
-            return false;
+            return res;
         }
         let known = match tracked::all(&self.top) {
             Some(it) => it,
             None => self.names_in(&["ls-files", "-z"]).await.unwrap_or_default(),
         };
-        places.extend(pieces(known));
-        !is_sure && places.len() > before
+        self.add(known, &is_meant, places, &mut res);
+        res.perhaps = !is_sure && (places.len() > before || res.outside);
+        res
+    }
+
+    fn add(
+        &self,
+        names: Vec<String>,
+        is_meant: &dyn Fn(&AbsPath) -> bool,
+        places: &mut BTreeSet<AbsPath>,
+        to: &mut Found,
+    ) {
+        let files = names.into_iter().map(|it| self.top.join(it)).filter(is_meant);
+        for file in files {
+            places.extend(self.held(&file));
+            to.outside |= self.is_outside(&file);
+        }
+    }
+
+    /// Whether it lies in the work tree beside what is written.
+    fn is_outside(&self, file: &AbsPath) -> bool {
+        !is_written(self.confined, &self.top) && !is_written(self.confined, file)
     }
 
     /// The paths that a change touches, from the top.
@@ -191,7 +231,7 @@ impl<'a> Looker<'a> {
             },
             Change::Untracked => self.status("-uall").await,
             Change::Moved => tracked::all(&self.top).ok_or(Unknown),
-            Change::Tree(_) | Change::Alias { .. } => Ok(Vec::new()),
+            Change::Tree(_) | Change::Clone(_) | Change::Trees(_) | Change::Alias { .. } => Ok(Vec::new()),
             Change::Unknown => Err(Unknown),
         }
     }
@@ -212,7 +252,10 @@ impl<'a> Looker<'a> {
     }
 
     async fn status(&self, untracked: &str) -> Result<Vec<String>, Unknown> {
-        let is_held = |it: &String| self.held(&self.top.join(it)).is_some();
+        let is_held = |it: &String| {
+            let file = self.top.join(it);
+            self.held(&file).is_some() || self.is_outside(&file)
+        };
         // Most repositories have none, and so nobody is started.
         if untracked == TRACKED && tracked::all(&self.top).is_some_and(|it| !it.iter().any(is_held)) {
             return Ok(Vec::new());
@@ -300,8 +343,8 @@ impl<'a> Looker<'a> {
     fn held(&self, path: &AbsPath) -> Option<AbsPath> {
         // Of a large change most are not, which is told sooner.
         let is_guarded = [guarded::CONFIG, guarded::TOOLS].iter().any(|it| it.find(path.as_path()).is_some());
-        let named = || self.named.iter().find(|it| path.is_within(it)).filter(|it| self.confined.writes(it)).cloned();
-        is_guarded.then(|| piece(self.confined, path)).flatten().or_else(named)
+        let named = || self.named.iter().find(|it| path.is_within(it)).filter(|it| self.reach.writes(it)).cloned();
+        is_guarded.then(|| piece(&self.reach, path)).flatten().or_else(named)
     }
 
     /// What notes down where submodules are, if one of those paths is one, or holds one.
@@ -317,31 +360,21 @@ impl<'a> Looker<'a> {
         if links.is_empty() {
             return links;
         }
-        let git = repository::held_around(self.confined, &self.dir).map(|it| it.join("modules"));
-        [file].into_iter().chain(git).chain(links.into_iter().filter(|it| disk::metadata(it).is_ok())).collect()
-    }
-
-    /// The folder to be written that a new work tree needs outside: it, or the first on the way that is not there.
-    fn folder(&self, work: &Rework) -> Option<AbsPath> {
-        let path = work.changes.iter().find_map(|it| match it {
-            Change::Tree(it) => disk::real_path(&self.dir.join(it)).ok(),
-            _ => None,
-        })?;
-        let is_there = |it: &AbsPath| disk::metadata(it).is_ok();
-        let is_full = is_there(&path) && !disk::entries(&path, 1).is_empty();
-        if self.confined.writes(&path) || is_full {
-            return None;
-        }
-        let missing = std::iter::successors(Some(path.clone()), AbsPath::parent).take_while(|it| !is_there(it)).last();
-        let folder = missing.unwrap_or(path);
-        let is_guarded = [guarded::CONFIG, guarded::SECRETS].iter().any(|it| it.find(folder.as_path()).is_some());
-        let in_root = self.confined.folders().any(|it| folder.is_within(it) || it.is_within(&folder));
-        (!is_guarded && !in_root && !self.confined.is_too_wide(&folder)).then_some(folder)
+        [file]
+            .into_iter()
+            .chain([self.git.join("modules")])
+            .chain(links.into_iter().filter(|it| disk::metadata(it).is_ok()))
+            .collect()
     }
 }
 
 /// Of the helper, which could not confine.
 const FAILED: i32 = crate::world::process::sandbox::FAILED;
+
+/// Whether it lies in what commands write, guards apart.
+fn is_written(it: &Confinement, path: &AbsPath) -> bool {
+    it.folders().chain(&it.gits).chain([&it.tmp]).any(|folder| path.is_within(folder))
+}
 
 fn lines(said: &str) -> impl Iterator<Item = &str> {
     said.split('\0').filter(|it| !it.is_empty())
