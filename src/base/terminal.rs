@@ -115,7 +115,7 @@ impl Findings {
         }
         if !self.replaced.is_empty() {
             res.push(format!(
-                "Somebody outside the sandbox replaced what other programs obey while {whose} ran, and from then on it \
+                "Somebody outside the sandbox, or a command that was let, replaced what other programs obey while {whose} ran, and from then on it \
                  was not held: {}. It stays as it is now; the user should look at it before using it.",
                 named(&self.replaced)
             ));

@@ -164,6 +164,8 @@ pub enum Change {
     DirtyIf(String),
     /// So does what git does not know.
     Untracked,
+    /// The same, with what git is told to pass by.
+    Ignored,
     /// All that git knows there goes, or goes elsewhere, submodules too.
     Moved,
     /// A work tree is made there.

@@ -317,6 +317,44 @@ fn a_linked_work_tree_beside_is_changed_moved_and_removed_with_a_yes_each() {
     assert_eq!((n, root.join(".git/worktrees/gone").exists()), (1, false), "{told}");
 }
 
+/// What is beside the session's folder lies in one that holds it.
+#[test]
+fn a_linked_work_tree_beside_the_session_goes_as_a_whole() {
+    let commands = ["git worktree add -q ../beside plain && cd ../beside && ls", "git worktree remove ../beside"];
+    let (mut bed, root) = bed(&commands);
+    let inner = root.join("deep/inner");
+    git(&root, &["clone", "-q", ".", "deep/inner"]);
+    git(&inner, &["branch", "plain", "origin/plain"]);
+    bed.session = bed.client.new_session(&inner).unwrap();
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, root.join("deep/beside/.vscode").exists()), (1, true), "{told}");
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!(
+        (n, root.join("deep/beside").exists(), inner.join(".git/worktrees/beside").exists()),
+        (1, false, false),
+        "{told}"
+    );
+    assert!(inner.join(".vscode/settings.json").exists(), "{told}");
+}
+
+#[test]
+fn what_is_cleaned_is_asked_about_once() {
+    let (mut bed, root) =
+        bed(&["git clean -fdq", "git clean -fdxq", "git sparse-checkout set out", "git push -q ../bare HEAD:x"]);
+    for it in [".zed", ".cursor"] {
+        fs::create_dir(root.join(it)).unwrap();
+        fs::write(root.join(it).join("new"), "").unwrap();
+    }
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, root.join(".zed/new").exists(), root.join(".cursor/new").exists()), (1, false, false), "{told}");
+    assert_eq!(run(&mut bed, "allow_once").0, 1);
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, root.join(".vscode").exists(), root.join(".github").exists()), (1, false, false), "{told}");
+    git(&root, &["init", "-q", "--bare", "../bare"]);
+    let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
+    assert_eq!((asked.len(), said(&root.parent().unwrap().join("bare"), &["branch"]).as_str()), (1, "x"), "{told}");
+}
+
 #[test]
 fn a_repository_is_cloned_beside_the_workspace_with_one_yes() {
     let command = "git clone -q . ../other && cd ../other && git status -s";

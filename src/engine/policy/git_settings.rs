@@ -99,7 +99,13 @@ pub(super) fn held(command: &Command, query: &Query, script: &Script, here: Opti
     if command.name().map(base_name) != Some("git") {
         return None;
     }
-    reworks::held(command, query, script).or_else(|| settings(command, query, script, here))
+    let settings = || settings(command, query, script, here);
+    let Some(mut res) = reworks::held(command, query, script) else { return settings() };
+    if let Some(other) = settings() {
+        res.places.extend(other.places);
+        res.words = format!("{}; {}", other.words, res.words);
+    }
+    Some(res)
 }
 
 /// Where nobody can be asked, it may try what then fails as a whole.

@@ -44,6 +44,9 @@ const NOT_AGAIN: &str = "It is not offered to run it again: git had begun, and w
                          not in a script: the user is asked before it runs, and a yes is for these files, too.";
 const DONE_TWICE: &str = "It is not offered to run it again with more rights: what its git commands did would be done \
                           twice. Look with `git status`, and run only what is left to do.";
+const PATCHED_TWICE: &str = "It is not offered to run it again with more rights: what is patched already would be patched \
+                             twice. Look at what it printed and with `git status`, take that back, and then apply it with \
+                             `git apply`, which changes all or nothing: the user is asked before.";
 
 /// What a script has git do to files.
 pub(super) fn all(script: &Script) -> Vec<Rework> {
@@ -107,7 +110,11 @@ pub(super) fn held(command: &Command, query: &Query, script: &Script) -> Option<
 pub fn half_done(call: &ToolCall, denial: &Denial, printed: &str) -> Option<&'static str> {
     let text = call.args.get("command").and_then(|it| it.as_str());
     let text = text.filter(|_| current_name(&call.name) == "run_shell_command")?;
-    let changes: Vec<Change> = Script::parse(text).ok().iter().flat_map(all).flat_map(|it| it.changes).collect();
+    let script = Script::parse(text);
+    if script.as_ref().is_ok_and(|it| it.commands.iter().any(patches)) && *denial != Denial::Network {
+        return Some(PATCHED_TWICE);
+    }
+    let changes: Vec<Change> = script.ok().iter().flat_map(all).flat_map(|it| it.changes).collect();
     if matches!(denial, Denial::Config { .. }) {
         let printed = printed.to_lowercase();
         let began = changes.iter().any(|it| !matches!(it, Change::Clone(_) | Change::Alias { .. }))
@@ -124,6 +131,11 @@ pub fn half_done(call: &ToolCall, denial: &Denial, printed: &str) -> Option<&'st
         it => matches!(it, Change::Stash(_) | Change::Patch(_)),
     };
     changes.iter().any(twice).then_some(DONE_TWICE)
+}
+
+fn patches(command: &Command) -> bool {
+    let is_one = command.name().is_some_and(|it| base_name(it) == "patch");
+    is_one && !command.args().iter().any(|it| matches!(it.text.as_str(), "--dry-run" | "-C"))
 }
 
 /// git's own options, before the sub-command.

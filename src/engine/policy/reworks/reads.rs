@@ -25,6 +25,7 @@ pub const SUBS: &[Sub] = &[
     sub("bisect", bisect, &[]),
     sub("checkout", checkout, &["--conflict", "--orphan", "--pathspec-from-file", "-B", "-b"]),
     sub("cherry-pick", picked, &["--cleanup", "--empty", "--mainline", "--strategy", "--strategy-option", "-X", "-m"]),
+    sub("clean", clean, &["--exclude", "-e"]),
     sub("clone", cloned, CLONE),
     sub("merge", merge, MERGE),
     sub("mv", moved, &[]),
@@ -34,7 +35,9 @@ pub const SUBS: &[Sub] = &[
     sub("restore", restore, &["--conflict", "--pathspec-from-file", "--source", "-s"]),
     sub("revert", picked, &["--cleanup", "--mainline", "--strategy", "--strategy-option", "-X", "-m"]),
     sub("rm", moved, &["--pathspec-from-file"]),
+    sub("sparse-checkout", sparse, &[]),
     sub("stash", stash, &["--message", "--pathspec-from-file", "-m"]),
+    sub("submodule", submodule, &[]),
     sub("switch", switch, &["--conflict", "--create", "--force-create", "--orphan", "-C", "-c"]),
     sub("worktree", worktree, &["--expire", "--reason", "-B", "-b"]),
 ];
@@ -50,7 +53,6 @@ pub const KNOWN: &[&str] = &[
     "check-attr",
     "check-ignore",
     "check-ref-format",
-    "clean",
     "commit",
     "commit-tree",
     "config",
@@ -99,9 +101,7 @@ pub const KNOWN: &[&str] = &[
     "show",
     "show-branch",
     "show-ref",
-    "sparse-checkout",
     "status",
-    "submodule",
     "symbolic-ref",
     "tag",
     "update-index",
@@ -338,4 +338,26 @@ fn cloned(args: &Args) -> Option<Rework> {
     let is_bare = args.has(&["--bare", "--mirror"]);
     let own = if is_bare { format!("{name}.git") } else { name.to_owned() };
     Some(rework(vec![Change::Clone(words.next().map_or(own, |it| (*it).to_owned()))]))
+}
+
+fn clean(args: &Args) -> Option<Rework> {
+    let forced = args.has(&["--force"]) || args.has_letter('f');
+    if !forced || args.has(&["--dry-run"]) || args.has_letter('n') {
+        return None;
+    }
+    let more = args.has_letter('x') || args.has_letter('X');
+    let paths = [&args.operands[..], &args.paths].concat();
+    Some(about(&paths, vec![if more { Change::Ignored } else { Change::Untracked }]))
+}
+
+/// Which files these are, its patterns say.
+fn sparse(args: &Args) -> Option<Rework> {
+    let changes = matches!(args.operands.first()?, &("add" | "disable" | "init" | "reapply" | "set"));
+    changes.then(|| rework(vec![Change::Unknown]))
+}
+
+fn submodule(args: &Args) -> Option<Rework> {
+    let (_, rest) = args.operands.split_first().filter(|it| *it.0 == "deinit")?;
+    let paths = [rest, &args.paths[..]].concat();
+    Some(about(&paths, vec![Change::Moved]))
 }

@@ -191,6 +191,8 @@ fn what_git_does_to_files_is_read_from_its_words() {
     check("git worktree add -b new ../t main", "Tree(../t)");
     check("git worktree add ../t -b new && cd ../t && ls", "Tree(../t)");
     check("git worktree remove -f ../t; git worktree prune", "Trees([../t]); Trees([])");
+    check("git clean -fd; git clean -fdxe b a; git clean -nd", "Untracked; Ignored at a");
+    check("git sparse-checkout set a; git submodule -q deinit -f x", "Unknown; Moved at x");
     check("git worktree move a b", "Trees([a, b])");
     check("git clone --depth 1 x@y:z/a.git; cd ..; git clone ../b/.git c", "Clone(a); Clone(c) in ..");
     check("timeout 9 git stash; bash -c 'git stash'", "Dirty; Dirty");
@@ -255,6 +257,9 @@ fn what_git_began_is_not_run_again() {
     check("git cherry-pick x && npm ci", &Denial::Network, "", true);
     check("git stash pop && npm ci", &Denial::Network, "", true);
     let write = Denial::Write { folder: path() };
+    check("patch -p1 < x", &config, "", true);
+    check("patch --dry-run -p1 < x", &config, "", false);
+    check("git clone a ../b && touch c", &config, "", false);
     check("git checkout x && npm ci", &write, "", false);
     check("git worktree add ../x", &write, "", true);
 }

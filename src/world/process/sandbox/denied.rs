@@ -102,8 +102,8 @@ struct World<'w> {
 }
 
 fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Option<Denial> {
-    let lines: Vec<String> = output.lines().rev().take(LINES).map(str::to_lowercase).collect();
-    let originals: Vec<&str> = output.lines().rev().take(LINES).collect();
+    let originals: Vec<&str> = output.lines().rev().take(LINES).filter(|it| !passes_by(it, cwd, world)).collect();
+    let lines: Vec<String> = originals.iter().map(|it| it.to_lowercase()).collect();
     let says = |words: &[&str]| lines.iter().zip(&originals).find(|(low, _)| words.iter().any(|it| low.contains(it)));
     let is_there = |socket: &str| AbsPath::new(socket).is_some_and(|it| (world.is_there)(&it));
     if lines.iter().zip(&originals).any(|(low, line)| names_shut_socket(line, low, is_there)) {
@@ -125,6 +125,12 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
             None => (),
         }
     }
+    if let Some(path) = not_pushed(&originals).map(|it| cwd.join(it)).and_then(|it| (world.real)(&it)) {
+        let is_closed = (world.is_dir)(&path) && !it.writes(&path.join("objects"));
+        if is_closed && !is_of_the_system(&path) {
+            return Some(write_denial(it, &path, Some(Kind::Folder), world));
+        }
+    }
     if let Some(path) = not_made_by_npm(&originals).map(|it| cwd.join(it)) {
         let path = place(&path, world).unwrap_or(path);
         if !is_of_the_system(&path) && !it.writes(&path) {
@@ -142,6 +148,21 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
     let kept_apart = || lines.iter().any(|it| loopback_ports(it).into_iter().any(world.listens));
     let far = || lines.iter().any(|it| NOBODY.iter().any(|words| it.contains(words)) && names_far_address(it));
     (says(NO_NETWORK).is_some() || kept_apart() || far()).then_some(Denial::Network)
+}
+
+/// A stand-in that `git clean` would not find at another time.
+fn passes_by(line: &str, cwd: &AbsPath, world: &World<'_>) -> bool {
+    let name = line.strip_prefix("warning: failed to remove ").and_then(|it| it.split_once(": "));
+    name.map(|it| cwd.join(it.0)).is_some_and(|it| (world.is_there)(&it) && (world.is_free)(&it))
+}
+
+/// The repository in a folder that `git push` could not write, as the other side says in lines of its own.
+fn not_pushed<'l>(lines: &[&'l str]) -> Option<&'l str> {
+    const SAID: &str = "unable to create temporary object directory";
+    lines.iter().find(|it| it.contains(SAID))?;
+    let to = lines.iter().find_map(|it| it.strip_prefix("To "))?.trim();
+    let path = to.strip_prefix("file://").unwrap_or(to);
+    (!path.contains(':')).then_some(path)
 }
 
 /// The folder that npm could not make, which it says in lines of their own.

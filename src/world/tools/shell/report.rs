@@ -279,7 +279,7 @@ mod tests {
                     /w/.bashrc. It is kept beside it, with `.castor-aside` in its name; only the user may put it \
                     back.\nOutput: (empty)";
         check(aside, "", said);
-        let said = "Somebody outside the sandbox replaced what other programs obey while this command ran, and from \
+        let said = "Somebody outside the sandbox, or a command that was let, replaced what other programs obey while this command ran, and from \
                     then on it was not held: /w/.mcp.json. It stays as it is now; the user should look at it before \
                     using it.\nThe sandbox restored what git needs to know its repository: /w/.git/HEAD.\nOutput: \
                     (empty)";

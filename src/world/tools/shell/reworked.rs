@@ -230,6 +230,7 @@ impl<'a> Looker<'a> {
                 _ => Ok(Vec::new()),
             },
             Change::Untracked => self.status("-uall").await,
+            Change::Ignored => self.status("--ignored").await,
             Change::Moved => tracked::all(&self.top).ok_or(Unknown),
             Change::Tree(_) | Change::Clone(_) | Change::Trees(_) | Change::Alias { .. } => Ok(Vec::new()),
             Change::Unknown => Err(Unknown),
@@ -261,6 +262,8 @@ impl<'a> Looker<'a> {
             return Ok(Vec::new());
         }
         let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all", untracked];
+        let all = (untracked == "--ignored").then_some("-uall");
+        let status: Vec<&str> = status.into_iter().chain(all).collect();
         let lines = self.names_in(&status).await?;
         // Two letters and a blank stand before each.
         Ok(lines.iter().filter_map(|it| it.get(3..)).map(str::to_owned).collect())
@@ -297,8 +300,8 @@ impl<'a> Looker<'a> {
             return Some(Cow::Owned(unknown()));
         };
         let said = said?;
-        let (said, is_meant) = (said.trim(), |it: &&(&str, Rework)| it.0 == said);
-        if let Some((_, it)) = means.iter().find(is_meant) {
+        let said = said.trim();
+        if let Some((_, it)) = means.iter().find(|it| it.0 == said) {
             return Some(Cow::Owned(Rework { dir: work.dir.clone(), ..it.clone() }));
         }
         let may = said.starts_with('!') || said.split_whitespace().any(|it| REWORKS.contains(&it));

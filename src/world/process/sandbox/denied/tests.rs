@@ -42,6 +42,9 @@ fn denials_are_told_from_failures() {
     check("touch: cannot touch '/h/u/.cache/x/y': Read-only file system", "writing below /h/u/.cache/x.");
     check("bash: line 1: /opt/a/b: Permission denied", "writing below /opt/a.");
     check("bash: line 1: /tmp/out: Read-only file system", "writing below /tmp.");
+    let push = "error: remote unpack failed: unable to create temporary object directory\nTo ../opt/a\n ! [rejected]";
+    check(push, "writing below /opt/a.");
+    check(&push.replace("../opt/a", "https://opt/a"), "");
     check("touch: cannot touch '/x': Read-only file system", "writing /x, which is outside");
     check("touch: cannot touch 'dev/hooks/x': Read-only file system", "writing /w/dev/hooks, which editors");
     check("touch: cannot touch 'dev/x': Read-only file system", "");

@@ -51,13 +51,16 @@ pub fn changed(work: &Rework, looker: &Looker<'_>, places: &mut BTreeSet<AbsPath
     let Some((own, tree)) = linked.iter().find(is_one) else { return };
     places.extend([own.clone(), tree.clone()]);
     let others = others.iter().filter_map(|it| disk::real_path(&looker.dir.join(it)).ok());
-    let above = std::iter::once(tree.clone()).chain(others).filter(|it| !is_written(looker.confined, it));
+    let moved = std::iter::once(tree.clone()).chain(others).filter(|it| !is_written(looker.confined, it));
     // A folder is in the one above it.
-    let mut above: Vec<AbsPath> = above.filter_map(|it| it.parent()).collect();
+    let mut above: Vec<AbsPath> = moved.filter_map(|it| it.parent()).collect();
     above.sort();
-    let first = above.first().cloned();
-    to.closed |= above.iter().any(|it| first.as_ref().is_some_and(|first| !it.is_within(first)));
-    to.top = to.top.take().or(first);
+    let Some(first) = above.first().cloned() else { return };
+    let is_wide = looker.confined.is_too_wide(&first);
+    // Of one that goes its empty folder stays then.
+    let folder = if is_wide && paths.len() == 1 { tree.clone() } else { first };
+    to.closed |= above.iter().any(|it| paths.len() > 1 && !it.is_within(&folder));
+    to.top = to.top.take().or(Some(folder));
 }
 
 /// What a repository keeps of linked work trees, and where these are.
