@@ -150,10 +150,10 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
     (says(NO_NETWORK).is_some() || kept_apart() || far()).then_some(Denial::Network)
 }
 
-/// A stand-in that `git clean` would not find at another time.
+/// A stand-in that `git clean` would not find at another time; it may be gone by now.
 fn passes_by(line: &str, cwd: &AbsPath, world: &World<'_>) -> bool {
     let name = line.strip_prefix("warning: failed to remove ").and_then(|it| it.split_once(": "));
-    name.map(|it| cwd.join(it.0)).is_some_and(|it| (world.is_there)(&it) && (world.is_free)(&it))
+    name.is_some_and(|it| (world.is_free)(&cwd.join(it.0)))
 }
 
 /// The repository in a folder that `git push` could not write, as the other side says in lines of its own.
