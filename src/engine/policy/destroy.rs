@@ -1,13 +1,18 @@
 //! The destructive class: what cannot be taken back is asked about in every mode, unless a rule of the user names it.
 
 mod checks;
+mod clears;
 mod code;
 mod computed;
+mod devices;
 mod handed;
 mod known;
+mod permissions;
 mod place;
 mod prints;
 mod table;
+mod told;
+
 mod tries;
 mod verbs;
 
@@ -41,14 +46,21 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     };
     if command.opaque {
         // `git -c a=b push -f` says what it does, whatever else it runs.
-        let told = command.name().filter(|it| base_name(it) == "git").and_then(|_| told(command, "git", place));
+        let told = || {
+            let own = command.name().map(base_name).filter(|it| matches!(*it, "cargo" | "git"))?;
+            told(command, own, place)
+        };
         let input = command.input.as_ref().map(|it| it.text.as_str());
         let program = command.name().map(base_name).unwrap_or_default();
-        let more = || handed::signs(command, program, place).or_else(|| handed::in_input(input?));
-        return told.or_else(|| hidden(&command.text, command)).or_else(more);
+        let more = || {
+            let device = devices::named(command, program, place.script);
+            device.or_else(|| handed::signs(command, program, place)).or_else(|| handed::in_input(input?))
+        };
+        return told().or_else(|| hidden(&command.text, command)).or_else(more);
     }
     let program = base_name(command.name()?).to_ascii_lowercase();
-    if program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
+    let repairs = program.starts_with("fsck.") && !command.args().iter().any(|it| it.text == "-n");
+    if repairs || program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
         return Some(Signs(vec![program]));
     }
     let program = normal(&program);
@@ -60,7 +72,10 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     }
     let by_code = command.code.as_deref().and_then(|it| in_code(it, program, command));
     let by_code = by_code.or_else(|| code::put_in(command, program, place.script));
-    by_code.or_else(|| told(command, program, place)).or_else(|| handed::signs(command, program, place))
+    by_code
+        .or_else(|| told(command, program, place))
+        .or_else(|| devices::named(command, program, place.script))
+        .or_else(|| handed::signs(command, program, place))
 }
 
 /// `git.exe`, `php8.2`, and `grm` as others' systems call GNU's `rm`.
@@ -205,7 +220,7 @@ impl When {
     fn may_be_in_unknown<'a>(&self, args: &'a [Word]) -> Option<Vec<&'a str>> {
         let option = |it: &&str| it.starts_with('-');
         let (options, all_options) = match self {
-            Self::Options(..) => (true, true),
+            Self::Options(..) | Self::Permits => (true, true),
             Self::Begins(list) => (true, list.iter().all(option)),
             Self::Words(list) => (list.iter().any(option), false),
             _ => return None,
@@ -254,6 +269,8 @@ impl When {
                 let options = args.iter().filter(|it| it.text.starts_with('-') && it.text.len() > 1);
                 (!fine).then(|| options.map(|it| it.text.as_str()).collect())
             }
+            Self::Clears(when, folders) => clears::outside(args, when, folders, place),
+            Self::Permits => permissions::gives(args, place),
             Self::Outside => operands().find(|it| place.is_outside(it)).map(text),
             Self::OntoOutside => {
                 let target = args.iter().find(|it| it.text.starts_with("-t") || it.text.starts_with("--target"));
@@ -390,6 +407,8 @@ fn rows_in(text: &str) -> Option<&'static Row> {
         When::Holds(_) | When::HoldsOutside(_) if matches!(row.program, "find" | "gfind" | "tee" | "cp") => {
             has("-delete") || text.contains("/dev/")
         }
+        When::Permits => words.iter().any(|it| it.starts_with('-') && !it.starts_with("--") && it.contains('R')),
+        When::Clears(..) => false,
         When::Holds(holds) => {
             let words: Vec<Word> = words.iter().map(|it| Word::literally(it)).collect();
             holds(&words).is_some()

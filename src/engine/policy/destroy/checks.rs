@@ -174,14 +174,38 @@ pub(super) fn pkill(args: &[Word]) -> Option<&str> {
 
 pub(super) fn redis(args: &[Word]) -> Option<&str> {
     // Within a script, too: `eval "redis.call('flushall')"`.
-    let flushes = |it: &str| ["flushall", "flushdb"].iter().any(|word| it.to_ascii_lowercase().contains(word));
-    let words = args.iter().flat_map(|it| it.text.split_whitespace());
-    words.into_iter().find(|it| ["del", "unlink"].iter().any(|word| word.eq_ignore_ascii_case(it)) || flushes(it))
+    const HOLDS: &[&str] = &["flushall", "flushdb", "\"del\"", "'del'", "\"unlink\"", "'unlink'"];
+    const VERBS: &[&str] = &["del", "deluser", "getdel", "hdel", "ltrim", "nosave", "unlink", "xdel", "xtrim"];
+    let words = || args.iter().flat_map(|it| it.text.split_whitespace());
+    let is_one = |word: &str, list: &[&str]| list.iter().any(|it| it.eq_ignore_ascii_case(word));
+    let flushes = |it: &str| HOLDS.iter().any(|word| it.to_ascii_lowercase().contains(word));
+    // `expire x 0`, `function flush`, `cluster reset`
+    let ends = |it: &(&str, &str)| match is_one(it.0, &["cluster", "function"]) {
+        true => is_one(it.1, &["flush", "reset"]),
+        false => is_one(it.0, &["expire", "expireat", "pexpire"]) && words().last().is_some_and(|it| !is_time(it)),
+    };
+    let pairs = || words().zip(words().skip(1));
+    let pair = || pairs().find(ends).map(|it| it.0);
+    words().find(|it| is_one(it, VERBS) || flushes(it)).or_else(pair)
+}
+
+fn is_time(text: &str) -> bool {
+    text.parse::<i64>().map_or(true, |it| it > 0)
 }
 
 /// What a shell of MongoDB is told to do.
 pub(super) fn mongo(args: &[Word]) -> Option<&str> {
-    const CALLS: &[&str] = &["drop", "remove(", "deleteMany", "deleteOne", "findOneAndDelete"];
+    const CALLS: &[&str] = &[
+        "drop",
+        "remove(",
+        "deleteMany",
+        "deleteOne",
+        "findOneAndDelete",
+        "{delete:",
+        "{ delete:",
+        "remove: true",
+        "remove:true",
+    ];
     args.iter().find_map(|it| CALLS.iter().find(|call| it.text.contains(**call)).copied())
 }
 
@@ -211,13 +235,16 @@ pub(super) fn gh(args: &[Word]) -> Option<&str> {
 
 pub(super) fn compose(args: &[Word]) -> Option<&str> {
     let down = args.iter().any(|it| it.text == "down" || it.text == "rm");
+    if let Some(it) = args.iter().find(|it| it.text == "--renew-anon-volumes") {
+        return Some(&it.text);
+    }
     let volumes = args.iter().find(|it| option_matches(it, "v", &["--volumes"]));
     volumes.filter(|_| down).map(|it| it.text.as_str())
 }
 
 /// Words of SQL that take away what is there.
 pub(super) fn is_sql(word: &str) -> bool {
-    ["drop", "truncate", "delete"].iter().any(|it| it.eq_ignore_ascii_case(word))
+    ["drop", "truncate", "delete", "gexec", "lo_unlink"].iter().any(|it| it.eq_ignore_ascii_case(word))
 }
 
 pub(super) fn sql(args: &[Word]) -> Option<&str> {
@@ -226,25 +253,74 @@ pub(super) fn sql(args: &[Word]) -> Option<&str> {
     }
     args.iter().find_map(|it| {
         let words = it.text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
-        words.into_iter().find(|it| is_sql(it))
+        words.into_iter().find(|it| is_sql(it)).or_else(|| sql_phrase(&it.text))
     })
 }
+
+/// Two words that take away together.
+fn sql_phrase(text: &str) -> Option<&str> {
+    const PHRASES: &[&str] = &["purge binary logs", "purge master logs", "reset binary logs", "reset master"];
+    let restores = text.trim_start().starts_with(".restore");
+    let lower = || text.to_ascii_lowercase();
+    (restores || text.len() < MAX_SQL && PHRASES.iter().any(|it| lower().contains(it))).then_some(text)
+}
+
+/// Longer texts are not looked through for phrases.
+const MAX_SQL: usize = 4_096;
 
 /// `-X DELETE`, to another machine than this one.
 pub(super) fn http(args: &[Word]) -> Option<&str> {
     const HERE: &[&str] = &["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
+    // Behind it is a daemon, docker's above all, whatever the host is called.
+    let socket = args.iter().any(|it| it.text.starts_with("--unix-socket"));
+    if let Some(it) = curl_told(args) {
+        return Some(it);
+    }
     let told = |it: &&Word| {
         let text = it.text.rsplit_once('=').map_or(it.text.as_str(), |it| it.1);
         text.eq_ignore_ascii_case("DELETE")
             || it.text.starts_with("-") && !it.text.starts_with("--") && it.text.ends_with("XDELETE")
+            || HTTP.iter().any(|sign| it.text.contains(sign))
+            || socket && it.text.ends_with("/prune")
     };
     let here = |it: &Word| {
         let host = it.text.split_once("://").map_or(it.text.as_str(), |it| it.1);
         let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-        !host.contains('@')
-            && HERE.iter().any(|it| host.strip_prefix(it).is_some_and(|rest| rest.is_empty() || rest.starts_with(':')))
+        // `http DELETE :8000/x`
+        let short = host.strip_prefix(':').is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+        short && it.text.starts_with(':') && it.text.len() > 1
+            || !host.contains('@')
+                && HERE
+                    .iter()
+                    .any(|it| host.strip_prefix(it).is_some_and(|rest| rest.is_empty() || rest.starts_with(':')))
     };
     let elsewhere = |it: &Word| it.text.contains("://") && !here(it);
-    let stays = args.iter().any(here) && !args.iter().any(elsewhere);
+    let stays = !socket && args.iter().any(here) && !args.iter().any(elsewhere);
     args.iter().find(told).filter(|_| !stays).map(|it| it.text.as_str())
+}
+
+/// What deletes in an address, a header or a body.
+const HTTP: &[&str] = &[
+    "_delete_by_query",
+    "ethod-Override: DELETE",
+    "ethod-Override:DELETE",
+    "DROP TABLE ",
+    "TRUNCATE TABLE ",
+    "mutation { delete",
+    "mutation{delete",
+];
+
+/// Commands for a server of files, and settings that nobody sees: `-Q 'DELE x'`, `-K -`.
+fn curl_told(args: &[Word]) -> Option<&str> {
+    const VERBS: &[&str] = &["dele", "rm", "rmd", "rmdir"];
+    let quoted = |it: &str| {
+        let verb = it.trim_start_matches(['-', '+', '*']).split_whitespace().next().unwrap_or_default();
+        VERBS.iter().any(|it| it.eq_ignore_ascii_case(verb))
+    };
+    let decides = |it: &(&Word, &Word)| match it.0.text.as_str() {
+        "-Q" | "--quote" => quoted(&it.1.text),
+        "-K" | "--config" => it.1.text == "-" || it.1.text.starts_with("/dev/") || it.1.text.starts_with("<("),
+        _ => false,
+    };
+    args.iter().zip(args.iter().skip(1)).find(decides).map(|it| it.1.text.as_str())
 }

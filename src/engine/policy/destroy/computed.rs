@@ -11,24 +11,16 @@ use super::{checks, prints};
 use crate::engine::policy::{
     danger::git_words,
     pieces::{self, ANY, Index, TOO_MUCH},
-    shell::{self, Command, Script, Word, WordKind, base_name, changed},
+    shell::{self, Command, Script, Value, Word, WordKind, base_name, changed},
 };
 
 /// Clients of databases.
+#[rustfmt::skip]
 pub(super) const SQL: &[&str] = &[
-    "clickhouse",
-    "clickhouse-client",
-    "cqlsh",
-    "duckdb",
-    "mariadb",
-    "mongo",
-    "mongosh",
-    "mysql",
-    "pgcli",
-    "psql",
-    "sqlcmd",
-    "sqlite3",
-    "usql",
+    "cbq", "clickhouse", "clickhouse-client", "clickhouse-local", "cqlsh", "cypher-shell", "db2", "duckdb", "hbase",
+    "heroku", "impala-shell", "mariadb", "mongo", "mongosh", "mssql-cli", "mysql", "mysqlsh", "pgcli", "presto",
+    "prisma", "psql", "rails", "rman", "snow", "sqlcipher", "sqlcmd", "sqlite3", "sqlplus", "trino", "tsql", "usql",
+    "wp", "ysqlsh",
 ];
 /// Sub-commands of git whose options throw away what was not kept elsewhere.
 const HANG: &[&str] = &["branch", "checkout", "clean", "push", "reset", "switch"];
@@ -39,7 +31,7 @@ const NAMES: &[&str] =
 const FILTERS: &[&str] = &["awk", "cut", "fzf", "grep", "head", "jq", "sed", "sort", "tail", "tr", "uniq", "xargs"];
 
 /// Databases whose clients read commands, beside those of SQL.
-const STORES: &[&str] = &["redis-cli", "valkey-cli"];
+const STORES: &[&str] = &["nc", "ncat", "redis-cli", "valkey-cli"];
 
 /// More commands in a script than are looked through for what a word of it prints: all of them are, for each word.
 const MAX_COMMANDS: usize = 512;
@@ -56,7 +48,9 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
         true => vec![Word::unknown()],
         false => sources.into_iter().flat_map(|it| script.commands_in(it)).flat_map(options).collect(),
     };
-    if SQL.contains(&program) || STORES.contains(&program) {
+    by_others(program, command, script, &mut res);
+    let shell = || command.args().iter().take(3).any(|it| it.text == "dbshell");
+    if SQL.contains(&program) || STORES.contains(&program) || matches!(program, "python" | "manage.py") && shell() {
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
         let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
         // A here-document may be another's, whom the client reads from or who runs it.
@@ -69,6 +63,58 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
         res.extend(inputs.chain(printed).chain(strings));
     }
     res
+}
+
+/// What variables say for a program's words, and a `yes` that answers before anybody is asked.
+fn by_others(program: &str, command: &Command, script: &Script, res: &mut Vec<Word>) {
+    let args = |it: &Command, words: &[&str]| it.args().iter().any(|it| words.contains(&it.text.as_str()));
+    let runs = |names: &[&str], words: &[&str]| {
+        let named = |it: &Command| it.name().is_some_and(|it| names.contains(&base_name(it)));
+        script.commands.iter().any(|it| named(it) && args(it, words))
+    };
+    match program {
+        "terraform" | "tofu" | "terragrunt" => {
+            let planned = args(command, &["apply"]) && runs(&[program], &["-destroy", "--destroy"]);
+            let yes = says_yes(script).then_some("-auto-approve");
+            let words = yes.into_iter().chain(planned.then_some("-destroy")).map(Word::literally);
+            res.extend(words.chain(assigned(script, "TF_CLI_ARGS").flat_map(|it| it.split_whitespace().map(bare))));
+        }
+        "pulumi" if says_yes(script) => res.push(Word::literally("--yes")),
+        "cdk" if says_yes(script) => res.push(Word::literally("never")),
+        "cargo" if args(command, &["clean"]) => {
+            let folders = assigned(script, "CARGO_TARGET_DIR").chain(assigned(script, "CARGO_BUILD_TARGET_DIR"));
+            res.extend(folders.map(|it| Word::literally(&format!("--target-dir={it}"))));
+        }
+        // What it writes begins by dropping all that is there.
+        "psql" if runs(&["pg_dump", "pg_dumpall"], &["-c", "--clean"]) => res.push(Word::literally("drop")),
+        "manage.py" | "python"
+            if args(command, &["dbshell"]) && runs(&["manage.py", "python", "python3"], &["sqlflush"]) =>
+        {
+            res.push(Word::literally("delete"));
+        }
+        _ => (),
+    }
+}
+
+fn bare(text: &str) -> Word {
+    Word::literally(text.trim_matches(['"', '\'']))
+}
+
+/// `yes | terraform apply`, `echo yes | terraform apply`
+fn says_yes(script: &Script) -> bool {
+    let yes = |it: &Command| match it.name().map(base_name) {
+        Some("yes") => true,
+        Some("echo" | "printf") => it.args().iter().any(|it| matches!(it.text.trim_end_matches("\\n"), "yes" | "y")),
+        _ => false,
+    };
+    let strings = || script.values.all.iter().filter(|it| it.name.is_none());
+    script.commands.iter().any(yes) || strings().any(|it| matches!(it.word.text.as_str(), "yes" | "y"))
+}
+
+/// What the script sets variables to whose names begin so.
+fn assigned<'s>(script: &'s Script, start: &'s str) -> impl Iterator<Item = &'s str> {
+    let named = move |it: &&Value| it.name.as_ref().is_some_and(|it| it.starts_with(start));
+    script.values.all.iter().filter(named).map(|it| it.word.text.as_str())
 }
 
 /// Whether one word more or less makes the command destroy.

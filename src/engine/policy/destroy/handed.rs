@@ -143,7 +143,7 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     };
     let lines = command.args().iter().filter_map(Word::literal).filter(|it| it.contains(' ') && it.len() <= MAX_LINE);
     let by_line = |it: &str| {
-        let script = Script::parse(behind_option(it)).ok()?;
+        let script = Script::parse(it).ok()?;
         let inner = apart.within(&script);
         let device = script.redirects.iter().find(|it| it.writes && super::is_device(&it.target.text));
         let device = device.map(|it| named(">", &it.target.text));
@@ -156,12 +156,19 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         let sure = |it: &Command| sure(it).or_else(|| looks(it));
         script.commands.iter().find_map(sure).or(device)
     };
-    starts.into_iter().find_map(by_words).or_else(|| lines.into_iter().find_map(by_line))
+    let mut lines = lines.flat_map(|it| [Some(behind_option(it)), behind_name(it)]).flatten();
+    starts.into_iter().find_map(by_words).or_else(|| lines.find_map(by_line))
 }
 
 /// `--command=rm -rf x`
 fn behind_option(text: &str) -> &str {
     text.strip_prefix("--").and_then(|it| it.split_once('=')).map_or(text, |it| it.1)
+}
+
+/// make's `RM=rm -rf x`, which is no command to the shell.
+fn behind_name(text: &str) -> Option<&str> {
+    let is_name = |it: &str| it.bytes().all(|it| it.is_ascii_uppercase() || it == b'_');
+    text.split_once('=').filter(|it| is_name(it.0)).map(|it| it.1)
 }
 
 fn by_other_shell(text: &str) -> Option<Signs> {

@@ -176,7 +176,7 @@ impl<'a> Place<'a> {
         let from_elsewhere = |it: &&Word| !it.text.starts_with('-') && !self.is_build(it);
         let moves = match base_name(&verb.text) {
             "worktree" => args.first().is_some_and(|it| it.text == "move"),
-            it => matches!(it, "mv" | "mmv" | "ln" | "mount" | "move" | "moveto" | "rename" | "ren" | "create_symlink"),
+            it => MOVES_IN.contains(&it),
         };
         // `mv src buil[d]`, `cd build && mv ../src .`
         let open = |it: &Word| match it.kind {
@@ -230,6 +230,31 @@ impl<'a> Place<'a> {
         }
     }
 }
+
+/// Sub-commands and programs behind which a name stands for something else.
+const MOVES_IN: &[&str] = &[
+    "bindfs",
+    "create_symlink",
+    "curlftpfs",
+    "encfs",
+    "exch",
+    "fuse-overlayfs",
+    "gcsfuse",
+    "gocryptfs",
+    "goofys",
+    "ln",
+    "mergerfs",
+    "mmv",
+    "mount",
+    "move",
+    "moveto",
+    "mv",
+    "ren",
+    "rename",
+    "s3fs",
+    "sshfs",
+    "unionfs",
+];
 
 /// What a build makes wherever its sources are: `*.pyc`.
 fn is_made(name: &str) -> bool {

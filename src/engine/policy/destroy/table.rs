@@ -90,6 +90,11 @@ pub(super) enum When {
     OntoOutside,
     /// Some operand may lie outside of the roots.
     Outside,
+    /// With one of the first, which may be none, the folder behind one of the second is emptied: `""` is the first
+    /// operand, `"$"` the last.
+    Clears(&'static [&'static str], &'static [&'static str]),
+    /// By the permissions that it gives, and to what.
+    Permits,
 }
 
 /// One row; a program may have several.

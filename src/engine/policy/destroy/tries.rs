@@ -12,6 +12,7 @@ const KNOW: &[(&str, &[&str])] = &[
     ("oc", &["delete"]),
     ("pnpm", &["publish"]),
     ("rsync", &[]),
+    ("semantic-release", &[]),
 ];
 const TRY: &[&str] = &["--dry-run", "--dry-run=client", "--dry-run=server"];
 /// Options that take no value: behind others it might be theirs.
@@ -36,6 +37,16 @@ pub(super) fn only_tries(program: &str, args: &[Word]) -> bool {
         it.literal().is_none() || matches!(text, "false" | "none") || again
     };
     KNOW.iter().any(knows) && !valued && !options.iter().skip(at + 1).any(taken_back)
+}
+
+/// What nobody knows, where its last word says that it only tells of itself, or of what it would do:
+/// `./cli.py user remove bob --dry-run`.
+pub(super) fn says_so(args: &[Word]) -> bool {
+    const LAST: &[&str] = &["--check", "--dry-run", "--help"];
+    let plain = |it: &Word| it.literal().is_some_and(|it| !it.starts_with('-') && it != "help");
+    let only = |it: &Word| it.literal().is_some_and(|it| LAST.contains(&it));
+    let mut options = args.iter().filter(|it| !plain(it));
+    options.next().is_some_and(only) && options.next().is_none()
 }
 
 /// `git rebase --help`

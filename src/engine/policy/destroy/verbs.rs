@@ -128,7 +128,20 @@ const NAMED: &[&str] = &[
     "why",
 ];
 /// Options behind which text stands, beside those that other rows know.
-const TEXT: &[&str] = &["-e", "-g", "-k", "-m", "-t", "--grep", "--name", "--pattern", "--tag", "--testNamePattern"];
+const TEXT: &[&str] = &[
+    "-e",
+    "-g",
+    "-k",
+    "-m",
+    "-t",
+    "--grep",
+    "--mode",
+    "--name",
+    "--pattern",
+    "--strategy",
+    "--tag",
+    "--testNamePattern",
+];
 
 /// Behind these some programs run others.
 const STARTS: &[&str] = &["dlx", "exec", "rsh", "run", "x"];
@@ -175,7 +188,8 @@ fn looks_so(name: &str, args: &[Word], script: &Script) -> Option<Signs> {
         None => (name, args, found?),
     };
     let own = || script.functions.iter().any(|it| it == name);
-    let helps = || !name.contains('/') && tries::only_helps(name, args);
+    let helps =
+        || !name.contains('/') && tries::only_helps(name, args) || !name.ends_with("sh") && tries::says_so(args);
     let unknown = !known::is_known(name) && !own() && !helps();
     unknown.then(|| Signs::new([base_name(name), found].into_iter().map(str::to_owned)))
 }
@@ -260,7 +274,9 @@ fn verb_in(args: &[Word]) -> Option<&str> {
             return Some(text);
         }
         // What a cache loses is made again.
-        if deep == DEEP || NAMED.contains(&text) || parts(text).any(is_cache) {
+        // `migrate:make`
+        let named = || text.split(':').any(|it| NAMED.contains(&it));
+        if deep == DEEP || named() || parts(text).any(is_cache) {
             return None;
         }
         // Behind an option it may be the value of that.
@@ -271,8 +287,10 @@ fn verb_in(args: &[Word]) -> Option<&str> {
 }
 
 fn destroys(text: &str, before: &str, args: &[Word]) -> bool {
-    // A path, an assignment, a sentence; what has an ending is a file.
-    if text.len() > 40 || text.contains(|it: char| it.is_whitespace() || matches!(it, '/' | '=' | '@')) {
+    // A path, an assignment, a sentence, a test, a migration by its date; what has an ending is a file.
+    let is_name =
+        text.ends_with("_test") || text.ends_with("_spec") || text.starts_with(|it: char| it.is_ascii_digit());
+    if is_name || text.len() > 40 || text.contains(|it: char| it.is_whitespace() || matches!(it, '/' | '=' | '@')) {
         return false;
     }
     if text == "reset" {

@@ -280,6 +280,7 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
             "git" => git(args),
             "sed" | "gsed" => sed(args),
             "make" | "gmake" => by_option || reads_makefile(args) || sets_what_runs(args),
+            _ if MAKES.contains(&name) => by_option || reads_makefile(args),
             _ => by_option || bundled || name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so",
         };
     // `npx -c 'a b'`; `npx eslint -c file` is no script.
@@ -289,6 +290,7 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
     if hides || scripted {
         let unseen = match name {
             "make" | "gmake" => reads_makefile(args),
+            _ if MAKES.contains(&name) => reads_makefile(args),
             "sed" | "gsed" => sed_runs_its_input(args),
             _ => false,
         };
@@ -360,11 +362,14 @@ fn names_option(text: &str, option: &str) -> bool {
     }
 }
 
+/// What else is told of a file with commands in it.
+const MAKES: &[&str] = &["bmake", "gradle", "gradlew", "just", "ninja", "scons"];
+
 /// `make -f -`
 fn reads_makefile(args: &[Word]) -> bool {
-    let named = args.iter().zip(args.iter().skip(1)).any(|it| {
-        matches!(it.0.text.as_str(), "-f" | "--file" | "--makefile") && (it.1.text == "-" || is_stream(&it.1.text))
-    });
+    const FILES: &[&str] = &["-I", "-f", "--file", "--init-script", "--justfile", "--makefile"];
+    let is_file = |it: &Word| it.text == "-" || is_stream(&it.text);
+    let named = args.iter().zip(args.iter().skip(1)).any(|it| FILES.contains(&it.0.text.as_str()) && is_file(it.1));
     let stuck = |it: &Word| {
         let file = ["-f", "--file=", "--makefile="].iter().find_map(|start| it.text.strip_prefix(start));
         file.is_some_and(|it| it == "-" || is_stream(it))

@@ -256,6 +256,8 @@ impl Walker<'_> {
                 // Noted by the walk itself.
                 "variable_assignment" | "file_redirect" => (),
                 "herestring_redirect" => input = self.herestring(child)?,
+                // Its commands are met by the walk: `time (make; make install)`.
+                "subshell" if is_time(&words) => (),
                 // In `a =~ $x; b` the grammar takes `$x;` for a pattern, as if it stood in a test.
                 "comment" | "subshell" | "regex" => return Err(ODD_BLANKS),
                 _ => words.push(self.word(child)?),
@@ -442,4 +444,9 @@ fn element(item: &str) -> &str {
 
 fn blank_at(text: &str, at: usize) -> bool {
     text.as_bytes().get(at).is_some_and(|it| matches!(it, b' ' | b'\t' | b'\n'))
+}
+
+/// The word of the grammar that times whatever stands behind it.
+fn is_time(words: &[Word]) -> bool {
+    matches!(words, [only] if only.literal() == Some("time"))
 }

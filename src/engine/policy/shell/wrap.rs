@@ -270,7 +270,7 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
         "trap" => trap(args),
         // `coproc NAME { …; }`: the grammar takes all for words.
         "coproc" if args.iter().any(|it| it.literal().is_some_and(is_reserved)) => Inner::Hidden,
-        "find" | "gfind" => xargs::find(args),
+        "bfs" | "find" | "gfind" => xargs::find(args),
         "xargs" | "gxargs" => xargs::xargs(args),
         "command" if looks_up(args) => Inner::Nothing,
         _ => match WRAPPERS.iter().find(|it| it.name == name) {

@@ -1,0 +1,159 @@
+//! More of what the table cannot say by words and options alone: programs that hand on, take off or switch off.
+
+use super::{rows_in, table::rows_of};
+use crate::engine::policy::shell::{Word, base_name, is_shell};
+
+fn texts(args: &[Word]) -> impl DoubleEndedIterator<Item = &str> {
+    args.iter().map(|it| it.text.as_str())
+}
+
+fn operands(args: &[Word]) -> impl Iterator<Item = &str> {
+    texts(args).filter(|it| !it.starts_with('-'))
+}
+
+/// `fzf --bind 'enter:execute(rm {})'`
+pub(super) fn bound(args: &[Word]) -> Option<&str> {
+    const RUNS: &[&str] = &["become(", "execute", "reload(", "transform"];
+    let binds = |it: &&str| RUNS.iter().any(|run| it.contains(run));
+    texts(args).filter(binds).find(|it| rows_in(it).is_some())
+}
+
+/// Maven's `-Dexec.executable=rm`, flatpak's `--command=rm`: programs that destroy by themselves, and shells.
+pub(super) fn as_command(args: &[Word]) -> Option<&str> {
+    let named = |it: &&str| {
+        let program = ["--command=", "-Dexec.executable="].iter().find_map(|start| it.strip_prefix(start));
+        program.map(base_name).is_some_and(|it| is_shell(it) || rows_of(it).any(|row| row.sub.is_empty()))
+    };
+    texts(args).find(named)
+}
+
+/// Where cargo puts copies of what it needs, and removes all else; a folder that is called so is theirs.
+pub(super) fn vendored(args: &[Word]) -> Option<&str> {
+    operands(args).next().filter(|it| !["vendor", "third_party", "third-party"].contains(&base_name(it)))
+}
+
+/// `apt-get install nginx-`
+pub(super) fn taken_off(args: &[Word]) -> Option<&str> {
+    operands(args).find(|it| it.len() > 1 && it.ends_with('-'))
+}
+
+/// Its words may be cut short: `btrfs subv d x`.
+pub(super) fn btrfs(args: &[Word]) -> Option<&str> {
+    let mut words = operands(args);
+    let (group, verb) = (words.next()?, words.next()?);
+    let deletes = group.starts_with("su") && verb.starts_with('d') || group.starts_with("res") && verb != "dump-super";
+    (deletes || group.starts_with("fi") && verb.starts_with("res")).then_some(verb)
+}
+
+/// What turns the machine off over the bus.
+pub(super) fn power(args: &[Word]) -> Option<&str> {
+    const CALLS: &[&str] = &["Halt", "Hibernate", "KexecReboot", "PowerOff", "Reboot", "Suspend"];
+    texts(args).find(|it| CALLS.iter().any(|call| it.rsplit('.').next() == Some(call)))
+}
+
+/// Whoever uses a file or a file system; who holds a port is no more than `kill`.
+pub(super) fn fuser(args: &[Word]) -> Option<&str> {
+    let is_option = |it: &&str| it.starts_with('-') && !it.starts_with("--");
+    let kills = texts(args).find(|it| *it == "--kill" || is_option(it) && it.contains('k'))?;
+    let ports = ["/tcp", "/udp"];
+    let ported = operands(args).any(|it| ports.iter().any(|end| it.ends_with(end)));
+    let space = texts(args).any(|it| matches!(it, "tcp" | "udp"));
+    (!ported && !space).then_some(kills)
+}
+
+pub(super) fn second(args: &[Word]) -> Option<&str> {
+    operands(args).nth(1)
+}
+
+/// What a program may do, as one of its file's attributes.
+pub(super) fn capability(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| it.contains("security.") || it.starts_with("--restore"))
+}
+
+/// The verbs of Hadoop's file systems.
+pub(super) const HDFS: &[&str] = &["-R", "-deleteSnapshot", "-expunge", "-rm", "-rmr", "-skipTrash", "-truncate"];
+
+/// What empties a server of keys, in what it is sent.
+pub(super) fn flushes(args: &[Word]) -> Option<&str> {
+    const WORDS: &[&str] = &["flush_all", "flushall", "flushdb"];
+    texts(args).find(|it| {
+        let mut words = it.split(|it: char| !(it.is_alphanumeric() || it == '_'));
+        words.any(|it| {
+            WORDS.iter().any(|word| it.eq_ignore_ascii_case(word) || it.eq_ignore_ascii_case(&format!("n{word}")))
+        })
+    })
+}
+
+/// Requests of more than one, as data: `{"DeleteRequest": …}`, `"Action":"DELETE"`.
+pub(super) fn deletes_items(args: &[Word]) -> Option<&str> {
+    let lower = |it: &str| it.contains("\"Delete\"") || it.contains("DeleteRequest");
+    texts(args).find(|it| it.contains('{') && (lower(it) || it.contains("\"DELETE\"")) || it.contains("Action=DELETE"))
+}
+
+/// A command line for another machine.
+pub(super) fn sends(args: &[Word]) -> Option<&str> {
+    let purges = |it: &str| it.contains("acr purge");
+    texts(args).filter(|it| it.contains(' ')).find(|it| purges(it) || rows_in(it).is_some())
+}
+
+/// `pkg.Users/DeleteUser`
+pub(super) fn calls_delete(args: &[Word]) -> Option<&str> {
+    const VERBS: &[&str] = &["BatchDelete", "Delete", "Destroy", "Drop", "Purge", "Remove"];
+    let method = |it: &str| it.rsplit_once('/').is_some_and(|it| VERBS.iter().any(|verb| it.1.starts_with(verb)));
+    operands(args).find(|it| method(it))
+}
+
+/// What waits for somebody before it is gone waits no longer.
+pub(super) fn frees(args: &[Word]) -> Option<&str> {
+    texts(args)
+        .find(|it| it.contains("finalizers") && (it.contains("null") || it.contains("[]") || it.contains("remove")))
+}
+
+fn says<'w>(args: &'w [Word], verbs: &[&str]) -> Option<&'w str> {
+    let says = |it: &&str| it.split([' ', ';', '\n', '"', '\'']).any(|word| verbs.contains(&word));
+    texts(args).find(says)
+}
+
+pub(super) fn lftp(args: &[Word]) -> Option<&str> {
+    says(args, &["--Remove-source-dirs", "--Remove-source-files", "--delete", "--delete-first", "mrm", "rm", "rmdir"])
+}
+
+pub(super) fn smb(args: &[Word]) -> Option<&str> {
+    says(args, &["del", "deltree", "rd", "rm", "rmdir", "wdel"])
+}
+
+pub(super) fn keeper(args: &[Word]) -> Option<&str> {
+    says(args, &["delete", "deleteall", "rmr"])
+}
+
+/// All that an app on a phone has, or the phone.
+pub(super) fn wipes(args: &[Word]) -> Option<&str> {
+    says(args, &["--wipe_data", "clear", "wipe"]).filter(|_| !texts(args).any(|it| it == "logcat"))
+}
+
+/// `ensure=absent`, `ensure => absent`
+pub(super) fn absent(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| it.contains("ensure") && it.contains("absent"))
+}
+
+/// Anything but a look at what is there.
+pub(super) fn parted(args: &[Word]) -> Option<&str> {
+    const LOOKS: &[&str] = &["--list", "-l", "print"];
+    const CHANGES: &[&str] = &[
+        "disk_set",
+        "disk_toggle",
+        "mklabel",
+        "mkpart",
+        "mktable",
+        "name",
+        "rescue",
+        "resizepart",
+        "rm",
+        "set",
+        "toggle",
+        "type",
+    ];
+    let looks = texts(args).any(|it| LOOKS.contains(&it));
+    let changes = texts(args).find(|it| CHANGES.contains(it));
+    changes.or((!looks).then_some(""))
+}
