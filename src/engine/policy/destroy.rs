@@ -5,6 +5,7 @@ mod clears;
 mod code;
 mod computed;
 mod devices;
+mod fed;
 mod handed;
 mod known;
 mod permissions;
@@ -54,7 +55,8 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
         let program = command.name().map(base_name).unwrap_or_default();
         let more = || {
             let device = devices::named(command, program, place.script);
-            device.or_else(|| handed::signs(command, program, place)).or_else(|| handed::in_input(input?))
+            let handed = || handed::signs(command, program, place).or_else(|| handed::in_input(input?));
+            device.or_else(handed).or_else(|| fed::signs(command, program, place))
         };
         return told().or_else(|| hidden(&command.text, command)).or_else(more);
     }
@@ -72,10 +74,11 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     }
     let by_code = command.code.as_deref().and_then(|it| in_code(it, program, command));
     let by_code = by_code.or_else(|| code::put_in(command, program, place.script));
-    by_code
-        .or_else(|| told(command, program, place))
-        .or_else(|| devices::named(command, program, place.script))
-        .or_else(|| handed::signs(command, program, place))
+    let by_words = || {
+        let device = || devices::named(command, program, place.script);
+        told(command, program, place).or_else(device).or_else(|| handed::signs(command, program, place))
+    };
+    by_code.or_else(by_words).or_else(|| fed::signs(command, program, place))
 }
 
 /// `git.exe`, `php8.2`, and `grm` as others' systems call GNU's `rm`.
@@ -329,24 +332,37 @@ fn option_matches(word: &Word, short: &str, long: &[&str]) -> bool {
 }
 
 /// What starts a program in a language of which only a few words are enough for that.
-const STARTS: &[&str] = &["`", "|", "%x", "exec", "getline", "sh(", "system", "$("];
+const STARTS: &[&str] = &["`", "|", "%x", "cmd(", "ctypes", "exec", "getline", "run-program", "sh(", "system", "$("];
 /// Programs that are called like variables, files and words of code: `import numpy as np`.
 const NAMES: &[&str] = &["dd", "halt", "init", "mount", "np", "passwd", "reboot", "rm", "service", "shutdown"];
 
 /// Code in another language: what it deletes with, and the commands that it names.
 fn in_code(code: &str, program: &str, command: &Command) -> Option<Signs> {
+    // What stands before a quote is no part of the name behind it: `system(b"rm x")`, `cmd(~c"rm x")`.
+    let plain = code.replace("(b\"", "(\"").replace("(b'", "('").replace("~c\"", "\"");
+    let code = plain.as_str();
     let called = called_in(code).map(str::to_owned);
     let spawns = SPAWNS.iter().chain(STARTS).any(|it| code.contains(it));
-    let spawns = spawns || !is_language(program);
+    // `ruby -run -e rm x`
+    let spawns = spawns || !is_language(program) || command.args().iter().any(|it| it.text == "-run");
     // In quotes, or called, it is no variable: `sh.rm("x")`.
     let said = |name: &str| {
-        ["\"{}\"", "'{}'", "{}(", "\"{} ", "'{} ", "!{}"].iter().any(|it| code.contains(&it.replace("{}", name)))
+        ["\"{}\"", "'{}'", "{}(", "\"{} ", "'{} ", "!{}", "%{}"].iter().any(|it| code.contains(&it.replace("{}", name)))
     };
     let is_name = |it: &&Row| it.sub.is_empty() && NAMES.contains(&it.program) && !spawns && !said(it.program);
     let named = || rows_in(code).filter(|it| !is_name(it)).map(|it| it.program.to_owned());
     let language = || command.name().is_some_and(|it| is_language(base_name(it)));
     let by_language = || code::in_language(code, program).filter(|_| language()).map(str::to_owned);
     called.or_else(named).or_else(by_language).map(|it| Signs(vec![program.to_owned(), it]))
+}
+
+/// What destroys by the words of a line, or by what it calls.
+fn in_own_words(line: &str) -> Option<String> {
+    rows_in(line).map(|it| it.program.to_owned()).or_else(|| called_in(line).map(str::to_owned))
+}
+
+fn named(program: &str, what: &str) -> Signs {
+    Signs([program, what].iter().filter(|it| !it.is_empty()).map(|it| (*it).to_owned()).collect())
 }
 
 /// What a code calls to delete.

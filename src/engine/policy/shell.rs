@@ -8,6 +8,7 @@ mod carriers;
 pub(super) mod changed;
 mod evaluate;
 mod heredoc;
+mod hiding;
 mod interpreters;
 mod loops;
 mod unseen;
@@ -22,10 +23,12 @@ use std::{collections::BTreeSet, sync::OnceLock};
 
 use super::pieces::{Index, Known};
 pub(super) use carriers::runs_behind;
+pub(super) use hiding::ends_in_shell;
 pub(super) use interpreters::{SPAWNS, is_language};
 pub use loops::Loops;
 pub use words::{Word, WordKind};
 pub(super) use wrap::{base_name, is_shell, looks_up, runs_by_assignment};
+pub(super) use written::said;
 pub(super) use xargs::FOUND;
 
 /// Longer scripts are not read.
@@ -62,6 +65,8 @@ pub struct Command {
     pub code: Option<String>,
     /// Its here-document.
     pub input: Option<Input>,
+    /// It reads what another command prints, or a file.
+    pub piped: bool,
 }
 
 impl Command {
@@ -69,7 +74,7 @@ impl Command {
     fn new(words: Vec<Word>, text: String) -> Self {
         let opaque = words.first().and_then(Word::literal).is_none_or(wrap::is_reserved);
         let (transparent, wrapper, carried, unseen) = (false, false, false, false);
-        Self { words, text, opaque, unseen, transparent, wrapper, carried, code: None, input: None }
+        Self { words, text, opaque, unseen, transparent, wrapper, carried, code: None, input: None, piped: false }
     }
 }
 
@@ -252,7 +257,7 @@ impl Script {
         if command.wrapper {
             return Ok(());
         }
-        let (carried, input) = (command.carried, command.input.clone());
+        let (carried, piped, input) = (command.carried, command.piped, command.input.clone());
         let hands_on = !command.name().is_some_and(|it| HANDS_NAMES.contains(&base_name(it)));
         let input = input.as_ref().filter(|_| hands_on);
         let (inner, text) = match wrap::inner(&command.words, command.input.as_ref()) {
@@ -266,10 +271,10 @@ impl Script {
                 command.code = Some(code);
                 return Ok(());
             }
-            wrap::Inner::Same(inner) => return self.list(vec![inner], true, input),
+            wrap::Inner::Same(inner) => return self.list(vec![inner], true, (input, piped)),
             // What comes behind the words that may be carried is listed already.
             wrap::Inner::Carried(_) if carried => return Ok(()),
-            wrap::Inner::Carried(inner) => return self.list(inner, true, input),
+            wrap::Inner::Carried(inner) => return self.list(inner, true, (input, piped)),
             wrap::Inner::Words(inner) => (inner, None),
             wrap::Inner::Script { text, transparent } => {
                 command.transparent = transparent || carried;
@@ -277,7 +282,7 @@ impl Script {
             }
         };
         command.wrapper = true;
-        self.list(inner, carried, input)?;
+        self.list(inner, carried, (input, piped))?;
         match text {
             Some(text) if !text.trim().is_empty() => self.add(&text, depth + 1),
             _ => Ok(()),
@@ -285,7 +290,12 @@ impl Script {
     }
 
     /// `input` is what they read, too: `sudo python3 - <<E`.
-    fn list(&mut self, inner: Vec<Vec<Word>>, carried: bool, input: Option<&Input>) -> Result<(), Unparsed> {
+    fn list(
+        &mut self,
+        inner: Vec<Vec<Word>>,
+        carried: bool,
+        (input, piped): (Option<&Input>, bool),
+    ) -> Result<(), Unparsed> {
         for words in inner {
             let name = words.first().and_then(Word::literal).map(base_name).unwrap_or_default();
             // What a shell runs elsewhere is not judged as if it were here.
@@ -293,7 +303,7 @@ impl Script {
             let input = input.filter(|_| reads).cloned();
             let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
             self.wrapped += words.len();
-            self.commands.push(Command { carried, transparent: carried, input, ..Command::new(words, text) });
+            self.commands.push(Command { carried, transparent: carried, input, piped, ..Command::new(words, text) });
             if self.commands.len() > MAX_BYTES || self.wrapped > MAX_WRAPPED {
                 return Err(Unparsed("it has too many commands"));
             }

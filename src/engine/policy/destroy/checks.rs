@@ -30,10 +30,9 @@ pub(super) fn checkout(args: &[Word]) -> Option<&str> {
         return (at + 1 < args.len()).then_some("--");
     }
     // It moves a branch that may be there, and what only that had is lost.
-    let moved = args.iter().position(|it| option_matches(it, "B", &[]));
-    if let Some(at) = moved {
-        let start = args.get(at + 1..).unwrap_or_default().iter().filter(|it| !it.text.starts_with('-')).nth(1);
-        return start.map(|it| it.text.as_str());
+    if let Some(it) = args.iter().find_map(moves) {
+        // Its name may stick to it, and the start point stand in front.
+        return args.iter().filter(|it| !it.text.starts_with('-')).nth(it).map(|it| it.text.as_str());
     }
     if args.iter().any(|it| option_matches(it, "b", &["--orphan"])) {
         return None;
@@ -44,6 +43,13 @@ pub(super) fn checkout(args: &[Word]) -> Option<&str> {
         [] => None,
         [_, path, ..] => Some(&path.text),
     }
+}
+
+/// How many names stand in front of a start point: `-B x`, `-qBx`; what sticks to `-b` is another name.
+fn moves(word: &Word) -> Option<usize> {
+    let letters = word.text.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
+    let (at, letter) = letters.char_indices().find(|it| matches!(it.1, 'b' | 'B'))?;
+    (letter == 'B').then(|| usize::from(at + 1 == letters.len()))
 }
 
 /// Onto a branch of one's own, over what that has: `+main:main`. Branches of others are copies.
@@ -57,7 +63,18 @@ pub(super) fn fetch(args: &[Word]) -> Option<&str> {
             && !it.text.contains("://")
             && !onto.contains("refs/remotes/")
     };
-    args.iter().filter(own).map(|it| it.text.as_str()).find(|it| forced || it.starts_with('+'))
+    let prunes = |it: &Word| it.text.starts_with("--prune-") || it.text == "--stdin" || is_short(it, 'P');
+    if let Some(it) = args.iter().find(|it| prunes(it)) {
+        return Some(&it.text);
+    }
+    // What the other side does not have is no branch here either.
+    let pruned = args.iter().any(|it| matches!(it.text.as_str(), "--prune" | "--pru") || is_short(it, 'p'));
+    let all = |it: &str| pruned && it.contains('*');
+    args.iter().filter(own).map(|it| it.text.as_str()).find(|it| forced || it.starts_with('+') || all(it))
+}
+
+fn is_short(word: &Word, letter: char) -> bool {
+    word.text.strip_prefix('-').is_some_and(|it| !it.starts_with('-') && it.contains(letter))
 }
 
 fn is_path(word: &Word) -> bool {
@@ -110,6 +127,8 @@ pub(super) fn loosens(key: &str, value: &str) -> bool {
     let of_remote = |it: &str| key.starts_with("remote.") && key.ends_with(it);
     let forced = |value: &str| value.starts_with(['+', ':', '$', '"']);
     match key.as_str() {
+        // What is called by mistake is run.
+        "help.autocorrect" => !matches!(value, "0" | "false" | "no" | "off" | "never" | "prompt" | "show"),
         "clean.requireforce" => !value.eq_ignore_ascii_case("true"),
         _ if of_remote(".mirror") => !value.eq_ignore_ascii_case("false"),
         _ if of_remote(".push") => forced(value),
@@ -231,6 +250,34 @@ pub(super) fn gh(args: &[Word]) -> Option<&str> {
     let about = args.first().is_some_and(|it| matches!(it.text.as_str(), "-R" | "--repo"));
     let operands = args.iter().skip(if about { 2 } else { 0 }).filter(|it| !it.text.starts_with('-'));
     operands.take(2).map(|it| it.text.as_str()).find(|it| VERBS.iter().any(|verb| it.starts_with(verb)))
+}
+
+/// Modules of Python that are programs of their own: `python -m git_filter_repo`.
+pub(super) fn python(args: &[Word]) -> Option<&str> {
+    let at = args.iter().position(|it| it.text == "-m")?;
+    match args.get(at + 1)?.literal()? {
+        "git_filter_repo" => Some("git_filter_repo"),
+        "sqlite3" => sql(args.get(at + 2..).unwrap_or_default()),
+        _ => None,
+    }
+}
+
+/// A line that is run: `gh cs ssh -- rm x`, `gh alias set x 'repo delete'`.
+pub(super) fn says(args: &[Word]) -> Option<&str> {
+    let text = args.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
+    let deletes = || text.split(' ').find(|it| matches!(*it, "delete" | "archive")).map(|_| "delete");
+    super::rows_in(&text).map(|it| it.program).or_else(deletes)
+}
+
+/// A branch that is moved by force, and a mutation that deletes.
+pub(super) fn forge_api(args: &[Word]) -> Option<&str> {
+    let has = |text: &str| args.iter().any(|it| it.text.contains(text));
+    let moved = has("git/refs/") && has("force=true");
+    let mutation = |it: &&Word| {
+        let calls = ["delete", "remove", "archive"].iter().any(|verb| it.text.contains(verb));
+        it.text.contains("mutation") && calls
+    };
+    args.iter().find(mutation).map(|_| "mutation").or(moved.then_some("force=true"))
 }
 
 pub(super) fn compose(args: &[Word]) -> Option<&str> {

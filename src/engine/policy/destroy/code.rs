@@ -1,6 +1,8 @@
 //! Code on a command line in another language: what clients of services and databases call to delete, names that are put
 //! together where nobody reads them, and what the shell puts into it.
 
+mod libraries;
+
 use super::{
     super::{
         pieces::{self, ANY},
@@ -155,7 +157,7 @@ const DECODES: &[&str] = &[
 const BARE: &[&str] = &["irb", "jruby", "perl", "pry", "rails", "raku", "ruby", "tclsh"];
 const RUBY: &[&str] = &["irb", "jruby", "pry", "rails", "ruby"];
 const DOTTED: &[&str] = &["perl", "php", "raku"];
-const AWK: &[&str] = &["awk", "gawk", "mawk", "nawk"];
+const AWK: &[&str] = &["awk", "gawk", "goawk", "mawk", "nawk", "original-awk"];
 
 /// What deletes or hides in code that `program` runs.
 pub(super) fn in_language(code: &str, program: &str) -> Option<&'static str> {
@@ -165,7 +167,7 @@ pub(super) fn in_language(code: &str, program: &str) -> Option<&'static str> {
     let edited =
         edits(code).then(|| without_text(code, program)).filter(|it| has(it, OF_TEXT).is_none() && !spawns(it));
     let code = edited.as_deref().unwrap_or(code);
-    deletes(code).or_else(|| hides(code, program))
+    deletes(code).or_else(|| libraries::deletes(code, program)).or_else(|| hides(code, program))
 }
 
 /// Whether it puts one text in another's place in a file: what it names may be only such a text.

@@ -1,6 +1,6 @@
 //! What programs are handed that run it: words behind their own, a line in one word, input, another system's commands.
 
-use super::{Place, Signs, by_table, called_in, known, rows_in};
+use super::{Place, Signs, by_table, known, named};
 use crate::engine::policy::shell::{Command, Script, Word, base_name, is_shell};
 
 /// Programs that destroy by themselves, whoever starts them.
@@ -102,6 +102,7 @@ const DELETE: &[&str] = &[
     "clear-item",
     "clear-recyclebin",
     "del",
+    "delete",
     "diskpart",
     "erase",
     "format-volume",
@@ -178,10 +179,5 @@ fn by_other_shell(text: &str) -> Option<Signs> {
 
 /// What a program that runs what it reads is handed: `ssh host <<E`.
 pub(super) fn in_input(text: &str) -> Option<Signs> {
-    text.lines()
-        .find_map(|it| rows_in(it).map(|row| named(row.program, "")).or_else(|| called_in(it).map(|it| named(it, ""))))
-}
-
-fn named(program: &str, what: &str) -> Signs {
-    Signs([program, what].iter().filter(|it| !it.is_empty()).map(|it| (*it).to_owned()).collect())
+    text.lines().find_map(super::in_own_words).map(|it| named(&it, ""))
 }

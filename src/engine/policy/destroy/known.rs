@@ -77,6 +77,32 @@ const KNOWN: &[&str] = &[
     "zed", "zenity", "zgrep", "zig", "zoxide", "zsh", "zstd", "zunit", "zypper",
 ];
 
+/// Sub-commands of git whose verbs the tables weigh, and those of well-known extensions. Others are programs of their own.
+#[rustfmt::skip]
+const GIT: &[&str] = &[
+    "absorb", "add", "am", "annotate", "apply", "archive", "backfill", "bisect", "blame", "branch", "bug",
+    "bugreport", "bundle", "cat-file", "check-attr", "check-ignore", "check-mailmap", "check-ref-format",
+    "checkout", "checkout-index", "cherry", "cherry-pick", "citool", "clean", "cliff", "clone", "column", "commit",
+    "commit-graph", "commit-tree", "config", "count-objects", "credential", "crypt", "daemon", "describe",
+    "diagnose", "diff", "diff-files", "diff-index", "diff-pairs", "diff-tree", "difftool", "fast-export",
+    "fast-import", "fetch", "fetch-pack", "filter-branch", "flow", "fmt-merge-msg", "for-each-ref", "for-each-repo",
+    "format-patch", "fsck", "gc", "get-tar-commit-id", "gitk", "grep", "gui", "hash-object", "help", "http-backend",
+    "imap-send", "index-pack", "init", "init-db", "instaweb", "interpret-trailers", "last-modified", "lfs", "log",
+    "ls-files", "ls-remote", "ls-tree", "mailinfo", "mailsplit", "maintenance", "merge", "merge-base", "merge-file",
+    "merge-index", "merge-tree", "mergetool", "mktag", "mktree", "multi-pack-index", "mv", "name-rev", "notes",
+    "pack-objects", "pack-refs", "patch-id", "prune", "prune-packed", "pull", "push", "quiltimport", "range-diff",
+    "read-tree", "rebase", "reflog", "refs", "remote", "repack", "replace", "replay", "repo", "request-pull",
+    "rerere", "reset", "restore", "rev-list", "rev-parse", "revert", "review", "rm", "secret", "send-email",
+    "send-pack", "shortlog", "show", "show-branch", "show-index", "show-ref", "sparse-checkout", "stage", "stash",
+    "status", "stripspace", "submodule", "subtree", "svn", "switch", "symbolic-ref", "tag", "unpack-file",
+    "unpack-objects", "update-index", "update-ref", "update-server-info", "var", "verify-commit", "verify-pack",
+    "verify-tag", "version", "whatchanged", "worktree", "write-tree",
+];
+
+pub(super) fn is_git_command(name: &str) -> bool {
+    GIT.binary_search(&name).is_ok()
+}
+
 /// What runs tests or looks for faults, by its name: its words are names of tests.
 const TESTS: &[&str] = &["bench", "benches", "check", "lint", "spec", "specs", "test", "tests"];
 
@@ -100,10 +126,10 @@ pub(super) fn is_known(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::KNOWN;
+    use super::{GIT, KNOWN};
 
     #[test]
     fn the_known_are_sorted() {
-        assert!(KNOWN.is_sorted());
+        assert!(KNOWN.is_sorted() && GIT.is_sorted());
     }
 }

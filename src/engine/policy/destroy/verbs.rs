@@ -4,7 +4,10 @@
 //! behind words that look, make or run, which names follow: `foo get delete`.
 
 use super::{Signs, computed, known, tries};
-use crate::engine::policy::shell::{Command, Script, Word, WordKind, base_name, is_shell, runs_behind};
+use crate::engine::policy::{
+    danger::git_words,
+    shell::{Command, Script, Word, WordKind, base_name, is_shell, runs_behind},
+};
 
 /// Verbs that take away, as a word by themselves, and at the beginning and the end of one that hyphens part.
 const VERBS: &[&str] = &[
@@ -178,6 +181,13 @@ pub fn looks(command: &Command, script: &Script) -> Option<Signs> {
 }
 
 fn looks_so(name: &str, args: &[Word], script: &Script) -> Option<Signs> {
+    // `git spice branch delete x` is a program's own.
+    if base_name(name) == "git" {
+        let (sub, args) = git_words(args).split_first()?;
+        let other = sub.literal().is_some_and(|it| !known::is_git_command(it));
+        let found = || verb_in(std::slice::from_ref(sub)).or_else(|| verb_in(args)).or_else(|| option_in(args));
+        return other.then(found).flatten().map(|it| Signs::new([sub.text.clone(), it.to_owned()].into_iter()));
+    }
     let found = verb_in(args).or_else(|| option_in(args));
     let carries = || args.iter().take(MAX_WORDS).any(|it| STARTS.contains(&it.text.as_str()));
     if found.is_none() && !carries() {
@@ -221,7 +231,7 @@ fn behind_runner<'w>(name: &str, args: &'w [Word], deep: usize) -> Option<Option
 }
 
 /// Where the command line of `ssh -p 22 host foo` begins.
-fn behind_host(args: &[Word]) -> usize {
+pub(super) fn behind_host(args: &[Word]) -> usize {
     const VALUED: &[u8] = b"BDEFIJLOPQRSWbceilmopw";
     let mut valued = false;
     let is_host = |it: &Word| {

@@ -56,6 +56,8 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { name: "bpython", ..PYTHON },
     Interpreter { name: "ptpython", ..PYTHON },
     Interpreter { name: "sage", ..PYTHON },
+    Interpreter { name: "jython", ..PYTHON },
+    Interpreter { name: "micropython", ..PYTHON },
     Interpreter { name: "node", ..NODE },
     Interpreter { name: "nodejs", ..NODE },
     row("ts-node", &["-e", "--eval", "-p", "--print"]),
@@ -69,7 +71,7 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { valued: &["-I", "-r"], ..row("jruby", &["-e"]) },
     Interpreter {
         looks: &["--version", "--help", "-h", "-v", "-i", "-m", "-S", "--ini"],
-        ..row("php", &["-r", "--execute"])
+        ..row("php", &["-r", "-R", "-B", "-E", "--execute"])
     },
     Interpreter { valued: &["-I", "-r"], ..repl("irb", &[]) },
     Interpreter { valued: &["-I", "-r"], ..repl("pry", &["-e", "--exec"]) },
@@ -87,6 +89,20 @@ const INTERPRETERS: &[Interpreter] = &[
     row("julia", &["-e", "-E", "--eval", "--print"]),
     Interpreter { looks: &["--version", "--help", "-h", "-f", "--file", "CMD"], ..repl("R", &["-e"]) },
     only_words("Rscript", &["-e"]),
+    only_words("crystal", &["eval"]),
+    only_words("ghc", &["-e"]),
+    only_words("kotlin", &["-e"]),
+    only_words("littler", &["-e"]),
+    only_words("matlab", &["-batch", "-r"]),
+    only_words("nbb", &["-e"]),
+    only_words("nim", &["--eval"]),
+    only_words("r", &["-e"]),
+    only_words("rdmd", &["--eval"]),
+    row("runghc", &[]),
+    only_words("rust-script", &["-e", "--expr"]),
+    only_words("v", &["-e"]),
+    only_words("yaegi", &["-e"]),
+    row("zx", &["-e", "--eval"]),
     repl("octave", &["--eval"]),
     repl("octave-cli", &["--eval"]),
     Interpreter { looks: &["-version", "-s", "-run", "-noinput", "-detached"], ..repl("erl", &["-eval"]) },
@@ -111,11 +127,14 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { reads: false, ..repl("bb", &["-e", "--eval"]) },
 ];
 
-const AWK: &[&str] = &["awk", "gawk", "mawk", "nawk"];
+const AWK: &[&str] = &["awk", "gawk", "goawk", "mawk", "nawk", "original-awk"];
 pub(super) const STREAMS: &[&str] = &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 fn find(name: &str) -> Option<&'static Interpreter> {
-    let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || matches!(it, '.' | '-'));
+    // `python3.13t`, `python3-dbg`
+    let threads = name.strip_suffix('t').filter(|it| it.ends_with(|it: char| it.is_ascii_digit()));
+    let built = threads.or_else(|| name.strip_suffix("-dbg")).unwrap_or(name);
+    let plain = built.trim_end_matches(|it: char| it.is_ascii_digit() || matches!(it, '.' | '-'));
     INTERPRETERS.iter().find(|it| it.name == name || it.name == plain)
 }
 
@@ -125,13 +144,31 @@ pub(super) fn inner(name: &str, args: &[Word], input: Option<&Input>) -> Option<
         return Some(awk(args));
     }
     let interpreter = find(name)?;
-    if let Some(code) = interpreter.code(args) {
+    if let Some(code) = interpreter.code(args).or_else(|| module(interpreter, args, input)) {
         return Some(code);
     }
     let reads = interpreter.is_told(args) || interpreter.reads_input(args) || name == "uv" && runs_dash(args);
     match (reads, input) {
         (true, None) => Some(Inner::Unseen),
         (reads, Some(input)) if reads || interpreter.repl => Some(Inner::Code(input.text.clone())),
+        _ => None,
+    }
+}
+
+/// Python's modules that run code of their words or of their input: `python -m timeit 'x()'`.
+fn module(interpreter: &Interpreter, args: &[Word], input: Option<&Input>) -> Option<Inner> {
+    let at = args.iter().position(|it| it.text == "-m").filter(|_| interpreter.looks.contains(&"-m"))?;
+    let (name, rest) = args.get(at + 1..)?.split_first()?;
+    if args.iter().take(at).any(|it| !it.text.starts_with('-')) {
+        return None;
+    }
+    let told = rest.iter().any(|it| it.text.starts_with("-c") || it.text.starts_with("--command"));
+    match name.text.as_str() {
+        "timeit" => Some(Inner::Code(joined(rest))),
+        "IPython" | "bpython" | "pdb" | "ptpython" if told => Some(Inner::Code(joined(rest))),
+        "IPython" | "asyncio" | "bpython" | "code" | "ptpython" if !rest.iter().any(|it| !it.text.starts_with('-')) => {
+            Some(input.map_or(Inner::Unseen, |it| Inner::Code(it.text.clone())))
+        }
         _ => None,
     }
 }
@@ -173,7 +210,7 @@ impl Interpreter {
             };
             it.text.starts_with('-') && !it.text.starts_with("--") && self.code.iter().any(|option| clustered(&option))
         };
-        let exact = |it: &Word| self.code.iter().any(|option| it.text.split('=').next() == Some(option));
+        let exact = |it: &Word| self.code.iter().any(|option| it.text.split(['=', ':']).next() == Some(option));
         let from = args.iter().position(|it| exact(it) || stuck(it)).filter(|at| !self.has_file_before(args, *at))?;
         let words = args.get(from..)?;
         // All of it is what only the shell knows.

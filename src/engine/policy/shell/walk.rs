@@ -248,16 +248,16 @@ impl Walker<'_> {
     }
 
     fn command(&mut self, node: Node) -> Result<(), Unparsed> {
-        let (mut words, mut end, mut input) = (Vec::new(), None, None);
+        let (mut words, mut end, mut input, mut strung) = (Vec::new(), None, None, false);
         for child in node.children(&mut node.walk()) {
             self.apart(end, child)?;
             end = Some(child.end_byte());
             match child.kind() {
                 // Noted by the walk itself.
                 "variable_assignment" | "file_redirect" => (),
-                "herestring_redirect" => input = self.herestring(child)?,
                 // Its commands are met by the walk: `time (make; make install)`.
                 "subshell" if is_time(&words) => (),
+                "herestring_redirect" => (input, strung) = (self.herestring(child)?, true),
                 // In `a =~ $x; b` the grammar takes `$x;` for a pattern, as if it stood in a test.
                 "comment" | "subshell" | "regex" => return Err(ODD_BLANKS),
                 _ => words.push(self.word(child)?),
@@ -266,6 +266,7 @@ impl Walker<'_> {
         self.push(words, node);
         if let Some(it) = self.out.commands.last_mut() {
             it.input = input;
+            it.piped |= strung;
         }
         Ok(())
     }
@@ -322,7 +323,8 @@ impl Walker<'_> {
         let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
         self.last.push((node.end_byte(), node.start_byte(), self.out.commands.len()));
         self.sure.hear(&words, node.start_byte(), &mut self.out.unsure);
-        self.out.commands.push(Command::new(words, text));
+        let piped = self.text.get(..node.start_byte()).is_some_and(is_pipe);
+        self.out.commands.push(Command { piped, ..Command::new(words, text) });
     }
 
     fn word(&self, node: Node) -> Result<Word, Unparsed> {
@@ -435,6 +437,13 @@ fn plain_test(name: &str, inside: &str) -> Option<Vec<Word>> {
         _ => false,
     };
     plain.then_some(words)
+}
+
+/// Whether what stands behind reads what stands before.
+fn is_pipe(before: &str) -> bool {
+    let before = before.trim_end();
+    let pipe = before.strip_suffix('|').or_else(|| before.strip_suffix("|&"));
+    pipe.is_some_and(|it| !it.ends_with('|'))
 }
 
 /// What an array's element is set to: `b` in `[0]=b`.

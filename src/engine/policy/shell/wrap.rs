@@ -1,7 +1,7 @@
 //! Commands that run other commands, as a table: what is left of their words is looked at on its own.
 
 use super::{
-    Input, Word, carriers, evaluate, interpreters,
+    Input, Word, carriers, evaluate, hiding, interpreters,
     variables::{Obeyed, obeyed},
     xargs,
 };
@@ -95,76 +95,6 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { operands: 1, ..wrapper("repeat", "", "") },
 ];
 
-/// Commands that run what other words, files or their input say.
-const HIDING: &[&str] = &[
-    "alias",
-    "ansible",
-    "ash",
-    "at",
-    "batch",
-    "bind",
-    "busybox",
-    "bwrap",
-    "capsh",
-    "chroot",
-    "cmd",
-    "cmd.exe",
-    "complete",
-    "concurrently",
-    "cpulimit",
-    "crontab",
-    "csh",
-    "dbus-run-session",
-    "elvish",
-    "enable",
-    "entr",
-    "expect",
-    "firejail",
-    "fish",
-    "flock",
-    "gdb",
-    "hyperfine",
-    "ksh",
-    "lldb",
-    "ltrace",
-    "mksh",
-    "nodemon",
-    "nsenter",
-    "nu",
-    "parallel",
-    "perf",
-    "powershell",
-    "proot",
-    "pwsh",
-    "rbash",
-    "reflex",
-    "rlwrap",
-    "runuser",
-    "screen",
-    "script",
-    "sem",
-    "setarch",
-    "sg",
-    "ssh",
-    "start-stop-daemon",
-    "strace",
-    "su",
-    "systemd-run",
-    "tcsh",
-    "tmux",
-    "toybox",
-    "unshare",
-    "uxterm",
-    "valgrind",
-    "watch",
-    "watchexec",
-    "x86_64",
-    "xonsh",
-    "xterm",
-    "xvfb-run",
-    "yash",
-];
-
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 
 /// Words of the grammar: as a command's name they tell that it was read wrongly.
@@ -219,30 +149,6 @@ fn behind_flags(mut args: &[Word]) -> &[Word] {
     args
 }
 
-/// Those of the hiding ones that read their commands, unless their words say them.
-fn reads_commands(name: &str, args: &[Word]) -> bool {
-    const READ: &[&str] = &["ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "powershell", "pwsh", "rbash", "tcsh"];
-    const MORE: &[&str] = &["chroot", "nsenter", "runuser", "screen", "script", "su", "unshare", "xonsh", "yash"];
-    match name {
-        "at" | "batch" => true,
-        "parallel" | "sem" => !args.iter().any(|it| it.text.starts_with(":::")) || puts_together(args),
-        "busybox" | "toybox" => args.len() < 2,
-        _ => {
-            // `curl x | ssh host sh`
-            let ends_in_shell = args.last().and_then(Word::literal).is_some_and(|it| is_shell(base_name(it)));
-            let alone = || args.iter().all(|it| it.text.starts_with('-'));
-            ends_in_shell || (READ.contains(&name) || MORE.contains(&name)) && alone()
-        }
-    }
-}
-
-/// `parallel git reset --h{} ::: ard`, `parallel g{} push ::: it`: it makes options and names.
-fn puts_together(args: &[Word]) -> bool {
-    let program = args.iter().find(|it| !it.text.starts_with('-'));
-    let option = |it: &Word| it.text.starts_with('-') && it.text.contains('{');
-    program.is_some_and(|it| it.text.contains('{') && it.text != "{}") || args.iter().any(option)
-}
-
 /// What the words run, with a here-document as input.
 pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
     let Some((name, args)) = words.split_first() else { return Inner::Nothing };
@@ -258,8 +164,8 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
             None => shell(args),
         };
     }
-    if HIDING.contains(&name) || evaluate::hides_in_subscript(name, args) {
-        return if reads_commands(name, args) { Inner::Unseen } else { Inner::Hidden };
+    if hiding::HIDING.contains(&name) || evaluate::hides_in_subscript(name, args) {
+        return if hiding::reads_commands(name, args) { Inner::Unseen } else { Inner::Hidden };
     }
     if let Some(it) = interpreters::inner(name, args, input) {
         return it;

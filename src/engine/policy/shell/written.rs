@@ -55,7 +55,7 @@ pub(super) fn list_copies(script: &mut Script) -> Result<(), Unparsed> {
     };
     let called: Vec<Vec<Word>> = script.commands.iter().filter_map(original).collect();
     let mut at = script.commands.len();
-    script.list(called, true, None)?;
+    script.list(called, true, (None, false))?;
     while at < script.commands.len() {
         script.unwrap_at(at, 0)?;
         at += 1;
@@ -115,7 +115,7 @@ fn carried(command: &Command, files: &[File]) -> Option<File> {
 }
 
 /// What a command prints, as far as its words and its here-document say it.
-fn said(command: &Command) -> Option<String> {
+pub(in crate::engine::policy) fn said(command: &Command) -> Option<String> {
     let operands = command.args().iter().filter(|it| it.text != "-").count();
     match command.name()? {
         "echo" | "printf" => {

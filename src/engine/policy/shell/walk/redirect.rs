@@ -61,6 +61,9 @@ impl Walker<'_> {
         let descriptor = operator.ends_with('&') && text.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
         if !descriptor && text != "/dev/null" {
             let by = self.redirected(node);
+            if let Some(it) = by.filter(|_| operator.starts_with('<')).and_then(|it| self.out.commands.get_mut(it)) {
+                it.piped = true;
+            }
             self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<'), by });
         }
         Ok(())
@@ -92,7 +95,8 @@ impl Walker<'_> {
             return Err(WORDS_FOLLOW);
         }
         let all = command.words.drain(..).chain(words).collect();
-        *command = Command { input: command.input.take(), ..Command::new(all, text) };
+        let (input, piped) = (command.input.take(), command.piped);
+        *command = Command { input, piped, ..Command::new(all, text) };
         Ok(())
     }
 
