@@ -346,7 +346,11 @@ fn clean(args: &Args) -> Option<Rework> {
         return None;
     }
     let more = args.has_letter('x') || args.has_letter('X');
-    let paths = [&args.operands[..], &args.paths].concat();
+    let mut paths = [&args.operands[..], &args.paths].concat();
+    // Not above where it is.
+    if paths.is_empty() {
+        paths.push(".");
+    }
     Some(about(&paths, vec![if more { Change::Ignored } else { Change::Untracked }]))
 }
 

@@ -191,7 +191,7 @@ fn what_git_does_to_files_is_read_from_its_words() {
     check("git worktree add -b new ../t main", "Tree(../t)");
     check("git worktree add ../t -b new && cd ../t && ls", "Tree(../t)");
     check("git worktree remove -f ../t; git worktree prune", "Trees([../t]); Trees([])");
-    check("git clean -fd; git clean -fdxe b a; git clean -nd", "Untracked; Ignored at a");
+    check("git clean -fd; git clean -fdxe b a; git clean -nd", "Untracked at .; Ignored at a");
     check("git sparse-checkout set a; git submodule -q deinit -f x", "Unknown; Moved at x");
     check("git worktree move a b", "Trees([a, b])");
     check("git clone --depth 1 x@y:z/a.git; cd ..; git clone ../b/.git c", "Clone(a); Clone(c) in ..");

@@ -44,6 +44,7 @@ const REWORKS: &[&str] = &[
     "bisect",
     "checkout",
     "cherry-pick",
+    "clean",
     "merge",
     "mv",
     "pull",

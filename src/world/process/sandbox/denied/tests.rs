@@ -45,8 +45,8 @@ fn denials_are_told_from_failures() {
     let push = "error: remote unpack failed: unable to create temporary object directory\nTo ../opt/a\n ! [rejected]";
     check(push, "writing below /opt/a.");
     check(&push.replace("../opt/a", "https://opt/a"), "");
-    check("warning: failed to remove ../opt/a/.zed/: Device or resource busy", "writing below /opt/a.");
-    check("warning: failed to remove ../opt/.zed/: Device or resource busy", "");
+    check("warning: failed to remove ../opt/a/: Device or resource busy", "writing below /opt/a.");
+    check("warning: failed to remove .zed/: Device or resource busy", "");
     check("touch: cannot touch '/x': Read-only file system", "writing /x, which is outside");
     check("touch: cannot touch 'dev/hooks/x': Read-only file system", "writing /w/dev/hooks, which editors");
     check("touch: cannot touch 'dev/x': Read-only file system", "");
