@@ -334,7 +334,7 @@ fn option_matches(word: &Word, short: &str, long: &[&str]) -> bool {
 /// What starts a program in a language of which only a few words are enough for that.
 const STARTS: &[&str] = &["`", "|", "%x", "cmd(", "ctypes", "exec", "getline", "run-program", "sh(", "system", "$("];
 /// Programs that are called like variables, files and words of code: `import numpy as np`.
-const NAMES: &[&str] = &["dd", "halt", "init", "mount", "np", "passwd", "reboot", "rm", "service", "shutdown"];
+const NAMES: &[&str] = &["dd", "halt", "init", "mount", "np", "passwd", "reboot", "rm", "scrub", "service", "shutdown"];
 
 /// Code in another language: what it deletes with, and the commands that it names.
 fn in_code(code: &str, program: &str, command: &Command) -> Option<Signs> {

@@ -7,7 +7,9 @@ use crate::engine::policy::shell::{Word, WordKind};
 pub(super) fn outside<'w>(args: &'w [Word], when: &[&str], folders: &[&str], place: &Place) -> Option<Vec<&'w str>> {
     let told = when.is_empty() || args.iter().any(|it| when.contains(&it.text.as_str()));
     let named = folders.iter().filter(|_| told).find_map(|it| named(args, it));
-    let (at, folder) = named.filter(|it| !place.all_build(std::iter::once(&it.1)))?;
+    // Hugo's and MkDocs' own.
+    let own = |it: &&(usize, Word)| folders.contains(&"-d") && matches!(it.1.text.as_str(), "public" | "site");
+    let (at, folder) = named.filter(|it| !own(&it)).filter(|it| !place.all_build(std::iter::once(&it.1)))?;
     (folder.text != "false").then(|| args.get(at).map(|it| it.text.as_str()).into_iter().collect())
 }
 

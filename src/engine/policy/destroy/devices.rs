@@ -122,10 +122,12 @@ fn is_in(text: &str) -> bool {
     text.match_indices("/dev/").any(|(at, _)| {
         let before = text.get(..at).unwrap_or_default();
         let stuck = before.len() == 2 && before.starts_with('-');
-        let part = before.ends_with(|it: char| it.is_alphanumeric() || matches!(it, '.' | '_' | '-' | '}'));
+        // `~/dev/sdk` and `"$HOME"/dev/sdk` are folders of somebody.
+        let plain = before.trim_end_matches('"');
+        let begins = plain.bytes().all(|it| it == b'/') || plain.ends_with(['=', ':', ',', '(', '\'', ' ', '@', '>']);
         let path = super::normal_path(text.get(at..).unwrap_or_default());
         let name = path.strip_prefix("/dev/").unwrap_or_default();
-        (stuck || !part) && DEVICES.iter().any(|it| name.starts_with(it))
+        (stuck || begins) && DEVICES.iter().any(|it| name.starts_with(it))
     })
 }
 
