@@ -10,10 +10,10 @@ mod handed;
 mod known;
 mod permissions;
 mod place;
+mod plain;
 mod prints;
 mod table;
 mod told;
-
 mod tries;
 mod verbs;
 
@@ -58,7 +58,9 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
             let handed = || handed::signs(command, program, place).or_else(|| handed::in_input(input?));
             device.or_else(handed).or_else(|| fed::signs(command, program, place))
         };
-        return told().or_else(|| hidden(&command.text, command)).or_else(more);
+        let hidden =
+            || hidden(&command.text, command).filter(|it| it.0 != [UNSEEN] || !plain::is_plain(command, place.script));
+        return told().or_else(hidden).or_else(more);
     }
     let program = base_name(command.name()?).to_ascii_lowercase();
     let repairs = program.starts_with("fsck.") && !command.args().iter().any(|it| it.text == "-n");
@@ -146,7 +148,9 @@ pub(super) fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word
         if !option && !valued {
             break;
         }
-        valued = word.text.starts_with('-') && !word.text.contains('=');
+        // `python -m x`: the module is what is called.
+        let module = program == "python" && word.text == "-m";
+        valued = word.text.starts_with('-') && !word.text.contains('=') && !module;
     }
     res
 }
@@ -197,6 +201,7 @@ impl Row {
                 let option = nth > 0 && word.text.starts_with('-');
                 match word.kind {
                     _ if option => valued = !word.text.contains('='),
+                    WordKind::Expanded if !valued && is_in_folder(&word.text) => return Ok(None),
                     WordKind::Expanded if !valued && is_one_word(&word.text) => {
                         hidden = Some(word);
                         break;
@@ -210,6 +215,12 @@ impl Row {
         }
         Ok(Some(Behind { args: words, hidden }))
     }
+}
+
+/// `tests/$f` is no sub-command, whatever follows.
+fn is_in_folder(text: &str) -> bool {
+    let fixed = text.trim_start_matches('"').split(['$', '`', '{']).next().unwrap_or_default();
+    fixed.contains('/') && fixed.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-./".contains(&it))
 }
 
 /// `"$X"` is one word, whatever it holds; `"$@"` is many.
@@ -349,8 +360,12 @@ fn in_code(code: &str, program: &str, command: &Command) -> Option<Signs> {
     let said = |name: &str| {
         ["\"{}\"", "'{}'", "{}(", "\"{} ", "'{} ", "!{}", "%{}"].iter().any(|it| code.contains(&it.replace("{}", name)))
     };
-    let is_name = |it: &&Row| it.sub.is_empty() && NAMES.contains(&it.program) && !spawns && !said(it.program);
-    let named = || rows_in(code).filter(|it| !is_name(it)).map(|it| it.program.to_owned());
+    // Of one letter are variables: `delete a[k]`.
+    let is_name = |it: &Row| {
+        let name = it.sub.is_empty() && NAMES.contains(&it.program) && !spawns;
+        (name || it.program.len() == 1) && !said(it.program)
+    };
+    let named = || rows_that(code, |it| !is_name(it)).map(|it| it.program.to_owned());
     let language = || command.name().is_some_and(|it| is_language(base_name(it)));
     let by_language = || code::in_language(code, program).filter(|_| language()).map(str::to_owned);
     called.or_else(named).or_else(by_language).map(|it| Signs(vec![program.to_owned(), it]))
@@ -394,6 +409,11 @@ fn hidden(text: &str, command: &Command) -> Option<Signs> {
 
 /// The first row of which all words stand in the text, in whatever order and quoting.
 fn rows_in(text: &str) -> Option<&'static Row> {
+    rows_that(text, |_| true)
+}
+
+/// The same of those rows that fit.
+fn rows_that(text: &str, fits: impl Fn(&Row) -> bool) -> Option<&'static Row> {
     let joined = text.replace("\\\n", "");
     let clean: String = joined.chars().filter(|it| !matches!(it, '\'' | '"' | '\\')).collect();
     let mut words: Vec<&str> =
@@ -431,7 +451,7 @@ fn rows_in(text: &str) -> Option<&'static Row> {
         }
         _ => true,
     };
-    rows().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row) && !apart(row))
+    rows().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row) && !apart(row) && fits(row))
 }
 
 /// Where output must not go.

@@ -299,9 +299,26 @@ pub(super) fn sql(args: &[Word]) -> Option<&str> {
         return Some(&it.text);
     }
     args.iter().find_map(|it| {
-        let words = it.text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
-        words.into_iter().find(|it| is_sql(it)).or_else(|| sql_phrase(&it.text))
+        takes_away(&it.text)
+            .filter(|_| without_strings(&it.text).is_none_or(|it| takes_away(&it).is_some()))
+            .or_else(|| sql_phrase(&it.text))
     })
+}
+
+fn takes_away(text: &str) -> Option<&str> {
+    text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_').find(|it| is_sql(it))
+}
+
+/// The statement without its texts: `where action = 'delete'`; not where such a text may be run.
+fn without_strings(text: &str) -> Option<String> {
+    const RUN: &[&str] = &["exec", "prepare", "immediate", "gexec", "dblink", "query", "$$", "eval"];
+    let lower = text.to_ascii_lowercase();
+    let plain = text.matches('\'').count() % 2 == 0
+        && !text.contains(['\\', '"', '`', '$', '#'])
+        && !text.contains("--")
+        && !text.contains("/*");
+    let runs = || RUN.iter().any(|it| lower.contains(it));
+    (text.contains('\'') && plain && !runs()).then(|| text.split('\'').step_by(2).collect::<Vec<_>>().join("''"))
 }
 
 /// Two words that take away together.

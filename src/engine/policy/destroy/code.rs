@@ -1,6 +1,7 @@
 //! Code on a command line in another language: what clients of services and databases call to delete, names that are put
 //! together where nobody reads them, and what the shell puts into it.
 
+mod glue;
 mod libraries;
 
 use super::{
@@ -276,7 +277,7 @@ fn hides(code: &str, program: &str) -> Option<&'static str> {
         _ => None,
     };
     has(code, REFLECTS)
-        .or_else(|| is_glued(code, program).then_some("+"))
+        .or_else(|| (glue::reaches(code, program) && is_glued(code, program)).then_some("+"))
         .or_else(text)
         .or_else(by_itself)
         .or_else(|| gets(code).then_some("getattr("))
@@ -355,7 +356,7 @@ fn imports(code: &str) -> Option<&'static str> {
     let made = |inside: &str| {
         let inside = inside.trim_start();
         let quoted = inside.split(')').next().is_some_and(|it| it.contains(['\'', '"', '`']));
-        quoted && !is_literal(inside) && !PATHS.iter().any(|it| inside.starts_with(it))
+        quoted && !is_literal(inside) && !PATHS.iter().any(|it| inside.starts_with(it)) && !glue::is_within(inside)
     };
     let of = |name: &str| code.split(name).skip(1).filter_map(|it| it.strip_prefix('(')).any(made);
     CALLS.iter().find(|it| of(it)).copied()
@@ -381,7 +382,12 @@ pub(super) fn put_in(command: &Command, program: &str, script: &Script) -> Optio
         return None;
     }
     let is_code = |it: &&Word| it.kind == WordKind::Expanded && !it.is_unknown() && it.text.contains(['(', ';', '=']);
-    let words = command.args().iter().filter(is_code).map(|it| (it.text.trim_matches('"'), it.clone()));
+    let words = command
+        .args()
+        .iter()
+        .filter(is_code)
+        .filter(|it| !lists_files(&it.text, script))
+        .map(|it| (it.text.trim_matches('"'), it.clone()));
     let input = command.input.as_ref().filter(|it| !it.literal && it.text == code);
     let input = input.map(|it| (it.text.as_str(), quoted(&it.text)));
     words.chain(input).find_map(|(text, word)| {
@@ -397,6 +403,19 @@ pub(super) fn put_in(command: &Command, program: &str, script: &Script) -> Optio
         }
         readings.iter().find_map(|it| in_code(&it.replace(ANY, "?"), program, command))
     })
+}
+
+/// `perl -pi -e 's/a/b/' $(rg -l foo src)`: names of files behind the code.
+fn lists_files(text: &str, script: &Script) -> bool {
+    const LISTS: &[&str] = &["fd", "find", "git", "grep", "ls", "rg"];
+    let lists = |it: &Command| {
+        let names = |it: &Word| matches!(it.text.as_str(), "-l" | "-rl" | "-lr" | "-rIl" | "ls-files" | "--name-only");
+        it.name().is_some_and(|it| LISTS.contains(&it))
+            && (it.args().iter().any(names) || matches!(it.name(), Some("fd" | "find" | "ls")))
+    };
+    let whole = text.strip_prefix("$(").and_then(|it| it.strip_suffix(')'));
+    let one = whole.is_some_and(|it| !it.contains(['(', ')', '`', ';', '|', '&', '$', '\n']));
+    one && script.commands_in(text).next().is_some() && script.commands_in(text).all(lists)
 }
 
 /// A here-document as the shell reads it: quotes in it are text.

@@ -390,8 +390,8 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
             [b'$', b'(', ..] => {
                 let end = from.find(')').ok_or(ODD)?;
                 let inner = from.get(2..end).unwrap_or_default();
-                // Brackets and quotes in it would move its end.
-                if inner.contains(['(', '\'', '"', '`', '\\', '#', '<']) || inner.contains("case") {
+                // Brackets in it would move its end, and so would quotes that are open there.
+                if inner.contains(['(', '`', '\\', '#', '<']) || inner.contains("case") || !closes_quotes(inner) {
                     return Err(ODD);
                 }
                 res.push(inner.to_owned());
@@ -410,6 +410,18 @@ fn substitutions_in(body: &str) -> Result<Vec<String>, Unparsed> {
         rest = from.get(len..).unwrap_or_default();
     }
     Ok(res)
+}
+
+fn closes_quotes(text: &str) -> bool {
+    let mut open = None;
+    for it in text.chars().filter(|it| matches!(it, '\'' | '"')) {
+        match open {
+            None => open = Some(it),
+            Some(quote) if quote == it => open = None,
+            Some(_) => (),
+        }
+    }
+    open.is_none()
 }
 
 /// `x`, `x:-y`, `x%.rs`: nothing in it is run, counted with or set.

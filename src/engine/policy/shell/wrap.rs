@@ -214,6 +214,10 @@ fn shell(args: &[Word]) -> Inner {
             }
         }
         _ if runs_found_file(args) => Inner::Nothing,
+        // It only reads it.
+        [_] if matches!(args, [flag, file] if flag.literal() == Some("-n") && file.text.starts_with('"')) => {
+            Inner::Nothing
+        }
         [file, ..] if file.literal().is_some_and(|it| !it.starts_with(['-', '+']) && !is_stream(it)) => Inner::Nothing,
         [option] if matches!(option.literal(), Some("--version" | "--help")) => Inner::Nothing,
         _ => Inner::Hidden,
