@@ -313,7 +313,7 @@ fn takes_away(text: &str) -> Option<&str> {
 fn without_strings(text: &str) -> Option<String> {
     const RUN: &[&str] = &["exec", "prepare", "immediate", "gexec", "dblink", "query", "$$", "eval"];
     let lower = text.to_ascii_lowercase();
-    let plain = text.matches('\'').count() % 2 == 0
+    let plain = text.matches('\'').count().is_multiple_of(2)
         && !text.contains(['\\', '"', '`', '$', '#'])
         && !text.contains("--")
         && !text.contains("/*");
