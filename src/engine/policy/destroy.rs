@@ -17,6 +17,7 @@ mod told;
 mod tries;
 mod verbs;
 
+pub(super) use devices::is_device;
 pub(super) use place::{Place, works_elsewhere};
 use table::{CALLS, CODE, Row, When, rows, rows_of};
 pub(super) use verbs::looks;
@@ -452,30 +453,6 @@ fn rows_that(text: &str, fits: impl Fn(&Row) -> bool) -> Option<&'static Row> {
         _ => true,
     };
     rows().find(|row| has(row.program) && row.sub.iter().all(|it| has(it)) && optional(row) && !apart(row) && fits(row))
-}
-
-/// Where output must not go.
-pub(super) fn is_device(text: &str) -> bool {
-    let plain = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
-    let text = normal_path(text);
-    text == "/proc/sysrq-trigger"
-        || text.starts_with("/dev/")
-            && !plain.contains(&text.as_str())
-            && !text.starts_with("/dev/fd/")
-            && !text.starts_with("/dev/shm/")
-}
-
-/// `//dev/sda`, `/dev/shm/../sda`
-fn normal_path(text: &str) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for name in text.split('/').filter(|it| !matches!(*it, "" | ".")) {
-        match name {
-            ".." => _ = names.pop(),
-            _ => names.push(name),
-        }
-    }
-    let start = if text.starts_with('/') { "/" } else { "" };
-    format!("{start}{}", names.join("/"))
 }
 
 impl Signs {

@@ -93,28 +93,9 @@ fn takes_in(
     leads: &[Lead],
 ) -> Option<&'static str> {
     let (name, args) = (base_name(command.name()?), command.args());
-    let secrets = || met.iter().copied();
+    let around = looped::Around { script, here, met, leads };
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
-        let place = |it: &Word| Some(here?.join(it.literal()?));
-        let (patterns, operands): (Vec<&Word>, Vec<&Word>) =
-            operands.partition(|it| here.is_some() && it.kind == WordKind::Pattern);
-        let found =
-            |file: &AbsPath| here.is_some_and(|here| patterns.iter().any(|it| takes(&here.join(&it.text), file)));
-        let places: Vec<Option<AbsPath>> = operands
-            .into_iter()
-            .flat_map(|it| match super::pieces::told(it, script).filter(|_| it.kind == WordKind::Expanded) {
-                Some(told) => told.iter().map(place).collect(),
-                None => vec![place(it)],
-            })
-            .collect();
-        let inside = |secret: &(&AbsPath, &AbsPath)| match places.is_empty() {
-            _ if found(secret.0) => true,
-            true if !patterns.is_empty() => false,
-            true => here.is_none_or(|it| secret.0.is_within(it)),
-            // A place that is not known may be any.
-            false => places.iter().any(|it| it.as_ref().is_none_or(|it| is_in(secret.0, it, leads))),
-        };
-        secrets().filter(inside).filter(|it| passes(it.0)).find_map(entry)
+        taken(operands, &around).filter(|it| passes(it.0)).find_map(entry)
     };
     let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
     let git = if name == "git" { super::danger::git_words(args) } else { &[] };
@@ -152,6 +133,35 @@ fn takes_in(
         }
         _ => sent(&senders::taken(command)?, here, met, &|it| all_of(it, &|_| true)),
     }
+}
+
+/// What lies in folders that are named, of what is met; nothing named: in the one where the command runs.
+fn taken<'a>(
+    operands: &mut dyn Iterator<Item = &Word>,
+    around: &looped::Around<'a>,
+) -> impl Iterator<Item = (&'a AbsPath, &'a AbsPath)> {
+    let looped::Around { script, here, met, leads } = *around;
+    let place = |it: &Word| Some(here?.join(it.literal()?));
+    // What begins at home counts from there.
+    let in_here = |it: &&Word| here.is_some() && it.kind == WordKind::Pattern && !it.text.starts_with('~');
+    let (patterns, operands): (Vec<&Word>, Vec<&Word>) = operands.partition(in_here);
+    let patterns: Vec<AbsPath> = patterns.iter().filter_map(|it| Some(here?.join(&it.text))).collect();
+    let spelt = |it: &Word| super::pieces::told(it, script).filter(|_| it.kind == WordKind::Expanded);
+    let places: Vec<Option<AbsPath>> = operands
+        .into_iter()
+        .flat_map(|it| match spelt(it) {
+            Some(told) => told.iter().map(place).collect(),
+            None => vec![place(it)],
+        })
+        .collect();
+    met.iter().copied().filter(move |secret| match (places.is_empty(), patterns.is_empty()) {
+        (true, true) => here.is_none_or(|it| secret.0.is_within(it)),
+        // A place that is not known may be any.
+        _ => {
+            let named = places.iter().any(|it| it.as_ref().is_none_or(|it| is_in(secret.0, it, leads)));
+            named || patterns.iter().any(|it| takes(it, secret.0))
+        }
+    })
 }
 
 /// The same for words that name what is taken along; `all_of`: of folders.

@@ -6,6 +6,7 @@
 
 mod carriers;
 pub(super) mod changed;
+mod edits;
 mod evaluate;
 mod heredoc;
 mod hiding;

@@ -125,10 +125,34 @@ fn is_in(text: &str) -> bool {
         // `~/dev/sdk` and `"$HOME"/dev/sdk` are folders of somebody.
         let plain = before.trim_end_matches('"');
         let begins = plain.bytes().all(|it| it == b'/') || plain.ends_with(['=', ':', ',', '(', '\'', ' ', '@', '>']);
-        let path = super::normal_path(text.get(at..).unwrap_or_default());
+        let path = normal_path(text.get(at..).unwrap_or_default());
         let name = path.strip_prefix("/dev/").unwrap_or_default();
         (stuck || begins) && DEVICES.iter().any(|it| name.starts_with(it))
     })
+}
+
+/// Where output must not go.
+pub(in crate::engine::policy) fn is_device(text: &str) -> bool {
+    let plain = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+    let text = normal_path(text);
+    text == "/proc/sysrq-trigger"
+        || text.starts_with("/dev/")
+            && !plain.contains(&text.as_str())
+            && !text.starts_with("/dev/fd/")
+            && !text.starts_with("/dev/shm/")
+}
+
+/// `//dev/sda`, `/dev/shm/../sda`
+fn normal_path(text: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in text.split('/').filter(|it| !matches!(*it, "" | ".")) {
+        match name {
+            ".." => _ = names.pop(),
+            _ => names.push(name),
+        }
+    }
+    let start = if text.starts_with('/') { "/" } else { "" };
+    format!("{start}{}", names.join("/"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Programs that run what one of their options says, or what follows a sub-command of theirs.
 
 use super::{
-    Word,
+    Word, edits,
     wrap::{Inner, runs_by_assignment},
 };
 use crate::engine::policy::danger::{GIT_VALUED, git_words};
@@ -283,7 +283,7 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
     let hides = within
         || match name {
             "git" => git(args),
-            "sed" | "gsed" => sed(args),
+            "sed" | "gsed" => edits::writes_or_runs(args),
             "make" | "gmake" => by_option || reads_makefile(args) || sets_what_runs(args),
             _ if MAKES.contains(&name) => by_option || reads_makefile(args),
             _ => by_option || bundled || name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so",
@@ -296,7 +296,7 @@ pub(super) fn inner(name: &str, args: &[Word]) -> Inner {
         let unseen = match name {
             "make" | "gmake" => reads_makefile(args),
             _ if MAKES.contains(&name) => reads_makefile(args),
-            "sed" | "gsed" => sed_runs_its_input(args),
+            "sed" | "gsed" => edits::runs_its_input(args),
             _ => false,
         };
         return if unseen { Inner::Unseen } else { Inner::Hidden };
@@ -433,71 +433,4 @@ fn is_harmless(setting: &Word) -> bool {
 pub(super) fn is_harmless_setting(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     GIT_HARMLESS.iter().any(|it| key.starts_with(it))
-}
-
-/// Whether a script among the words has the commands `e`, `w` or `W`, or their flags. One that only might is taken for
-/// one that has.
-fn sed(args: &[Word]) -> bool {
-    sed_scripts(args)
-        .iter()
-        .any(|it| it.is_unknown() || acts(it.text.trim_start_matches("--expression="), &['e', 'w', 'W']))
-}
-
-/// Whether what it runs are the lines that it reads: `/x/e`, `s/a/b/e`.
-fn sed_runs_its_input(args: &[Word]) -> bool {
-    sed_scripts(args).iter().any(|it| {
-        let script = it.text.trim_start_matches("--expression=");
-        it.is_unknown() || acts(script, &['e']) && runs_lines(script)
-    })
-}
-
-fn sed_scripts(args: &[Word]) -> Vec<&Word> {
-    let given = |it: &&Word| ["-e", "--expression"].iter().any(|option| it.text.starts_with(option));
-    let mut scripts: Vec<&Word> = args.iter().filter(given).collect();
-    let after =
-        args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text.starts_with('-') && it.0.text.ends_with('e'));
-    scripts.extend(after.map(|it| it.1));
-    if scripts.is_empty() {
-        scripts.extend(args.iter().find(|it| !it.text.starts_with('-')));
-    }
-    scripts
-}
-
-/// An `e` with nothing behind it, or behind a substitution.
-fn runs_lines(script: &str) -> bool {
-    let ends = |it: &str| it.trim_end().ends_with('e');
-    script.split([';', '\n', '{', '}']).any(ends) || substitutes_and_runs(script, &['e'])
-}
-
-fn acts(script: &str, letters: &[char]) -> bool {
-    let address = |it: char| it.is_ascii_digit() || it.is_whitespace() || ",$!~+{".contains(it);
-    let ends = |rest: &str| rest.is_empty() || rest.starts_with([' ', ';', '}', '\n', '/', '.']);
-    let runs = |it: &str| {
-        let rest = it.strip_prefix(letters);
-        rest.is_some_and(ends)
-    };
-    let command = |piece: &str| {
-        let piece = piece.trim_start_matches(address);
-        // `/x/e rm`, `/x/Ie`, `\,x,e rm`
-        let behind = piece.strip_prefix('/').and_then(|it| it.rsplit_once('/')).map_or("", |it| it.1);
-        runs(piece)
-            || runs(behind.trim_start_matches(|it| address(it) || matches!(it, 'I' | 'M')))
-            || piece.starts_with('\\')
-    };
-    script.split([';', '\n', '{', '}']).any(command) || substitutes_and_runs(script, letters)
-}
-
-/// `s/a/b/e`, `s,a,b,w f`: by the last letters of anything that may be one.
-fn substitutes_and_runs(script: &str, letters: &[char]) -> bool {
-    let flags = |it: char| it.is_ascii_digit() || "gpIimM".contains(it);
-    script.match_indices(letters).any(|(at, letter)| {
-        let before = script.get(..at).unwrap_or_default().trim_end_matches(flags);
-        let behind = script.get(at + 1..).unwrap_or_default().trim_start_matches(flags);
-        let ended =
-            behind.is_empty() || behind.starts_with([';', '}', '\n']) || letter == "w" && behind.starts_with(' ');
-        let Some(delimiter) = before.chars().next_back() else { return false };
-        // The command itself, with the same delimiter twice before.
-        let opened = before.split('s').skip(1).any(|it| it.starts_with(delimiter) && it.matches(delimiter).count() > 1);
-        ended && !delimiter.is_alphanumeric() && (opened || before.matches(delimiter).count() > 2)
-    })
 }

@@ -203,4 +203,5 @@ const TABLE: &[(&str, &str)] = &[
     ("allow", "cp -r src* x"),
     ("ask", "cp -r .e* x"),
     ("ask", "cp -r src* . x"),
+    ("ask", "cd ..; grep -r x ~/.config"),
 ];
