@@ -116,10 +116,9 @@ fn takes_in(
             let before = args.iter().position(|it| std::ptr::eq(it, *first)).and_then(|at| args.get(..at));
             let odd = |it: &Word| ["--anchored", "--no-"].iter().any(|start| it.text.starts_with(start));
             let options = before.filter(|_| name == "tar" && !args.iter().any(odd)).unwrap_or_default();
-            let synced = name == "rsync";
-            all_of(&mut packed, &|it| {
-                !is_left_out(options, &name_of(it)) && !(synced && is_excluded(args, &name_of(it)))
-            })
+            let passed_by =
+                |name_of: &str| is_left_out(options, name_of) || name == "rsync" && is_excluded(args, name_of);
+            all_of(&mut packed, &|it| !passed_by(&name_of(it)))
         }
         _ if GREPS.contains(&name) && args.iter().any(safe::recurses) => {
             let passes = |it: &AbsPath| is_searched(args, &name_of(it));

@@ -122,7 +122,5 @@ fn may_be_secret(before: &str, after: &str) -> bool {
     let begins = |it: &&str| !before.is_empty() && (it.starts_with(before) || before.starts_with(it));
     let ends = |it: &&str| !after.is_empty() && (it.ends_with(after) || after.ends_with(it));
     let any = before.is_empty() && after.is_empty() || after.starts_with('/');
-    any || SECRETS.names.iter().any(|it| name(&it))
-        || SECRETS.starts.iter().any(|it| begins(&it))
-        || SECRETS.ends.iter().any(|it| ends(&it))
+    any || SECRETS.names.iter().any(name) || SECRETS.starts.iter().any(begins) || SECRETS.ends.iter().any(ends)
 }
