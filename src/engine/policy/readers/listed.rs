@@ -57,11 +57,22 @@ pub(super) fn handed(command: &Command, around: &Around) -> Option<&'static str>
     }
 }
 
-/// What passes on some of what it is given.
+/// What passes on some of what it is given: with a file among its words it reads that.
 fn filters(command: &Command) -> bool {
     let Some(name) = command.name().map(base_name) else { return false };
-    let operands = || command.args().iter().filter(|it| !it.text.starts_with('-')).count();
-    FILTERS.contains(&name) || GREPS.contains(&name) && !command.args().iter().any(safe::recurses) && operands() < 2
+    // Numbers and single characters belong to options: `head -n 5`, `cut -d : -f 1`.
+    let counts = |it: &&Word| {
+        let text = it.text.as_str();
+        !text.starts_with('-') && text.chars().nth(1).is_some() && !text.bytes().all(|it| it.is_ascii_digit())
+    };
+    let operands = command.args().iter().filter(counts).count();
+    match name {
+        "xargs" => true,
+        "awk" | "sed" => operands < 2,
+        "tr" => operands < 3,
+        _ if FILTERS.contains(&name) => operands == 0,
+        _ => GREPS.contains(&name) && !command.args().iter().any(safe::recurses) && operands < 2,
+    }
 }
 
 fn listed(command: &Command, around: &Around) -> Option<&'static str> {

@@ -204,4 +204,10 @@ const TABLE: &[(&str, &str)] = &[
     ("ask", "cp -r .e* x"),
     ("ask", "cp -r src* . x"),
     ("ask", "cd ..; grep -r x ~/.config"),
+    ("ask", "cat $(head -1 names)"),
+    ("ask", "cat $(sed -n 1p names)"),
+    ("ask", "cat $(awk '{print $1}' names)"),
+    ("ask", "cut -d : -f 1 names | xargs cat"),
+    ("ask", "sort names | xargs cat"),
+    ("allow", "ls *.md | cut -d : -f 1 | head -n 5 | xargs cat"),
 ];
