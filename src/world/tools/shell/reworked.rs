@@ -88,14 +88,10 @@ pub async fn look(dir: &AbsPath, runs: bool, ctx: &ToolContext, groups: &Groups)
 /// Where git works.
 fn real_dir(work: &Rework, dir: &AbsPath, ctx: &ToolContext) -> Option<AbsPath> {
     let dir = match work.dir.strip_prefix('~') {
-        Some(rest) => AbsPath::new(home(ctx)?)?.join(rest.trim_start_matches('/')),
+        Some(rest) => ctx.home()?.join(rest.trim_start_matches('/')),
         None => dir.join(&work.dir),
     };
     disk::real_path(&dir).ok()
-}
-
-fn home(ctx: &ToolContext) -> Option<&str> {
-    ctx.env.iter().rev().find(|(name, _)| name == "HOME").map(|it| it.1.as_str())
 }
 
 /// What was found beside places.
@@ -130,7 +126,8 @@ impl<'a> Looker<'a> {
         let git = repository::held_around(confined, &dir)?;
         let mut above = std::iter::successors(Some(dir.clone()), AbsPath::parent);
         let top = above.find(|it| disk::metadata(&it.join(".git")).is_ok())?;
-        let named = named::places(top.as_path(), git.as_path(), home(ctx).map(AsRef::as_ref));
+        let home = ctx.home();
+        let named = named::places(top.as_path(), git.as_path(), home.as_ref().map(AbsPath::as_path));
         let closed = Confinement { read_only: true, network: false, ..confined.clone() };
         let closed = Confinement { writable: Vec::new(), granted: Vec::new(), gits: Vec::new(), ..closed };
         let own = ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
