@@ -7,7 +7,7 @@ use super::{
     leads::Leads,
     pieces::ANY,
     places,
-    shell::{Command, Script, Word, WordKind, base_name},
+    shell::{Command, Script, Word, WordKind, base_name, filled},
 };
 use crate::base::{
     guarded::{CONFIG, Guarded, SECRETS},
@@ -300,11 +300,9 @@ pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath], leads: &L
         let kept: Vec<AbsPath> = roots.iter().cloned().chain(thrown_away).collect();
         home || path.is_some_and(|path| !kept.iter().any(|it| path.is_within(it)))
     };
-    script
-        .redirects
-        .iter()
-        .filter(|it| it.writes)
-        .map(|it| &it.target)
+    let redirected = script.redirects.iter().filter(|it| it.writes).map(|it| &it.target);
+    redirected
+        .chain(script.commands.iter().flat_map(filled))
         .find(|it| outside(it) || leads.leave(it))
         .map(|it| it.text.as_str())
 }

@@ -29,7 +29,7 @@ pub(super) use interpreters::{SPAWNS, is_language};
 pub use loops::Loops;
 pub use words::{Word, WordKind};
 pub(super) use wrap::{base_name, is_shell, looks_up, runs_by_assignment};
-pub(super) use written::said;
+pub(super) use written::{filled, said};
 pub(super) use xargs::FOUND;
 
 /// Longer scripts are not read.

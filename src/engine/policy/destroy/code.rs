@@ -268,7 +268,9 @@ fn hides(code: &str, program: &str) -> Option<&'static str> {
     let text = || ["eval", "exec", "execfile", "Function"].into_iter().find(|it| runs_text(code, it, program));
     let by_itself = || match program {
         "perl" => code.contains("/ee").then_some("/ee"),
-        "osascript" => code.contains("delete").then_some("delete"),
+        "osascript" => {
+            ["delete", "empty trash", "empty the trash", "shut down"].into_iter().find(|it| code.contains(it))
+        }
         "lua" | "luajit" => {
             let element = |it: &&str| calls(code, it).any(|rest| rest.starts_with('['));
             let loads = ["load", "dostring"].into_iter().find(|it| runs_text(code, it, program));

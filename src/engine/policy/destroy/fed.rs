@@ -57,22 +57,38 @@ const SYSTEMS: &[&str] =
 
 /// Behind which words of a program's input a command stands; none: any may be one.
 const TEXTS: &[(&str, &[&str])] = &[
+    ("ansible-console", &[]),
+    ("c++", C),
+    ("cc", C),
+    ("clang", C),
+    ("clang++", C),
+    ("csharp", DOTNET),
+    ("csi", DOTNET),
     ("dc", &["!"]),
+    ("dotnet", DOTNET),
     ("ed", &["!"]),
     ("ex", EDITS),
+    ("fsharpi", DOTNET),
     ("ftp", &[]),
+    ("g++", C),
+    ("gcc", C),
     ("gdb", &["shell", "!", "python", "pipe"]),
     ("lftp", &[]),
     ("lldb", &["shell", "script"]),
     ("m4", &["syscmd"]),
     ("mariadb", &["\\!", "system "]),
     ("mysql", &["\\!", "system "]),
+    ("nc", &[]),
+    ("ncat", &[]),
+    ("netcat", &[]),
     ("nvim", EDITS),
     ("psql", &["\\!", "PROGRAM", "program"]),
     ("red", &["!"]),
     ("sftp", &[]),
     ("sqlcipher", DOTS),
     ("sqlite3", DOTS),
+    ("tcc", C),
+    ("telnet", &[]),
     ("tmux", &[]),
     ("vi", EDITS),
     ("view", EDITS),
@@ -80,6 +96,9 @@ const TEXTS: &[(&str, &[&str])] = &[
 ];
 const EDITS: &[&str] = &["!", "call ", "system(", "lua ", "py", "perl ", "ruby "];
 const DOTS: &[&str] = &[".shell", ".system", ".load", ".excel"];
+/// Of a program that is compiled, and then run.
+const C: &[&str] = &["exec", "popen(", "remove(", "rmdir(", "system(", "unlink("];
+const DOTNET: &[&str] = &["Delete(", "Start("];
 
 /// Clients of databases that no table asks what they read.
 const CLIENTS: &[&str] = &["hbase", "rman", "snowsql", "sqlcipher", "sqlplus", "trino", "tsql", "ysqlsh"];
@@ -93,7 +112,8 @@ const FILES: &[&str] = &["-S", "-b", "-f", "-init", "-s", "-x", "--command", "so
 /// What a program does with what it reads.
 pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<Signs> {
     let fed = command.piped || command.input.is_some();
-    if !fed && !command.args().iter().any(|it| FILES.contains(&it.text.as_str())) {
+    let reads = |it: &Word| FILES.contains(&it.text.as_str()) || it.text.starts_with(".read ");
+    if !fed && !command.args().iter().any(reads) {
         return None;
     }
     let script = place.script;
@@ -104,6 +124,7 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         return Some(it);
     }
     let client = CLIENTS.contains(&program)
+        || command.args().iter().any(|it| it.text.starts_with(".read "))
         || FRAMEWORKS.contains(&program) && command.args().iter().any(|it| CONSOLES.contains(&it.text.as_str()));
     let starts = TEXTS.binary_search_by_key(&program, |it| it.0).ok().and_then(|at| TEXTS.get(at)).map(|it| it.1);
     let wire = matches!(program, "nc" | "ncat" | "netcat" | "telnet");
@@ -156,6 +177,16 @@ fn in_line(program: &str, line: &str, starts: &[&str]) -> Option<Signs> {
 /// `!rm x`: here, not there.
 fn local(program: &str, line: &str) -> Option<Signs> {
     line.split_once('!').and_then(|it| rows_in(it.1)).map(|it| named(program, it.program))
+}
+
+/// The line that such a program is told: `gcloud compute ssh x --command 'foo delete'`.
+pub(super) fn line_of<'w>(args: &'w [Word], program: &str) -> Option<&'w str> {
+    let row = LOGINS.iter().find(|it| it.program == program)?;
+    args.iter().zip(args.iter().skip(1).map(Some).chain([None])).find_map(|(option, next)| {
+        let (name, value) = option.text.split_once('=').map_or((option.text.as_str(), None), |it| (it.0, Some(it.1)));
+        let named = row.told.contains(&name) && name != "--";
+        value.or_else(|| next.map(|it| it.text.as_str())).filter(|_| named)
+    })
 }
 
 /// Whether it is a shell, here or elsewhere, and nothing among its words is what it runs.

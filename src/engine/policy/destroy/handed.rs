@@ -1,6 +1,6 @@
 //! What programs are handed that run it: words behind their own, a line in one word, input, another system's commands.
 
-use super::{Place, Signs, by_table, known, named};
+use super::{Place, Signs, by_table, fed, known, named};
 use crate::engine::policy::shell::{Command, Script, Word, base_name, is_shell};
 
 /// Programs that destroy by themselves, whoever starts them.
@@ -131,7 +131,9 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     let apart = place.apart();
     let starts = (1..command.words.len()).filter_map(|at| command.words.get(at..)?.split_first());
     let by_words = |(first, rest): (&Word, &[Word])| {
-        let actor = first.literal().map(base_name).filter(|it| ACTORS.contains(it) || it.starts_with("mkfs"))?;
+        let dashed = || behind_dashes(first, &command.words);
+        let acts = |it: &&str| ACTORS.contains(it) || it.starts_with("mkfs") || dashed();
+        let actor = first.literal().map(base_name).filter(acts)?;
         // Listed on its own, and judged by where it works.
         let is_it = |it: &Command| it.carried && it.words.split_first() == Some((first, rest));
         if place.script.commands.iter().any(is_it) {
@@ -143,7 +145,9 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         by_table(actor, rest, &apart).filter(|it| it.0.len() > 1 || CLEAR.contains(&actor))
     };
     let lines = command.args().iter().filter_map(Word::literal).filter(|it| it.contains(' ') && it.len() <= MAX_LINE);
+    let told = fed::line_of(command.args(), program);
     let by_line = |it: &str| {
+        let hands = command.opaque && !known::is_known(program) || told == Some(it);
         let script = Script::parse(it).ok()?;
         let inner = apart.within(&script);
         let device = script.redirects.iter().find(|it| it.writes && super::is_device(&it.target.text));
@@ -152,13 +156,19 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         // `/bin/r? -rf x`, `r{m,} -rf x`: what is called so only the other shell knows.
         let blind = |it: &Command| it.name().is_none_or(|it| is_shell(base_name(it)));
         let read = |it: &Command| command.opaque && (it.unseen || blind(it));
-        let looks = |it: &Command| super::looks(it, &script).filter(|_| command.opaque && !known::is_known(program));
+        let looks = |it: &Command| super::looks(it, &script).filter(|_| hands);
         let sure = |it: &Command| super::signs(it, &inner).filter(|signs| signs.0 != [super::UNSEEN] || read(it));
         let sure = |it: &Command| sure(it).or_else(|| looks(it));
         script.commands.iter().find_map(sure).or(device)
     };
     let mut lines = lines.flat_map(|it| [Some(behind_option(it)), behind_name(it)]).flatten();
     starts.into_iter().find_map(by_words).or_else(|| lines.find_map(by_line))
+}
+
+/// `saml2aws exec -- aws s3 rb x`
+fn behind_dashes(first: &Word, words: &[Word]) -> bool {
+    let at = words.iter().position(|it| it.text == "--");
+    at.and_then(|at| words.get(at + 1)).is_some_and(|it| std::ptr::eq(it, first))
 }
 
 /// `--command=rm -rf x`
@@ -173,6 +183,11 @@ fn behind_name(text: &str) -> Option<&str> {
 }
 
 fn by_other_shell(text: &str) -> Option<Signs> {
+    let pairs = || text.split_whitespace().zip(text.split_whitespace().skip(1));
+    let drive = |it: &str| matches!(it.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
+    if pairs().any(|it| it.0.eq_ignore_ascii_case("format") && drive(it.1)) {
+        return Some(named("format", ""));
+    }
     let mut words = text.split(|it: char| !(it.is_alphanumeric() || it == '-'));
     words.find_map(|it| DELETE.iter().find(|name| it.eq_ignore_ascii_case(name))).map(|it| named(it, ""))
 }

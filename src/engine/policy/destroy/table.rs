@@ -165,6 +165,8 @@ pub(super) const CODE: &[&str] = &[
     "File.delete",
     "File.rm",
     "Dir.delete",
+    "Directory.Delete",
+    "File.Delete",
     "Files.delete",
     "Deno.remove",
     "file.remove",

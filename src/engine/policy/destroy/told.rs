@@ -136,6 +136,21 @@ pub(super) fn absent(args: &[Word]) -> Option<&str> {
     texts(args).find(|it| it.contains("ensure") && it.contains("absent"))
 }
 
+/// A recipe that is given as a word: `directory "src" do action :delete end`.
+pub(super) fn by_recipe(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| it.contains(":delete") || rows_in(it).is_some())
+}
+
+/// `BEGIN{system("rm -rf src")}`
+pub(super) fn starts(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| it.contains("system(") && rows_in(it).is_some())
+}
+
+/// A disk of Windows: `format d:`.
+pub(super) fn drive(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| matches!(it.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic()))
+}
+
 /// Anything but a look at what is there.
 pub(super) fn parted(args: &[Word]) -> Option<&str> {
     const LOOKS: &[&str] = &["--list", "-l", "print"];

@@ -156,6 +156,7 @@ const GIT_HARMLESS: &[&str] = &[
 /// if there are any.
 const RUNNERS: &[(&str, &[&str])] = &[
     ("asdf", &["exec"]),
+    ("aws-okta", &["exec"]),
     ("aws-vault", &["exec"]),
     ("bun", &["run", "x"]),
     ("bundle", &["exec"]),

@@ -114,6 +114,21 @@ fn carried(command: &Command, files: &[File]) -> Option<File> {
     Some(File { name: of_name(to), text: source.text.clone() })
 }
 
+/// The files that a command writes as a redirection would: those of `tee`, and what `cp /dev/null x` empties.
+pub(in crate::engine::policy) fn filled(command: &Command) -> Vec<&Word> {
+    let args = command.args();
+    let operands = || args.iter().filter(|it| !it.text.starts_with('-'));
+    let empties = || args.iter().any(|it| it.text == "/dev/null");
+    match command.name().map(base_name) {
+        Some("tee") => operands().collect(),
+        Some("cp" | "install") if empties() => operands().next_back().into_iter().collect(),
+        Some("sort") if empties() => {
+            args.iter().zip(args.iter().skip(1)).filter(|it| it.0.text == "-o").map(|it| it.1).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// What a command prints, as far as its words and its here-document say it.
 pub(in crate::engine::policy) fn said(command: &Command) -> Option<String> {
     let operands = command.args().iter().filter(|it| it.text != "-").count();

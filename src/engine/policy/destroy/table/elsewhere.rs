@@ -53,6 +53,7 @@ pub(super) const ROWS: &[Row] = &[
     row("az", &["rest"], Words(&["DELETE", "Delete", "delete"])),
     row("azcopy", &[], Words(&["remove", "rm", "--delete-destination=true", "--delete-destination"])),
     row("azd", &["down"], Always),
+    row("bb", &["repo"], Words(&["delete"])),
     row("borg", &["delete"], Always),
     row("borg", &["prune"], Always),
     row("borg", &["recreate"], Always),

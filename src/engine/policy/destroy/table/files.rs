@@ -22,6 +22,7 @@ pub(super) const ROWS: &[Row] = &[
     row("cmake", &["rm"], OutsideBuild),
     row("cmake", &["remove"], OutsideBuild),
     row("cmake", &["remove_directory"], OutsideBuild),
+    row("cmake", &["rename"], OntoOutside),
     row("composer", &["create-project"], Words(&["--remove-vcs"])),
     row("coreutils", &[], Begins(&["--coreutils-prog=chmod", "--coreutils-prog=chown", "--coreutils-prog=dd", "--coreutils-prog=rm", "--coreutils-prog=shred", "--coreutils-prog=truncate", "--coreutils-prog=unlink"])),
     row("cp", &[], Holds(checks::device)),
