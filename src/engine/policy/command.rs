@@ -188,7 +188,7 @@ impl<'a> Shell<'a> {
         if self.query.mode == Mode::Yolo {
             let named = opinion.specific && opinion.allow_redirection && opinion.tier >= Some(Tier::User);
             let outside = paths::leads_outside(self.script, self.query.roots, &self.place.leads).filter(|_| !named);
-            let ask = |it| Opinion::new(Decision::Ask, format!("its output goes outside the workspace: {it}"));
+            let ask = |it: String| Opinion::new(Decision::Ask, format!("its output goes outside the workspace: {it}"));
             return outside.map(ask).unwrap_or(opinion);
         }
         if let Some(what) = danger::find(self.script) {
@@ -203,8 +203,8 @@ impl<'a> Shell<'a> {
 
     /// What every mode asks about, of what no single command says.
     fn guarded_as_a_whole(&self) -> Option<Opinion> {
-        let written = self.script.redirects.iter().filter(|it| it.writes).map(|it| &it.target);
-        let mut places = written.map(|it| places::from_start(it, self.script).unwrap_or_else(|| it.clone()));
+        let written = self.script.redirects.iter().filter(|it| it.writes);
+        let mut places = written.flat_map(|it| places::of_redirect(it, self.script));
         if let Some(it) = places.find(|it| destroy::is_device(&it.text)) {
             return Some(Opinion::new(Decision::Ask, format!("destructive: > {}", it.text)));
         }

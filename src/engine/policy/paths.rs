@@ -7,7 +7,7 @@ use super::{
     leads::Leads,
     pieces::ANY,
     places,
-    shell::{Command, Script, Word, WordKind, base_name, filled},
+    shell::{self, Command, Redirect, Script, Word, WordKind, base_name},
 };
 use crate::base::{
     guarded::{CONFIG, Guarded, SECRETS},
@@ -253,11 +253,11 @@ pub(super) fn guard_of_reader(
 
 /// The same for where a script's redirections lead.
 pub(super) fn guard_of_redirects(script: &Script, here: Option<&AbsPath>) -> Option<Guard> {
-    script.redirects.iter().find_map(|it| {
-        let target = places::from_start(&it.target, script).unwrap_or_else(|| it.target.clone());
-        let secret = find_word(SECRETS, &target).map(|name| Guard::new(KEPT, name));
-        secret.or_else(|| it.writes.then(|| config_of_word(&target, here)).flatten())
-    })
+    let guard = |target: &Word, writes: bool| {
+        let secret = find_word(SECRETS, target).map(|name| Guard::new(KEPT, name));
+        secret.or_else(|| writes.then(|| config_of_word(target, here)).flatten())
+    };
+    script.redirects.iter().find_map(|it| places::of_redirect(it, script).iter().find_map(|at| guard(at, it.writes)))
 }
 
 fn config_of_word(word: &Word, here: Option<&AbsPath>) -> Option<Guard> {
@@ -283,12 +283,10 @@ fn named_config(root: &AbsPath, text: &str) -> Option<AbsPath> {
 /// Where a redirection plainly leads out of the roots. What only the shell knows is not guessed at. Places that are thrown
 /// away do not count where they are said: `make > /tmp/log` is everyday, and where there is a sandbox, that asks about it
 /// or stops it. `../x` is the neighbour of the workspace, wherever that lies.
-pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath], leads: &Leads) -> Option<&'a str> {
+pub(super) fn leads_outside(script: &Script, roots: &[AbsPath], leads: &Leads) -> Option<String> {
     const THROWN_AWAY: &[&str] = &["/dev", "/proc", "/tmp", "/var/tmp"];
     let here = roots.first().filter(|_| !places::moves(script));
-    let outside = |word: &Word| {
-        let began = places::from_start(word, script);
-        let (here, word) = (if began.is_some() { roots.first() } else { here }, began.as_ref().unwrap_or(word));
+    let outside = |word: &Word, here: Option<&AbsPath>| {
         let home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"].iter().any(|it| word.text.starts_with(it));
         let said = word.literal().is_some_and(|it| it.starts_with('/'));
         let path = match word.literal() {
@@ -300,11 +298,18 @@ pub(super) fn leads_outside<'a>(script: &'a Script, roots: &[AbsPath], leads: &L
         let kept: Vec<AbsPath> = roots.iter().cloned().chain(thrown_away).collect();
         home || path.is_some_and(|path| !kept.iter().any(|it| path.is_within(it)))
     };
-    let redirected = script.redirects.iter().filter(|it| it.writes).map(|it| &it.target);
-    redirected
-        .chain(script.commands.iter().flat_map(filled))
-        .find(|it| outside(it) || leads.leave(it))
-        .map(|it| it.text.as_str())
+    // Where a `cd` goes first, what is said counts from nowhere that is known.
+    let from = |it: &Word, said: &Word| if it == said { here } else { roots.first() };
+    let led = |it: &Redirect| places::of_redirect(it, script).into_iter().find(|at| outside(at, from(at, &it.target)));
+    let redirected = script.redirects.iter().filter(|it| it.writes);
+    let mut redirected =
+        redirected.filter_map(|it| led(it).or_else(|| Some(it.target.clone()).filter(|it| leads.leave(it))));
+    let filled = |it: &Word| {
+        let began = places::from_start(it, script);
+        began.as_ref().map_or_else(|| outside(it, here), |it| outside(it, roots.first())) || leads.leave(it)
+    };
+    let told = || script.commands.iter().flat_map(shell::filled).find(|it| filled(it)).cloned();
+    redirected.next().or_else(told).map(|it| it.text)
 }
 
 fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 use super::{
     danger::git_words,
-    shell::{Command, Script, Word, WordKind, base_name},
+    shell::{Command, Redirect, Script, Word, WordKind, base_name},
 };
 
 /// Options behind which the folder stands that a program works in; git's own stand before its sub-command.
@@ -97,6 +97,40 @@ pub(super) fn from_start(name: &Word, script: &Script) -> Option<Word> {
         target(first).filter(|it| alone && (it.literal().is_some() || it.text.starts_with("~/") || it.text == "~"))?;
     let kind = if to.text.starts_with('~') { WordKind::Pattern } else { WordKind::Literal };
     Some(Word { text: format!("{}/{text}", to.text.trim_end_matches('/')), kind })
+}
+
+/// What a redirection may name, from where the script began: what it says, and where the `cd` before it may have led.
+pub(super) fn of_redirect(redirect: &Redirect, script: &Script) -> Vec<Word> {
+    if let Some(it) = from_start(&redirect.target, script) {
+        return vec![it];
+    }
+    let cds = redirect.behind.iter().filter_map(|it| script.commands.get(*it));
+    let name = redirect.target.literal().filter(|it| !it.starts_with('/'));
+    let led = name.and_then(|it| Some((it, led_by(cds, script)?))).filter(|it| !it.1.is_empty()).map(|(name, to)| {
+        let kind = if to.starts_with('~') { WordKind::Pattern } else { WordKind::Literal };
+        Word { text: format!("{}/{name}", to.trim_end_matches('/')), kind }
+    });
+    led.into_iter().chain([redirect.target.clone()]).collect()
+}
+
+/// Where one after the other leads; `None`: nobody knows.
+fn led_by<'c>(cds: impl Iterator<Item = &'c Command>, script: &Script) -> Option<String> {
+    let mut res = String::new();
+    for cd in cds {
+        if goes_nowhere(cd, script) {
+            res.clear();
+            continue;
+        }
+        let home = cd.args().is_empty() && cd.name() == Some("cd");
+        let to = if home { "~" } else { target(cd)?.text.as_str() };
+        let at_home = |it: &Word| it.text == "~" || it.text.starts_with("~/");
+        let plain = home || target(cd).is_some_and(|it| it.literal().is_some() || at_home(it));
+        if !plain || to == "-" || cd.name() == Some("popd") {
+            return None;
+        }
+        res = if res.is_empty() || to.starts_with(['/', '~']) { to.to_owned() } else { format!("{res}/{to}") };
+    }
+    Some(res)
 }
 
 pub(super) fn is_cd(command: &Command) -> bool {

@@ -12,6 +12,7 @@ mod heredoc;
 mod hiding;
 mod interpreters;
 mod loops;
+mod starts;
 mod unseen;
 mod variables;
 mod walk;
@@ -112,6 +113,8 @@ pub struct Redirect {
     pub writes: bool,
     /// The place of the command whose output it is, when it is a single one.
     pub by: Option<usize>,
+    /// The places of the `cd` before it, in order, that go for it, too.
+    pub behind: Vec<usize>,
 }
 
 /// What a script sets a variable to, or hands to a command as text.
@@ -146,6 +149,8 @@ pub struct Going {
     pub chained: bool,
     /// Some of them may be in a shell of their own, or in a function.
     pub nested: bool,
+    /// The places of its own `cd`, not those of scripts within it.
+    pub(super) went: Vec<usize>,
 }
 
 /// A whole command line, taken apart.
@@ -184,6 +189,7 @@ impl Script {
             ..Self::default()
         };
         res.add(text, 0)?;
+        written::list_scripts(&mut res);
         changed::by_commands(&mut res)?;
         evaluate::list_hidden(&mut res);
         written::list_copies(&mut res)?;
@@ -269,8 +275,9 @@ impl Script {
                 return Ok(());
             }
             wrap::Inner::Code(code) => {
+                let starts = starts::find(&code);
                 command.code = Some(code);
-                return Ok(());
+                return self.started(starts, at, depth);
             }
             wrap::Inner::Same(inner) => return self.list(vec![inner], true, (input, piped)),
             // What comes behind the words that may be carried is listed already.
@@ -288,6 +295,21 @@ impl Script {
             Some(text) if !text.trim().is_empty() => self.add(&text, depth + 1),
             _ => Ok(()),
         }
+    }
+
+    /// Behind a line that cannot be read anything may hide.
+    fn started(&mut self, starts: Vec<starts::Start>, at: usize, depth: usize) -> Result<(), Unparsed> {
+        for start in starts {
+            match start {
+                starts::Start::Line(line) if self.add(&line, depth + 1).is_err() => {
+                    let command = self.commands.get_mut(at);
+                    command.into_iter().for_each(|it| (it.opaque, it.unseen) = (true, true));
+                }
+                starts::Start::Line(_) => (),
+                starts::Start::Words(words) => self.list(vec![words], false, (None, false))?,
+            }
+        }
+        Ok(())
     }
 
     /// `input` is what they read, too: `sudo python3 - <<E`.

@@ -1,6 +1,6 @@
 //! Commands that print what is secret from where it is kept: keyrings, managers of passwords, clients of clouds.
 
-use super::shell::{Command, base_name};
+use super::shell::{Command, Script, Word, base_name};
 
 struct Row {
     program: &'static str,
@@ -211,14 +211,56 @@ const VAULTS: &[Row] = &[
     row("yarn", &["config", "get", "*uth"], "yarn config get npmAuthToken"),
 ];
 
-/// What the command is called, if it is one of these.
+/// Programs that hand their words on to a shell, here or elsewhere.
+const HANDS_ON: &[&str] = &[
+    "adb",
+    "eb",
+    "fly",
+    "flyctl",
+    "gcloud",
+    "limactl",
+    "multipass",
+    "rsh",
+    "runuser",
+    "screen",
+    "script",
+    "sg",
+    "ssh",
+    "su",
+    "tmux",
+    "vagrant",
+    "watch",
+];
+
+/// More words are not looked at one by one.
+const MAX_WORDS: usize = 100;
+
+/// What the command is called, if it is one of these, or hands one on.
 pub(super) fn prints(command: &Command) -> Option<&'static str> {
     let name = base_name(command.name()?);
+    let hands_on = HANDS_ON.binary_search(&name).is_ok();
+    own(name, command.args()).or_else(|| hands_on.then(|| handed(command.args())).flatten())
+}
+
+/// `ssh h 'vault read x'`, `ssh h vault read x`
+fn handed(args: &[Word]) -> Option<&'static str> {
+    let in_line = |line: &str| {
+        let line = line.strip_prefix("--").and_then(|it| it.split_once('=')).map_or(line, |it| it.1);
+        let script = Script::parse(line).ok()?;
+        script.commands.iter().find_map(|it| own(base_name(it.name()?), it.args()))
+    };
+    let mut lines = args.iter().filter_map(Word::literal).filter(|it| it.contains(' '));
+    let mut starts = (0..args.len().min(MAX_WORDS)).filter_map(|at| args.get(at..)?.split_first());
+    let by_words = || starts.find_map(|(name, rest)| own(base_name(name.literal()?), rest));
+    lines.find_map(in_line).or_else(by_words)
+}
+
+fn own(name: &str, args: &[Word]) -> Option<&'static str> {
     let rows = rows_of(name);
     if rows.is_empty() {
         return None;
     }
-    let texts = || command.args().iter().map(|it| it.text.as_str());
+    let texts = || args.iter().map(|it| it.text.as_str());
     let begins = |starts: &[&str]| {
         texts().filter(|it| it.starts_with('-')).any(|it| starts.iter().any(|start| it.starts_with(start)))
     };
@@ -258,10 +300,11 @@ fn is(word: &str, want: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::VAULTS;
+    use super::{HANDS_ON, VAULTS};
 
     #[test]
-    fn the_table_is_sorted_by_its_programs() {
+    fn the_tables_are_sorted() {
         assert!(VAULTS.is_sorted_by_key(|it| it.program));
+        assert!(HANDS_ON.is_sorted());
     }
 }

@@ -198,14 +198,13 @@ pub(super) fn redis(args: &[Word]) -> Option<&str> {
     let words = || args.iter().flat_map(|it| it.text.split_whitespace());
     let is_one = |word: &str, list: &[&str]| list.iter().any(|it| it.eq_ignore_ascii_case(word));
     let flushes = |it: &str| HOLDS.iter().any(|word| it.to_ascii_lowercase().contains(word));
-    // `expire x 0`, `function flush`, `cluster reset`
-    let ends = |it: &(&str, &str)| match is_one(it.0, &["cluster", "function"]) {
-        true => is_one(it.1, &["flush", "reset"]),
-        false => is_one(it.0, &["expire", "expireat", "pexpire"]) && words().last().is_some_and(|it| !is_time(it)),
-    };
+    // `function flush`, `cluster reset`, `expire x 0`
+    let empties = |it: &(&str, &str)| is_one(it.0, &["cluster", "function"]) && is_one(it.1, &["flush", "reset"]);
+    let ends = |it: &((&str, &str), &str)| is_one(it.0.0, &["expire", "expireat", "pexpire"]) && !is_time(it.1);
     let pairs = || words().zip(words().skip(1));
-    let pair = || pairs().find(ends).map(|it| it.0);
-    words().find(|it| is_one(it, VERBS) || flushes(it)).or_else(pair)
+    let pair = || pairs().find(empties).map(|it| it.0);
+    let ended = || pairs().zip(words().skip(2)).find(ends).map(|it| it.0.0);
+    words().find(|it| is_one(it, VERBS) || flushes(it)).or_else(pair).or_else(ended)
 }
 
 fn is_time(text: &str) -> bool {

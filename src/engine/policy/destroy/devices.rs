@@ -3,7 +3,7 @@
 use super::Signs;
 use crate::engine::policy::{
     pieces,
-    shell::{Command, Script, Word, WordKind, is_language},
+    shell::{Command, Script, Word, WordKind, changed::names_in, is_language},
 };
 
 /// What a name in `/dev` begins with that is one.
@@ -114,7 +114,12 @@ fn names_one(word: &Word, program: &str, script: &Script) -> bool {
     }
     let set = || script.values.all.iter().any(|it| is_in(&it.word.text));
     let open = word.kind == WordKind::Expanded && !word.is_unknown() && set();
-    open && pieces::told(word, script).is_some_and(|it| it.iter().any(|it| is_in(&it.text)))
+    // Where it is not told which of several it is, it may be that.
+    let named = |it: &str| script.values.all.iter().any(|set| set.name.as_deref() == Some(it) && is_in(&set.word.text));
+    open && match pieces::told(word, script) {
+        Some(told) => told.iter().any(|it| is_in(&it.text)),
+        None => names_in(&word.text).any(named),
+    }
 }
 
 /// `/dev/sda`, `of=/dev/sda`, `-o/dev/sda`; not `rootfs/dev/sda`.

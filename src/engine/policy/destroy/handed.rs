@@ -90,6 +90,8 @@ const READERS: &[&str] = &[
     "bc", "ed", "ex", "ftp", "gdb", "lftp", "lldb", "mariadb", "mongosh", "mysql", "nc", "nvim", "psql", "sftp",
     "sqlite3", "telnet", "vi", "vim",
 ];
+/// Programs whose words are a line for a shell, wherever that is.
+const HANDS_LINES: &[&str] = &["runuser", "screen", "ssh", "su", "tmux", "watch"];
 /// What clients of FTP call to delete.
 const FTP: &[&str] = &["delete", "mdelete", "mrm"];
 
@@ -147,15 +149,17 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     let lines = command.args().iter().filter_map(Word::literal).filter(|it| it.contains(' ') && it.len() <= MAX_LINE);
     let told = fed::line_of(command.args(), program);
     let by_line = |it: &str| {
+        let logs_in = command.opaque && HANDS_LINES.contains(&program);
         let hands = command.opaque && !known::is_known(program) || told == Some(it);
-        let script = Script::parse(it).ok()?;
+        let Ok(script) = Script::parse(it) else { return logs_in.then(|| Signs(vec![super::UNSEEN.to_owned()])) };
         let inner = apart.within(&script);
         let device = script.redirects.iter().find(|it| it.writes && super::is_device(&it.target.text));
         let device = device.map(|it| named(">", &it.target.text));
         // What cannot be told of it is told of the command itself.
         // `/bin/r? -rf x`, `r{m,} -rf x`: what is called so only the other shell knows.
         let blind = |it: &Command| it.name().is_none_or(|it| is_shell(base_name(it)));
-        let read = |it: &Command| command.opaque && (it.unseen || blind(it));
+        let again = |it: &Command| it.opaque && it.name().is_some_and(|it| HANDS_LINES.contains(&base_name(it)));
+        let read = |it: &Command| command.opaque && (it.unseen || blind(it) || again(it));
         let looks = |it: &Command| super::looks(it, &script).filter(|_| hands);
         let sure = |it: &Command| super::signs(it, &inner).filter(|signs| signs.0 != [super::UNSEEN] || read(it));
         let sure = |it: &Command| sure(it).or_else(|| looks(it));

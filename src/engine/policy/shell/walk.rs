@@ -16,6 +16,7 @@ const ODD_BLANKS: Unparsed = Unparsed("its words cannot be told apart");
 
 /// Appends what `text` would run to `out`; returns the scripts in its here-documents' substitutions.
 pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unparsed> {
+    let first = out.commands.is_empty();
     let Masked { text, bodies } = heredoc::mask(source)?;
     let text = text.as_str();
     super::check_continuations(text)?;
@@ -41,6 +42,7 @@ pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unpars
         out,
         substitutions: Vec::new(),
         sure: changed::Sure::default(),
+        went: Vec::new(),
         leaf_end: 0,
         quoted_until: 0,
         scripts: inner,
@@ -53,7 +55,10 @@ pub(super) fn walk(source: &str, out: &mut Script) -> Result<Vec<String>, Unpars
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return walker.finish().map(|()| walker.scripts);
+                walker.finish()?;
+                let own = walker.went.iter().filter(|it| first && it.1 == usize::MAX).map(|it| it.2);
+                walker.out.going.went.extend(own);
+                return Ok(walker.scripts);
             }
         }
     }
@@ -70,6 +75,8 @@ struct Walker<'a> {
     /// Ends of the substitutions around the current node.
     substitutions: Vec<usize>,
     sure: changed::Sure,
+    /// Where a `cd` stands, up to where it goes, and its place in the list.
+    went: Vec<(usize, usize, usize)>,
     /// End of the last leaf: between leaves there may be blanks only.
     leaf_end: usize,
     /// End of the quoted text around the current node, where blanks are not the grammar's.
@@ -323,6 +330,9 @@ impl Walker<'_> {
         let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
         self.last.push((node.end_byte(), node.start_byte(), self.out.commands.len()));
         self.sure.hear(&words, node.start_byte(), &mut self.out.unsure);
+        if matches!(words.first().and_then(Word::literal), Some("cd" | "popd" | "pushd")) {
+            self.went.push((node.start_byte(), own_shell(node), self.out.commands.len()));
+        }
         let piped = self.text.get(..node.start_byte()).is_some_and(is_pipe);
         self.out.commands.push(Command { piped, ..Command::new(words, text) });
     }
@@ -461,6 +471,13 @@ fn is_pipe(before: &str) -> bool {
 /// What an array's element is set to: `b` in `[0]=b`.
 fn element(item: &str) -> &str {
     item.strip_prefix('[').and_then(|it| it.split_once("]=")).map_or(item, |it| it.1)
+}
+
+/// Where the shell ends that runs the node, if that is not the script's own.
+fn own_shell(node: Node) -> usize {
+    const OWN: &[&str] = &["command_substitution", "pipeline", "process_substitution", "subshell"];
+    let around = std::iter::successors(node.parent(), Node::parent).find(|it| OWN.contains(&it.kind()));
+    around.map_or(usize::MAX, |it| it.end_byte())
 }
 
 fn blank_at(text: &str, at: usize) -> bool {

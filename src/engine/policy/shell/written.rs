@@ -1,6 +1,6 @@
 //! Scripts that a line writes and runs: what it writes is judged with what runs it.
 
-use super::{Command, Script, Unparsed, Word, base_name, interpreters, is_shell};
+use super::{Command, Input, Script, Unparsed, Word, base_name, interpreters, is_shell, starts};
 
 /// Options behind which a file with code stands.
 const OPTIONS: &[&str] =
@@ -18,9 +18,76 @@ const CARRY: &[&str] = &["cp", "gcp", "install", "ln", "mv", "rsync"];
 const PROGRAMS: &[&str] = &["/bin/", "/sbin/", "/.cargo/", "/libexec/"];
 
 /// A file by its last name, and what is written to it; `None`: that cannot be seen.
+#[derive(Clone)]
 struct File {
     name: String,
+    /// As far as a look for words goes.
     text: Option<String>,
+    /// To the letter.
+    exact: Option<String>,
+}
+
+/// Lists what the scripts run that the line writes and a shell reads: `cat > x.sh <<'E' … bash x.sh`. What cannot be read
+/// is hidden.
+pub(super) fn list_scripts(script: &mut Script) {
+    let (mut files, mut added, mut at) = (written(script), Vec::new(), 0);
+    while let Some(command) = script.commands.get(at).filter(|_| !files.is_empty()) {
+        let run: Vec<File> = files.iter().filter(|it| runs(command, &it.name)).cloned().collect();
+        let name = run.first().map(|it| it.name.clone());
+        if let Some(name) = name.filter(|it| !added.contains(it)) {
+            if list_file(script, at, &run) {
+                added.push(name);
+            }
+            // What it writes it may run.
+            files = written(script);
+        }
+        at += 1;
+    }
+}
+
+/// Lists what the command at `at` runs by the file; false: what reads it is listed, and comes later.
+fn list_file(script: &mut Script, at: usize, run: &[File]) -> bool {
+    const UNSEEN: Unparsed = Unparsed("it is not seen what is written");
+    let exact = run.iter().map(|it| it.exact.as_deref()).collect::<Option<Vec<&str>>>().map(|it| it.join("\n"));
+    let seen = || run.iter().filter_map(|it| it.text.as_deref()).collect::<Vec<_>>().join("\n");
+    let Some(command) = script.commands.get(at) else { return true };
+    let (language, started) = (language(exact.as_deref()), is_started(command));
+    let (read, done) = match (run_by_shell(command, language.as_deref()), language, exact) {
+        (true, _, Some(text)) => (script.add(&text, 1), true),
+        (true, _, None) => (Err(UNSEEN), true),
+        (_, Some(program), _) if !started => {
+            let file = run.first().map_or("", |it| &it.name);
+            let words = vec![Word::literally(&program), Word::literally(file)];
+            (script.list(vec![words], true, (None, false)), false)
+        }
+        (_, _, text) => (script.started(starts::find(&text.unwrap_or_else(seen)), at, 1), true),
+    };
+    hide(script.commands.get_mut(at).filter(|_| read.is_err()));
+    done
+}
+
+fn hide(command: Option<&mut Command>) {
+    command.into_iter().for_each(|it| (it.opaque, it.unseen) = (true, true));
+}
+
+/// The program that a script's first line names.
+fn language(text: Option<&str>) -> Option<String> {
+    let line = text?.strip_prefix("#!")?.lines().next()?;
+    let mut words = line.split_whitespace().filter(|it| !it.starts_with('-')).map(base_name);
+    let first = words.next()?;
+    Some(if first == "env" { words.next()? } else { first }.to_owned())
+}
+
+/// Whether what it is started by says what reads the file, not the file itself.
+fn is_started(command: &Command) -> bool {
+    let name = command.name().map(base_name).unwrap_or_default();
+    is_shell(name) || interpreters::is_one(name) || RUNNERS.contains(&name) || matches!(name, "source" | ".")
+}
+
+fn run_by_shell(command: &Command, language: Option<&str>) -> bool {
+    let name = command.name().map(base_name).unwrap_or_default();
+    let by_name = is_shell(name) || matches!(name, "source" | ".");
+    by_name || !is_started(command) && language.is_none_or(is_shell)
 }
 
 /// Gives the commands that run such a file its text for their code, and hides what they run where that is not known.
@@ -30,7 +97,9 @@ pub(super) fn mark(script: &mut Script) {
         return;
     }
     for command in &mut script.commands {
-        let run: Vec<&File> = files.iter().filter(|it| runs(command, &it.name)).collect();
+        let run = files.iter().filter(|it| runs(command, &it.name));
+        let run: Vec<&File> =
+            run.filter(|it| !run_by_shell(command, language(it.exact.as_deref()).as_deref())).collect();
         if run.iter().any(|it| it.text.is_none()) {
             (command.opaque, command.unseen) = (true, true);
         }
@@ -89,15 +158,21 @@ fn copies(script: &Script) -> Vec<(String, String)> {
 
 fn written(script: &Script) -> Vec<File> {
     let last = |it: &Word| base_name(it.text.trim_matches(['"', '\''])).to_owned();
-    let by = |at: usize| script.commands.get(at).and_then(said);
+    let by = |at: usize| script.commands.get(at);
+    let of = |name: String, by: Option<&Command>| File { name, text: by.and_then(said), exact: by.and_then(printed) };
     let redirected = script.redirects.iter().filter(|it| it.writes);
-    let mut res: Vec<File> = redirected.map(|it| File { name: last(&it.target), text: it.by.and_then(by) }).collect();
+    let mut res: Vec<File> = redirected.map(|it| of(last(&it.target), it.by.and_then(by))).collect();
     for command in &script.commands {
         let name = command.name().map(base_name).unwrap_or_default();
-        let text = command.input.as_ref().filter(|_| name == "tee").map(|it| it.text.clone());
+        let input = command.input.as_ref().filter(|_| name == "tee");
+        let (text, exact) = (input.map(|it| it.text.clone()), input.and_then(expanded));
         if name == "tee" || FETCH.contains(&name) {
             let operands = command.args().iter().map(|it| last(it).trim_start_matches("-o").to_owned());
-            res.extend(operands.filter(|it| !it.is_empty()).map(|name| File { name, text: text.clone() }));
+            res.extend(operands.filter(|it| !it.is_empty()).map(|name| File {
+                name,
+                text: text.clone(),
+                exact: exact.clone(),
+            }));
         }
     }
     let carried: Vec<File> = script.commands.iter().filter_map(|it| carried(it, &res)).collect();
@@ -111,7 +186,7 @@ fn carried(command: &Command, files: &[File]) -> Option<File> {
     command.name().filter(|it| CARRY.contains(&base_name(it)))?;
     let (to, from) = command.args().split_last()?;
     let source = files.iter().find(|file| from.iter().any(|it| of_name(it) == file.name))?;
-    Some(File { name: of_name(to), text: source.text.clone() })
+    Some(File { name: of_name(to), ..source.clone() })
 }
 
 /// The files that a command writes as a redirection would: those of `tee`, and what `cp /dev/null x` empties.
@@ -127,6 +202,56 @@ pub(in crate::engine::policy) fn filled(command: &Command) -> Vec<&Word> {
         }
         _ => Vec::new(),
     }
+}
+
+/// What a command prints, to the letter.
+fn printed(command: &Command) -> Option<String> {
+    let args = command.args().iter().map(Word::literal).collect::<Option<Vec<&str>>>()?;
+    match command.name()? {
+        "cat" if args.iter().all(|it| *it == "-") => command.input.as_ref().and_then(expanded),
+        "echo" => {
+            let flags = args.iter().take_while(|it| matches!(**it, "-n" | "-e" | "-E" | "-ne" | "-en")).count();
+            let text = args.get(flags..)?.join(" ");
+            let coded = args.iter().take(flags).any(|it| it.contains('e'));
+            if coded { unescaped(&text) } else { Some(text) }
+        }
+        "printf" => {
+            let (format, rest) = args.split_first()?;
+            let format = unescaped(format)?;
+            match (format.contains('%'), rest) {
+                (false, _) => Some(format),
+                (true, rest) if format == "%s" || format == "%s\n" => {
+                    Some(rest.iter().map(|it| format.replace("%s", it)).collect())
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// With its `\n` and `\t` as they are printed; `None`: it has others.
+fn unescaped(text: &str) -> Option<String> {
+    let plain = text.replace("\\n", "\n").replace("\\t", "\t");
+    (!plain.contains('\\')).then_some(plain)
+}
+
+/// A here-document, unless the shell puts something into it.
+fn expanded(input: &Input) -> Option<String> {
+    if input.literal {
+        return Some(input.text.clone());
+    }
+    let (mut res, mut chars) = (String::new(), input.text.chars().peekable());
+    while let Some(it) = chars.next() {
+        match (it, chars.peek()) {
+            ('\\', Some('$' | '`' | '\\')) => res.extend(chars.next()),
+            ('\\', Some('\n')) => _ = chars.next(),
+            ('`', _) | ('$', Some('{' | '(' | '_' | '[' | '*' | '@' | '#' | '?' | '!' | '-' | '$')) => return None,
+            ('$', Some(next)) if next.is_ascii_alphanumeric() => return None,
+            _ => res.push(it),
+        }
+    }
+    Some(res)
 }
 
 /// What a command prints, as far as its words and its here-document say it.

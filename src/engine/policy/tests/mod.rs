@@ -13,6 +13,7 @@ mod pieces;
 mod shell;
 mod tools;
 mod ways;
+mod wrapped;
 
 use serde_json::{Value, json};
 

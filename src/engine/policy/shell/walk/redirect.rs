@@ -64,7 +64,10 @@ impl Walker<'_> {
             if let Some(it) = by.filter(|_| operator.starts_with('<')).and_then(|it| self.out.commands.get_mut(it)) {
                 it.piped = true;
             }
-            self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<'), by });
+            let at = node.start_byte();
+            let own = self.went.iter().filter(|it| it.0 < at && at < it.1).map(|it| it.2);
+            let behind = self.out.going.went.iter().copied().chain(own).collect();
+            self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<'), by, behind });
         }
         Ok(())
     }
@@ -103,7 +106,11 @@ impl Walker<'_> {
     /// The command that a redirection belongs to.
     fn redirected(&self, node: Node) -> Option<usize> {
         let parent = node.parent()?;
-        let command = if parent.kind() == "command" { parent } else { parent.child_by_field_name("body")? };
+        let mut command = if parent.kind() == "command" { parent } else { parent.child_by_field_name("body")? };
+        // Of `a && b > c` the grammar makes one statement, with the whole chain redirected.
+        while matches!(command.kind(), "list" | "pipeline") {
+            command = command.named_child(u32::try_from(command.named_child_count().checked_sub(1)?).ok()?)?;
+        }
         let same = |it: &&(usize, usize, usize)| it.0 == command.end_byte() && it.1 == command.start_byte();
         self.last.iter().rev().find(same).filter(|_| command.kind() == "command").map(|it| it.2)
     }
@@ -113,9 +120,10 @@ impl Walker<'_> {
         let Some(body) = self.bodies.iter().find(|it| it.at == node.start_byte()).cloned() else { return };
         // The one it stands in, else the one that ended last.
         let at = node.start_byte();
-        let around = self.last.iter().filter(|it| it.1 <= at && at < it.0).max_by_key(|it| it.1);
-        let nearest = around.or_else(|| self.last.iter().filter(|it| it.0 <= at).max_by_key(|it| (it.0, it.1)));
-        let nearest = nearest.and_then(|it| self.out.commands.get_mut(it.2));
+        let around = || self.last.iter().filter(|it| it.1 <= at && at < it.0).max_by_key(|it| it.1);
+        let before = || self.last.iter().filter(|it| it.0 <= at).max_by_key(|it| (it.0, it.1));
+        let nearest = self.redirected(node).or_else(|| around().or_else(before).map(|it| it.2));
+        let nearest = nearest.and_then(|it| self.out.commands.get_mut(it));
         let Some(command) = nearest else { return };
         // bash hands on the last of several; which that is is not asked.
         let (text, literal) = match command.input.take() {
