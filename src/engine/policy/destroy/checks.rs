@@ -39,7 +39,7 @@ pub(super) fn checkout(args: &[Word]) -> Option<&str> {
     }
     let operands: Vec<&Word> = args.iter().filter(|it| !it.text.starts_with('-')).collect();
     match operands.as_slice() {
-        [only] => (is_path(only) || only.is_unknown()).then_some(only.text.as_str()),
+        [only] => (is_path(only) || only.is_unknown() || only.text == FOUND).then_some(only.text.as_str()),
         [] => None,
         [_, path, ..] => Some(&path.text),
     }
@@ -77,14 +77,28 @@ fn is_short(word: &Word, letter: char) -> bool {
     word.text.strip_prefix('-').is_some_and(|it| !it.starts_with('-') && it.contains(letter))
 }
 
+/// Whether git would take it for a path: by its ending, or since files and folders are called so, and branches are not.
 fn is_path(word: &Word) -> bool {
+    const FILES: &[&str] =
+        &["Cargo.lock", "Dockerfile", "Gemfile", "LICENSE", "Makefile", "Procfile", "README", "Rakefile", "go.sum"];
+    const FOLDERS: &[&str] = &["components", "crates", "include", "internal", "lib", "packages", "pkg", "src", "tests"];
+    const LETTERS: &[&str] = &["c", "d", "f", "h", "m", "r", "s"];
     let text = word.text.as_str();
+    // `"$(pwd)"`
+    let printed =
+        || word.kind == WordKind::Expanded && ["pwd", "PWD", "show-toplevel"].iter().any(|it| text.contains(it));
+    if printed() || matches!(text, "." | "..") || ["./", "../", ":", "."].iter().any(|it| text.starts_with(it)) {
+        return true;
+    }
+    let (first, last) = (text.split('/').next().unwrap_or_default(), base_name(text));
     let ending = text.rsplit_once('.').map_or("", |it| it.1);
-    text == "."
-        || ["./", ":/"].iter().any(|it| text.starts_with(it))
-        || word.kind == WordKind::Pattern
+    let ends = ending.bytes().all(|it| it.is_ascii_alphabetic())
+        && ((2..=5).contains(&ending.len()) || LETTERS.contains(&ending) || ending == "properties");
+    word.kind == WordKind::Pattern
+        || FILES.contains(&last)
+        || FOLDERS.contains(&first)
         || word.kind != WordKind::Expanded && (text.ends_with('/') || text.contains('*'))
-        || (2..=5).contains(&ending.len()) && ending.bytes().all(|it| it.is_ascii_alphabetic())
+        || ends
 }
 
 /// Whether it is such an option for sure: one that only may be spares nothing. What sticks to one of git's that takes a
@@ -305,8 +319,17 @@ pub(super) fn sql(args: &[Word]) -> Option<&str> {
 }
 
 fn takes_away(text: &str) -> Option<&str> {
-    text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_').find(|it| is_sql(it))
+    let words = |text| str::split(text, |it: char| !it.is_ascii_alphanumeric() && it != '_');
+    // `-tAcDROP TABLE x`: what sticks to a few letters.
+    let stuck = || {
+        let first = text.strip_prefix('-').filter(|it| !it.starts_with('-'))?.split_whitespace().next()?;
+        (1..MAX_LETTERS).filter_map(|at| first.get(at..)).find(|it| is_sql(it))
+    };
+    words(text).find(|it| is_sql(it)).or_else(stuck)
 }
+
+/// So many short options may stand in one word.
+const MAX_LETTERS: usize = 8;
 
 /// The statement without its texts: `where action = 'delete'`; not where such a text may be run.
 fn without_strings(text: &str) -> Option<String> {

@@ -1,21 +1,33 @@
 //! Scripts of sed that write files or run commands.
 
-use super::Word;
+use super::{Word, carriers};
 
 /// Whether a script among the words has the commands `e`, `w` or `W`, or their flags. One that only might is taken for
 /// one that has.
 pub(super) fn writes_or_runs(args: &[Word]) -> bool {
-    scripts(args)
-        .iter()
-        .any(|it| it.is_unknown() || acts(it.text.trim_start_matches("--expression="), &['e', 'w', 'W']))
+    scripts(args).iter().any(|it| it.is_unknown() || acts(behind_option(&it.text), &['e', 'w', 'W']))
 }
 
 /// Whether what it runs are the lines that it reads: `/x/e`, `s/a/b/e`.
 pub(super) fn runs_its_input(args: &[Word]) -> bool {
-    scripts(args).iter().any(|it| {
-        let script = it.text.trim_start_matches("--expression=");
-        it.is_unknown() || acts(script, &['e']) && runs_lines(script)
-    })
+    reads_script(args)
+        || scripts(args).iter().any(|it| {
+            let script = behind_option(&it.text);
+            it.is_unknown() || acts(script, &['e']) && runs_lines(script)
+        })
+}
+
+/// `sed -f -`, `sed -f <(echo x)`
+fn reads_script(args: &[Word]) -> bool {
+    let is_stream = |it: &str| it == "-" || carriers::is_stream(it);
+    let apart = args.iter().zip(args.iter().skip(1)).any(|it| it.0.text == "-f" && is_stream(&it.1.text));
+    let stuck = |it: &Word| ["--file=", "-f"].iter().any(|start| it.text.strip_prefix(start).is_some_and(is_stream));
+    apart || args.iter().any(stuck)
+}
+
+/// `-es/a/b/`, `--expression=s/a/b/`
+fn behind_option(text: &str) -> &str {
+    text.strip_prefix("--expression=").or_else(|| text.strip_prefix("-e")).unwrap_or(text)
 }
 
 fn scripts(args: &[Word]) -> Vec<&Word> {

@@ -46,14 +46,12 @@ pub(super) fn find(code: &str) -> Vec<Start> {
 fn read(args: &str) -> Option<Start> {
     let args = args.trim_start();
     let Some(mut rest) = args.strip_prefix('[').or_else(|| args.strip_prefix('(')) else {
-        let (line, rest) = literal(args)?;
-        // `"a" + b` is not all of it.
-        return rest.trim_start().starts_with([')', ',', ';']).then_some(Start::Line(line));
+        return line(args).map(Start::Line);
     };
     let mut words = Vec::new();
     loop {
         let (word, behind) = literal(rest.trim_start())?;
-        words.push(Word::literally(&word));
+        words.push(if word.contains(PUT_IN) { Word::expanded(&word) } else { Word::literally(&word) });
         rest = behind.trim_start();
         match rest.strip_prefix(',') {
             Some(more) => rest = more.trim_start(),
@@ -66,35 +64,85 @@ fn read(args: &str) -> Option<Start> {
     }
 }
 
-/// A text between quotes in which nothing is put, and what stands behind it.
-fn literal(code: &str) -> Option<(String, &str)> {
-    let code = code.strip_prefix(['b', 'r', 'u']).filter(|it| it.starts_with(['\'', '"'])).unwrap_or(code);
-    let quote = ["\"\"\"", "'''", "\"", "'", "`"].into_iter().find(|it| code.starts_with(it))?;
-    let inside = code.get(quote.len()..)?;
-    let (mut res, mut escaped) = (String::new(), false);
-    for (at, it) in inside.char_indices() {
-        match it {
-            _ if escaped => {
-                escaped = false;
-                match it {
-                    'n' => res.push('\n'),
-                    't' => res.push('\t'),
-                    '\\' | '\'' | '"' | '`' => res.push(it),
-                    // `\x72m`: what is written otherwise is looked for elsewhere.
-                    'x' | 'u' | 'U' | 'N' | '0'..='7' => return None,
-                    // To a shell in it, it says what it says in the shell.
-                    _ => res.extend(['\\', it]),
-                }
+/// A line, with all that is joined to it: what is no text is anything.
+fn line(args: &str) -> Option<String> {
+    let (mut res, mut rest) = literal(args)?;
+    loop {
+        rest = rest.trim_start();
+        // `"rm %s" % x`, `"rm {}".format(x)`
+        if rest.starts_with('%') || rest.starts_with(".format(") {
+            res = res.replace("%s", PUT_IN).replace("{}", PUT_IN);
+            return Some(res);
+        }
+        let Some(more) = rest.strip_prefix('+') else { break };
+        let more = more.trim_start();
+        match literal(more) {
+            Some((text, behind)) => {
+                res += &text;
+                rest = behind;
             }
-            '\\' => escaped = true,
-            _ if inside.get(at..).is_some_and(|it| it.starts_with(quote)) => {
-                let put_in = quote == "`" && res.contains("${");
-                return (!put_in).then_some((res, inside.get(at + quote.len()..)?));
+            None => {
+                res += PUT_IN;
+                rest = more.trim_start_matches(|it: char| it.is_alphanumeric() || "_.[]'\"".contains(it));
             }
-            it => res.push(it),
         }
     }
+    // `"a b".split()`
+    (rest.is_empty() || rest.starts_with([')', ',', ';', '.', '+', '('])).then_some(res)
+}
+
+/// Stands for what code puts into a text: a variable that nobody knows.
+const PUT_IN: &str = "${PUT_IN}";
+
+/// A text between quotes, and what stands behind it.
+fn literal(code: &str) -> Option<(String, &str)> {
+    let is_prefix = |it: &str| it.chars().all(|it| "bfruBFRU".contains(it)) && it.len() < 3;
+    let (prefix, code) = code.split_at(code.find(['\'', '"', '`'])?);
+    let quote = ["\"\"\"", "'''", "\"", "'", "`"].into_iter().find(|it| code.starts_with(it))?;
+    let inside = code.get(quote.len()..).filter(|_| is_prefix(prefix))?;
+    let opens: &[&str] = match (prefix.contains(['f', 'F']), quote) {
+        (true, _) => &["{"],
+        (_, "`") => &["${"],
+        (_, "\"") => &["#{"],
+        _ => &[],
+    };
+    let (mut res, mut rest) = (String::new(), inside);
+    while let Some(it) = rest.chars().next() {
+        if let Some(behind) = rest.strip_prefix(quote) {
+            return Some((res, behind));
+        }
+        if let Some(behind) = opens.iter().find_map(|it| rest.strip_prefix(it)).filter(|it| !it.starts_with('{')) {
+            res += PUT_IN;
+            rest = behind.split_once('}')?.1;
+            continue;
+        }
+        let doubled = !opens.is_empty() && (rest.starts_with("{{") || rest.starts_with("}}"));
+        let raw = prefix.contains(['r', 'R']);
+        let len = match it {
+            '\\' if !raw => escape(rest.get(1..)?, &mut res)?,
+            _ => {
+                res.push(it);
+                it.len_utf8() + usize::from(doubled)
+            }
+        };
+        rest = rest.get(len..)?;
+    }
     None
+}
+
+/// How long it is, behind the sign that it begins with.
+fn escape(behind: &str, res: &mut String) -> Option<usize> {
+    let it = behind.chars().next()?;
+    match it {
+        'n' => res.push('\n'),
+        't' => res.push('\t'),
+        '\\' | '\'' | '"' | '`' => res.push(it),
+        // `\x72m`: what is written otherwise is looked for elsewhere.
+        'x' | 'u' | 'U' | 'N' | '0'..='7' => return None,
+        // To a shell in it, it says what it says in the shell.
+        _ => res.extend(['\\', it]),
+    }
+    Some(1 + it.len_utf8())
 }
 
 #[cfg(test)]
@@ -111,15 +159,14 @@ mod tests {
         assert_eq!(find("require('child_process').execSync(`git push`)"), line("git push"));
         assert_eq!(find(r#"subprocess.check_output([ "git", "push" ], text=True)"#), words("git push"));
         assert_eq!(find(r#"subprocess.run(("git", "push",))"#), words("git push"));
-        for other in [
-            "app.run('git push')",
-            "os.system('git ' + x)",
-            "os.system(f'git {x}')",
-            "execSync(`git ${x}`)",
-            "subprocess.run(['git', x])",
-            r"os.system('\x67it push')",
-            "os.system('git push",
-        ] {
+        assert_eq!(find("os.system('git ' + x + ' y')"), line("git ${PUT_IN} y"));
+        assert_eq!(find("os.system(rf'git {x[1]}\\d {{y}}')"), line("git ${PUT_IN}\\d {y}"));
+        assert_eq!(find("execSync(`git ${x}`)"), line("git ${PUT_IN}"));
+        assert_eq!(find("os.system('git %s' % x)"), line("git ${PUT_IN}"));
+        assert_eq!(find("subprocess.run(f'rm {x}'.split())"), line("rm ${PUT_IN}"));
+        for other in
+            ["app.run('git push')", "subprocess.run(['git', x])", r"os.system('\x67it push')", "os.system('git push"]
+        {
             assert_eq!(find(other), [], "{other}");
         }
     }
