@@ -67,9 +67,9 @@ pub struct Targets {
     /// Of a command: what it names, and lies elsewhere than the name says, or is one of secrets by its place alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leads: Vec<Lead>,
-    /// Of a command: those of `secrets` that git may show.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tracked: Vec<Tracked>,
+    /// Of a command: those of `secrets` that git may show, or name; `None`: nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<Vec<Tracked>>,
     /// Of a command: what the repository around its folder has git run, also where git only looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_runs: Option<String>,

@@ -2,10 +2,12 @@
 //! files of secrets, these come along.
 
 mod find;
+mod indexed;
 mod listed;
 mod looped;
 
 use find::may_find;
+pub(super) use indexed::is_listed_by;
 
 use super::{
     safe, senders,
@@ -50,7 +52,8 @@ pub(super) fn comes_upon(
         return Some("~");
     }
     secrets().find_map(entry)?;
-    let around = || looped::Around { script, here, met: &met, leads: &targets.leads };
+    let around =
+        || looped::Around { script, here, met: &met, leads: &targets.leads, tracked: targets.tracked.as_deref() };
     // `cat $(ls -a)`: what it reads is what is there.
     if let Some(it) = PRINT.contains(&name).then(|| listed::in_words(command, &around())).flatten() {
         return Some(it);
@@ -93,7 +96,7 @@ fn takes_in(
     leads: &[Lead],
 ) -> Option<&'static str> {
     let (name, args) = (base_name(command.name()?), command.args());
-    let around = looped::Around { script, here, met, leads };
+    let around = looped::Around { script, here, met, leads, tracked: None };
     let all_of = |operands: &mut dyn Iterator<Item = &Word>, passes: &dyn Fn(&AbsPath) -> bool| {
         taken(operands, &around).filter(|it| passes(it.0)).find_map(entry)
     };
@@ -139,7 +142,7 @@ fn taken<'a>(
     operands: &mut dyn Iterator<Item = &Word>,
     around: &looped::Around<'a>,
 ) -> impl Iterator<Item = (&'a AbsPath, &'a AbsPath)> {
-    let looped::Around { script, here, met, leads } = *around;
+    let looped::Around { script, here, met, leads, .. } = *around;
     let place = |it: &Word| Some(here?.join(it.literal()?));
     // What begins at home counts from there.
     let in_here = |it: &&Word| here.is_some() && it.kind == WordKind::Pattern && !it.text.starts_with('~');

@@ -1,6 +1,9 @@
 //! What git shows of files that nobody names: `git diff`, `git show` and `git log -p` print whatever was changed.
 
-use super::shell::{Command, Script, Word, base_name};
+use super::{
+    readers,
+    shell::{Command, Script, Word, base_name},
+};
 use crate::base::{
     guarded::SECRETS,
     path::AbsPath,
@@ -41,9 +44,9 @@ const NAMES_ONLY: &[&str] = &[
     "--no-patch",
 ];
 
-/// Whether something in the script may show what git keeps.
+/// Whether something in the script may show what git keeps, or the names of that.
 pub(super) fn may_show(script: &Script) -> bool {
-    script.commands.iter().any(|it| shows(it).is_some())
+    script.commands.iter().any(|it| shows(it).is_some() || readers::is_listed_by(it))
 }
 
 /// Whether it is one of git's commands that print content.
@@ -82,7 +85,10 @@ pub(super) fn patches(args: &[Word]) -> bool {
 pub(super) fn reason(command: &Command, here: Option<&AbsPath>, targets: &Targets) -> Option<String> {
     let is_git = command.name().is_some_and(|it| base_name(it) == "git");
     let runs = targets.git_runs.as_ref().filter(|_| is_git);
-    let shown = || secret(command, here, &targets.tracked).map(|it| format!("git may show what is secret: {it}"));
+    let shown = || {
+        secret(command, here, targets.tracked.as_deref().unwrap_or_default())
+            .map(|it| format!("git may show what is secret: {it}"))
+    };
     runs.map(|it| format!("git runs what this repository names: {it}")).or_else(shown)
 }
 

@@ -37,8 +37,8 @@ pub struct Found {
     pub leads: Vec<Lead>,
     /// Files of secrets below the roots.
     pub secrets: Vec<AbsPath>,
-    /// Those of them that git may show, where the command has it show something.
-    pub tracked: Vec<Tracked>,
+    /// Those of them that git may show, where the command has it show or name something.
+    pub tracked: Option<Vec<Tracked>>,
     /// Not all could be looked up.
     pub unseen: bool,
 }
@@ -91,7 +91,7 @@ pub fn look(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Found {
     let Looker { kept, mut leads, unseen, .. } = looker;
     // Most links of a project lead from one place of it to another.
     leads.retain(|it| !it.name.is_empty() || !it.in_roots || SECRETS.find(it.real.as_path()).is_some());
-    let tracked = if words.shows { tracked::tracked(&kept.secrets) } else { Vec::new() };
+    let tracked = words.shows.then(|| tracked::tracked(&kept.secrets, dir));
     Found { leads, unseen, tracked, secrets: kept.secrets }
 }
 

@@ -15,14 +15,21 @@ const MAX_INDEX: u64 = 64 * 1024 * 1024;
 const ENTRY: usize = 62;
 /// Two bytes more of flags stand in front of the path.
 const MORE_FLAGS: u8 = 0x40;
+/// At the end of an index.
+const CHECKSUM: usize = 20;
 
-/// Those of `secrets` that are in the index of the repository around them. Blocks.
-pub fn tracked(secrets: &[AbsPath]) -> Vec<Tracked> {
+/// Those of `secrets` that are in the index of the repository around them, or whose names git prints in `dir`. Blocks.
+pub fn tracked(secrets: &[AbsPath], dir: &AbsPath) -> Vec<Tracked> {
     let mut read: BTreeMap<AbsPath, Index> = BTreeMap::new();
+    // git may know a file of a repository that was made within its own; and some names it counts from its top
+    // wherever it is asked.
+    let own = around(&dir.join("any"));
     let found = secrets.iter().filter_map(|path| {
-        let (root, index) = around(path)?;
-        let index = read.entry(index.clone()).or_insert_with(|| Index::read(&index));
-        index.has(&root, path)
+        let of_own = own.iter().flat_map(|(root, index)| [(root.clone(), index.clone()), (dir.clone(), index.clone())]);
+        around(path).into_iter().chain(of_own).find_map(|(root, index)| {
+            let index = read.entry(index).or_insert_with_key(Index::read);
+            index.has(&root, path)
+        })
     });
     found.collect()
 }
@@ -31,17 +38,38 @@ pub fn tracked(secrets: &[AbsPath]) -> Vec<Tracked> {
 pub fn all(top: &AbsPath) -> Option<Vec<String>> {
     let (_, index) = around(&top.join("any"))?;
     let Index::Bytes(bytes) = Index::read(&index) else { return None };
+    let mut res = Vec::new();
+    walk(&bytes, |path| res.push(String::from_utf8_lossy(path).into_owned()))?;
+    Some(res)
+}
+
+/// Goes through the paths of an index, and says where what is behind them begins.
+fn walk<'b>(bytes: &'b [u8], mut see: impl FnMut(&'b [u8])) -> Option<usize> {
     let count = u32::from_be_bytes(bytes.get(8..12)?.try_into().ok()?);
-    let (mut res, mut at) = (Vec::new(), 12);
+    let mut at = 12;
     for _ in 0..count {
         let flags = bytes.get(at + ENTRY - 2)?;
         let start = at + ENTRY + if flags & MORE_FLAGS == 0 { 0 } else { 2 };
         let len = memchr(0, bytes.get(start..)?)?;
-        res.push(String::from_utf8_lossy(bytes.get(start..start + len)?).into_owned());
+        see(bytes.get(start..start + len)?);
         // Filled up to eight bytes, with one at least.
         at += (start + len - at + 8) & !7;
     }
-    Some(res)
+    Some(at)
+}
+
+/// Whether all paths of an index stand in it: git says by small letters behind them that it must be read in another way,
+/// with those of a second file, or with folders for what is in them.
+fn is_whole(bytes: &[u8]) -> bool {
+    let Some(mut at) = walk(bytes, |_| ()) else { return false };
+    while let Some(it) = bytes.get(at..at + 8).filter(|_| at + 8 + CHECKSUM <= bytes.len()) {
+        let Some(len) = it.get(4..).and_then(|it| it.try_into().ok()).map(u32::from_be_bytes) else { return false };
+        if !it.first().is_some_and(u8::is_ascii_uppercase) {
+            return false;
+        }
+        at += 8 + len as usize;
+    }
+    true
 }
 
 /// The work tree that a file is in, and the index of its repository.
@@ -76,7 +104,7 @@ impl Index {
         }
         let Ok(bytes) = disk::read(path) else { return Self::Unknown };
         match bytes.get(..8) {
-            Some(b"DIRC\0\0\0\x02" | b"DIRC\0\0\0\x03") => Self::Bytes(bytes),
+            Some(b"DIRC\0\0\0\x02" | b"DIRC\0\0\0\x03") if is_whole(&bytes) => Self::Bytes(bytes),
             _ => Self::Unknown,
         }
     }
@@ -92,8 +120,13 @@ impl Index {
         let mut name = path.as_path().strip_prefix(root.as_path()).ok()?.to_string_lossy().into_owned().into_bytes();
         name.push(0);
         let len = name.len() - 1;
-        let at = memmem::find_iter(bytes, &name).find(|it| Self::begins(bytes, *it, len))?;
-        Some(tracked(Self::stamp(bytes, at) != stamp_now(path)))
+        if let Some(at) = memmem::find_iter(bytes, &name).find(|it| Self::begins(bytes, *it, len)) {
+            return Some(tracked(Self::stamp(bytes, at) != stamp_now(path)));
+        }
+        // The shell makes `a .env b` three names.
+        let blank = |at: Option<usize>| at.and_then(|it| bytes.get(it)) == Some(&b' ');
+        let parts = memmem::find_iter(bytes, name.get(..len)?);
+        parts.into_iter().any(|it| blank(it.checked_sub(1)) || blank(Some(it + len))).then(|| tracked(true))
     }
 
     /// Whether a path begins there, and not only the end of one: its length stands in front of it, or more flags do.
@@ -123,7 +156,7 @@ fn stamp_now(path: &AbsPath) -> Option<(u32, u32)> {
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
-    use super::{all, tracked};
+    use super::{Index, all, tracked};
     use crate::world::tools::testing::Ground;
 
     /// An index in git's second form with these files as they are.
@@ -150,7 +183,7 @@ mod tests {
         let ground = Ground::new(&[("a/.env", "x=1"), ("b/.env", "x=2"), (".env", "x"), ("src/main.rs", "x")]);
         let secrets = ["a/.env", "b/.env", ".env"].map(|it| ground.cwd.join(it));
         let got = || -> Vec<(String, bool)> {
-            tracked(&secrets).into_iter().map(|it| (it.path.shown_from(&ground.cwd), it.changed)).collect()
+            tracked(&secrets, &ground.cwd).into_iter().map(|it| (it.path.shown_from(&ground.cwd), it.changed)).collect()
         };
         assert_eq!(got(), [], "no repository");
         ground.write(".git/HEAD", b"ref: refs/heads/main");
@@ -170,5 +203,37 @@ mod tests {
         ground.write("b/.git", b"gitdir: ../.git/worktrees/b\n");
         ground.write(".git/worktrees/b/index", &index(&ground, &[".env"]));
         assert_eq!(got(), names(&[("b/.env", true)]));
+    }
+
+    #[test]
+    fn names_that_git_prints_are_told_from_where_they_are_read() {
+        let ground = Ground::new(&[("a/.env", "x"), ("a/b/.env", "x"), ("a/x", "x"), (".env", "x"), ("a .env b", "x")]);
+        ground.write(".git/HEAD", b"ref: refs/heads/main");
+        let got = |files: &[&str], dir: &str| -> Vec<String> {
+            ground.write(".git/index", &index(&ground, files));
+            let secrets = ["a/.env", "a/b/.env"].map(|it| ground.cwd.join(it));
+            let all = tracked(&secrets, &ground.cwd.join(dir)).into_iter();
+            all.map(|it| it.path.shown_from(&ground.cwd)).collect()
+        };
+        assert_eq!(got(&["a/x", ".env"], "."), [""; 0]);
+        // `git diff --name-only` in a folder counts from the top.
+        assert_eq!(got(&["a/x", ".env"], "a"), ["a/.env"]);
+        assert_eq!(got(&["a .env b"], "a"), ["a/.env"]);
+        // A repository was made around what this one knows.
+        ground.write("a/b/.git/HEAD", b"ref: refs/heads/main");
+        assert_eq!(got(&["a/b/.env"], "."), ["a/b/.env"]);
+    }
+
+    #[test]
+    fn an_index_that_is_not_whole_is_not_known() {
+        let ground = Ground::new(&[("x", "x"), (".git/HEAD", "x")]);
+        let is_known = |more: &[u8]| {
+            ground.write(".git/index", &[&index(&ground, &["x"]), more, &[0; 20]].concat());
+            matches!(Index::read(&ground.cwd.join(".git/index")), Index::Bytes(_))
+        };
+        assert!(is_known(b""));
+        assert!(is_known(b"TREE\0\0\0\x02ab"));
+        assert!(!is_known(b"link\0\0\0\x02ab"));
+        assert!(!is_known(b"TREE\0\0\0\x02absdir\0\0\0\0"));
     }
 }

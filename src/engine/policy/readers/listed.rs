@@ -6,7 +6,7 @@ use super::{
         safe,
         shell::{Command, Word, WordKind, base_name},
     },
-    GREPS, RGS, entry, is_like,
+    GREPS, RGS, entry, indexed, is_like,
     looped::Around,
 };
 use crate::base::guarded::SECRETS;
@@ -29,10 +29,12 @@ pub(super) fn in_words(command: &Command, around: &Around) -> Option<&'static st
     let script = (name == "sed").then(|| script_at(args)).flatten();
     let code = |at: usize| Some(at) == pattern || Some(at) == script;
     let words = args.iter().enumerate().filter(|it| !code(it.0) && is_list(it.1));
-    words.map(|it| it.1).find_map(|it| {
-        let mut inner = around.script.commands_in(&it.text).peekable();
+    words.map(|it| it.1).find_map(|word| {
+        let mut inner = around.script.commands_in(&word.text).peekable();
         // `$(<names)`
-        inner.peek().is_none().then(|| around.any()).flatten().or_else(|| inner.find_map(|it| listed(it, around)))
+        let found =
+            inner.peek().is_none().then(|| around.any()).flatten().or_else(|| inner.find_map(|it| listed(it, around)));
+        found.filter(|_| !indexed::spares_word(command, word, around))
     })
 }
 
@@ -52,7 +54,7 @@ pub(super) fn handed(command: &Command, around: &Around) -> Option<&'static str>
     // Its input may come from a file.
     let piped = !around.script.redirects.iter().any(|it| !it.writes);
     match before.iter().rev().find(|it| !filters(it)).filter(|_| piped) {
-        Some(it) => listed(it, around),
+        Some(it) => listed(it, around).filter(|_| !indexed::spares_handed(command, before.len(), around)),
         None => around.any(),
     }
 }
@@ -86,7 +88,7 @@ fn listed(command: &Command, around: &Around) -> Option<&'static str> {
     }
 }
 
-/// By paths alone: what git has in its index nobody knows here.
+/// By paths alone, whatever git has in its index.
 fn by_git(words: &[Word], around: &Around) -> Option<&'static str> {
     let (sub, args) = words.split_first()?;
     if GIT_NO_NAMES.contains(&sub.text.as_str()) && !args.iter().any(|it| it.text.starts_with("--name")) {

@@ -9,7 +9,10 @@ use super::{
     find::may_find,
     finds, is_in, name_of, takes, takes_in,
 };
-use crate::base::{path::AbsPath, tool::Lead};
+use crate::base::{
+    path::AbsPath,
+    tool::{Lead, Tracked},
+};
 
 /// What sets variables to what it reads.
 const READERS: &[&str] = &["mapfile", "read", "readarray"];
@@ -24,6 +27,8 @@ pub(super) struct Around<'a> {
     pub here: Option<&'a AbsPath>,
     pub met: &'a [(&'a AbsPath, &'a AbsPath)],
     pub leads: &'a [Lead],
+    /// Those of secrets that are in git's index, if somebody looked.
+    pub tracked: Option<&'a [Tracked]>,
 }
 
 /// The entry of the first file of secrets among what a variable in `command` may stand for.

@@ -190,7 +190,7 @@ fn people_are_told_where_names_lead() {
 /// `changed`: the file is not as it was added.
 fn shown(mode: Mode, command: &str, changed: bool, grants: &[Grant]) -> Verdict {
     let tracked = vec![Tracked { path: path("/w/conf/.env"), changed }];
-    let targets = Targets { tracked, ..targets(command, &[]) };
+    let targets = Targets { tracked: Some(tracked), ..targets(command, &[]) };
     let args = json!({ "command": command });
     let roots = [path("/w")];
     let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);

@@ -6,6 +6,7 @@ mod destroy;
 mod fuzz;
 mod held;
 mod incidents;
+mod indexed;
 mod leads;
 mod met;
 mod origins;
