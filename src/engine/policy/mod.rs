@@ -19,6 +19,7 @@ mod pieces;
 mod places;
 mod plans;
 mod prefixes;
+mod public_keys;
 mod readers;
 mod reworks;
 pub mod rules;

@@ -6,7 +6,7 @@ use super::{
     destroy::Signs,
     leads::Leads,
     pieces::ANY,
-    places,
+    places, public_keys,
     shell::{self, Command, Redirect, Script, Word, WordKind, base_name},
 };
 use crate::base::{
@@ -54,7 +54,8 @@ impl std::fmt::Display for Guard {
 pub(super) fn guard(target: &TargetPath) -> Option<Guard> {
     let places = [&target.path, &target.real];
     let find = |list: Guarded| places.into_iter().find_map(|it| list.find(it.as_path()));
-    let secret = find(SECRETS).map(|name| Guard::new(KEPT, name));
+    let public = target.access == Access::Read && places.into_iter().all(|it| public_keys::is_one(&it.to_string()));
+    let secret = find(SECRETS).filter(|_| !public).map(|name| Guard::new(KEPT, name));
     secret.or_else(|| {
         let obeyed = || find(CONFIG).or_else(|| target.named.then_some(NAMED));
         let obeyed = || obeyed().or_else(|| places.into_iter().find_map(makes_repository));
@@ -98,8 +99,7 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
         rest.filter(move |it| !leaves_out(it))
     };
     let words = || args().filter(|it| it.kind != WordKind::Expanded);
-    let find = |list: Guarded| words().find_map(|it| find_word(list, it));
-    let secret = find(SECRETS).or_else(|| args().find_map(hinted_secret));
+    let secret = words().find_map(find_secret).or_else(|| args().find_map(hinted_secret));
     let own =
         || super::languages::names(command).iter().find_map(|it| find_word(SECRETS, it).or_else(|| hinted_secret(it)));
     let secret =
@@ -202,7 +202,7 @@ pub(super) fn guard_of_pieces(script: &Script) -> Option<Guard> {
             false => {
                 let kind = if it.contains(['*', '?', '[']) { WordKind::Pattern } else { WordKind::Literal };
                 let word = Word { text: it.clone(), kind };
-                find_word(SECRETS, &word).or_else(|| hinted_secret(&word))
+                find_secret(&word).or_else(|| hinted_secret(&word))
             }
         })
     };
@@ -254,7 +254,7 @@ pub(super) fn guard_of_reader(
 /// The same for where a script's redirections lead.
 pub(super) fn guard_of_redirects(script: &Script, here: Option<&AbsPath>) -> Option<Guard> {
     let guard = |target: &Word, writes: bool| {
-        let secret = find_word(SECRETS, target).map(|name| Guard::new(KEPT, name));
+        let secret = find_secret(target).map(|name| Guard::new(KEPT, name));
         secret.or_else(|| writes.then(|| config_of_word(target, here)).flatten())
     };
     script.redirects.iter().find_map(|it| places::of_redirect(it, script).iter().find_map(|at| guard(at, it.writes)))
@@ -316,6 +316,11 @@ fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {
     list.find_names(names(&word.text).filter(|it| !matches!(*it, "" | ".")), word.text.starts_with('/'))
 }
 
+/// The entry of a file of secrets that a word names.
+fn find_secret(word: &Word) -> Option<&'static str> {
+    find_word(SECRETS, word).filter(|_| !public_keys::is_one(&word.text))
+}
+
 /// `.e*v`, `id_?sa`, `~/.ss{h,}/x`, `$HOME/.ssh/id`: what the shell makes of a word may be secret. A pattern that begins
 /// with a star means everything but what begins with a dot, and no secret more than the rest.
 fn hinted_secret(word: &Word) -> Option<&'static str> {
@@ -335,7 +340,8 @@ fn hinted_secret(word: &Word) -> Option<&'static str> {
             (false, _) => None,
         }
     };
-    find_word(SECRETS, word).or_else(|| names(&text).find_map(hinted))
+    let found = find_word(SECRETS, word).or_else(|| names(&text).find_map(hinted));
+    found.filter(|_| !public_keys::is_one(&word.text))
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
@@ -344,14 +350,20 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a command's word may name something secret. Reading elsewhere is fine; guessing is not.
 pub(super) fn is_secret(word: &Word) -> bool {
+    if public_keys::is_one(&word.text) {
+        return false;
+    }
     let text = word.text.to_ascii_lowercase();
     // `-f.env`: the file sticks to its option.
     let glued =
         text.starts_with('-') && text.contains('.') && rough().any(|it| it.starts_with('.') && text.contains(it));
     let listed = find_word(SECRETS, word).is_some() || names(&text).any(|it| ROUGHLY_SECRET.contains(&it));
-    // `.e*`, `~/.s*`, `/etc/sh*`: a pattern could find what is listed.
+    // `.e*`, `~/.s*`, `/etc/sh*`: a pattern could find what is listed. `~/.gitconfig` is none.
+    let open = text.contains(['*', '?', '[', '\\']) || text.starts_with("~+") || text.starts_with("~-");
     let pattern = word.kind == WordKind::Pattern
-        && (text.starts_with('~') && text.contains("/.") || text.contains(".[") || names(&text).any(may_find_secret));
+        && (text.starts_with('~') && text.contains("/.") && open
+            || text.contains(".[")
+            || names(&text).any(may_find_secret));
     glued || listed || pattern || is_kernel_file(word)
 }
 

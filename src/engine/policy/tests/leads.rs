@@ -145,6 +145,24 @@ fn a_place_makes_a_name_one_of_secrets() {
 }
 
 #[test]
+fn a_public_key_is_one_where_it_really_is() {
+    let key = "/home/u/.ssh/id_rsa.pub";
+    for (real, want) in [(key, Decision::Allow), ("/home/u/.ssh/deploy", Decision::Ask), ("/w/.env", Decision::Ask)] {
+        for name in ["k.md", key, "~/.ssh/*.pub"] {
+            let command = format!("cat {name}");
+            let lead = Lead { path: path(key), ..lead(name, real) };
+            assert_eq!(
+                asked(&rules(""), Mode::Yolo, &command, &targets(&command, &[lead])).decision,
+                want,
+                "{command}"
+            );
+        }
+    }
+    let write = targets("cp x k.md", &[lead("k.md", key)]);
+    assert_eq!(asked(&rules(""), Mode::Yolo, "cp x k.md", &write).decision, Decision::Ask);
+}
+
+#[test]
 fn who_names_too_much_is_not_known_to_be_safe() {
     let shipped = rules("");
     let targets = Targets { unseen: true, ..targets("cat a", &[]) };
