@@ -70,6 +70,9 @@ pub struct Targets {
     /// Of a command: those of `secrets` that git may show, or name; `None`: nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracked: Option<Vec<Tracked>>,
+    /// Of a command: files of secrets that it would make, and that are not there.
+    #[serde(default, skip_serializing_if = "<[AbsPath]>::is_empty")]
+    pub absent: Box<[AbsPath]>,
     /// Of a command: what the repository around its folder has git run, also where git only looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_runs: Option<String>,
@@ -192,6 +195,8 @@ pub struct Words {
     pub dirs: Vec<String>,
     /// There were more than anybody looks up.
     pub more: bool,
+    /// Files of secrets that it makes, or overwrites.
+    pub makes: Vec<String>,
     /// It may have git show what is in files that nobody names.
     pub shows: bool,
     /// What it has git do to files.

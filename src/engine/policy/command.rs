@@ -7,7 +7,7 @@ use super::{
     decide::{Opinion, unasked, verdict, with_paths},
     destroy::{self, Place, Signs},
     git_settings::{self, Held},
-    paths, places, plans, prefixes,
+    made, paths, places, plans, prefixes,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
     shell::{Command, Script, Unparsed, WordKind},
@@ -310,7 +310,8 @@ impl<'a> Shell<'a> {
     fn guard(&self, command: &Command) -> Option<paths::Guard> {
         let here = self.here();
         let looks = safe::is_safe(command, self.script);
-        let named = paths::guard_of_command(command, looks, here);
+        let is_new = made::is_new(command, here, self.query.targets);
+        let named = if is_new { None } else { paths::guard_of_command(command, looks, here) };
         let led = || self.place.leads.guard_of_command(command, self.script, looks);
         let told = || paths::guard_of_objects(command, self.script);
         // `cp $(realpath .env) x`: who only looks at a name hands it on.

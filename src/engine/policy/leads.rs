@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    Query, git_settings,
+    Query, git_settings, made,
     names::current_name,
     paths::{self, Guard},
     pieces::{self, ANY},
@@ -20,6 +20,8 @@ use crate::base::{
 
 /// Names of one command that are looked up.
 const MAX_NAMES: usize = 400;
+/// Files of it that are looked for, as they may not be there.
+const MAX_MADE: usize = 16;
 /// A longer word is no path.
 const MAX_LEN: usize = 4_096;
 /// How many of them people are told.
@@ -51,6 +53,7 @@ pub fn words(tool: &str, args: &Value) -> Words {
         names: names.into_iter().take(MAX_NAMES).collect(),
         dirs: dirs.collect(),
         more,
+        makes: script.commands.iter().filter_map(made::target).take(MAX_MADE).map(str::to_owned).collect(),
         shows: shown::may_show(&script),
         reworks: reworks::all(&script),
         repositories: git_settings::repositories(&script),

@@ -13,6 +13,7 @@ mod languages;
 mod lasting;
 mod leads;
 mod load;
+mod made;
 mod names;
 mod paths;
 mod pieces;

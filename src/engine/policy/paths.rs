@@ -312,7 +312,7 @@ pub(super) fn leads_outside(script: &Script, roots: &[AbsPath], leads: &Leads) -
     redirected.next().or_else(told).map(|it| it.text)
 }
 
-fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {
+pub(super) fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {
     list.find_names(names(&word.text).filter(|it| !matches!(*it, "" | ".")), word.text.starts_with('/'))
 }
 

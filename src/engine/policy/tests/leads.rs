@@ -163,6 +163,25 @@ fn a_public_key_is_one_where_it_really_is() {
 }
 
 #[test]
+fn a_file_of_secrets_is_made_where_there_is_none() {
+    let check = |command: &str, absent: &str, leads: &[Lead], want: Decision| {
+        let targets = Targets { absent: [path(absent)].into(), ..targets(command, leads) };
+        assert_eq!(asked(&rules(""), Mode::Yolo, command, &targets).decision, want, "{command}");
+    };
+    let (allow, ask) = (Decision::Allow, Decision::Ask);
+    let copy = "cp .env.example .env && npm test";
+    check(copy, "/w/.env", &[], allow);
+    check(copy, "/w/sub/.env", &[], ask);
+    check(copy, "/w/.env", &[lead(".env.example", "/home/u/.ssh/id_rsa")], ask);
+    check("cd sub && cp .env.example .env", "/w/.env", &[], ask);
+    check("cp .env.example .env && cat .env", "/w/.env", &[], ask);
+    check("cp .env.example .env; cp .env .env.example", "/w/.env", &[], ask);
+    check("mv .env.example .env", "/w/.env", &[], ask);
+    assert_eq!(looked_up(copy).makes, [".env"]);
+    assert_eq!(looked_up("cp .env a; cp a b").makes, [""; 0]);
+}
+
+#[test]
 fn who_names_too_much_is_not_known_to_be_safe() {
     let shipped = rules("");
     let targets = Targets { unseen: true, ..targets("cat a", &[]) };

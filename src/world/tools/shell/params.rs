@@ -80,6 +80,8 @@ impl Params {
         let Found { leads, secrets, tracked, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
         // `git -C sub status` is of another repository, perhaps.
         let dirs = ctx.known.words.dirs.iter().filter_map(|it| disk::real_path(&self.real_dir.join(it)).ok());
+        let made = ctx.known.words.makes.iter().map(|it| self.real_dir.join(it));
+        let absent = made.filter(is_absent).collect();
         let git_runs = std::iter::once(self.real_dir.clone()).chain(dirs).find_map(|it| git_runs::look(&it));
         let confined = ctx.confined.as_deref().filter(|_| self.is_ours(ctx));
         let git = confined.and_then(|it| repository::held_around(it, &self.real_dir));
@@ -97,6 +99,7 @@ impl Params {
             secrets,
             leads,
             tracked,
+            absent,
             git_runs,
             git,
             repositories,
@@ -104,6 +107,12 @@ impl Params {
             unseen,
         }
     }
+}
+
+/// Whether nothing is there, nor a link that leads elsewhere.
+fn is_absent(path: &AbsPath) -> bool {
+    let missing = disk::metadata(path).is_err_and(|it| it.kind() == std::io::ErrorKind::NotFound);
+    missing && disk::real_place(path.as_path()).is_ok_and(|it| it == *path)
 }
 
 /// The `HEAD` that makes the folder, or one above it, a repository to git though nobody named it `.git`: it may come
@@ -172,4 +181,18 @@ fn kind_of(value: &Value) -> &'static str {
 
 fn invalid(message: impl Into<String>) -> ToolError {
     ToolError::new("invalid_tool_params", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_absent;
+    use crate::world::tools::testing::Ground;
+
+    #[test]
+    fn a_link_to_nothing_is_there() {
+        let ground = Ground::new(&[("a/.env", "x"), ("b/x", "x")]);
+        ground.link("../../out/.env", "b/.env");
+        let absent = |name: &str| is_absent(&ground.ctx().cwd.join(name));
+        assert_eq!(["a/.env", "b/.env", ".env", "a/.env/x"].map(absent), [false, false, true, false]);
+    }
 }
