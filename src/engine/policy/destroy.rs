@@ -57,7 +57,8 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
         let more = || {
             let device = devices::named(command, program, place.script);
             let handed = || handed::signs(command, program, place).or_else(|| handed::in_input(input?));
-            device.or_else(handed).or_else(|| fed::signs(command, program, place))
+            let coded = || in_code(command.code.as_deref()?, program, command);
+            device.or_else(handed).or_else(coded).or_else(|| fed::signs(command, program, place))
         };
         let hidden =
             || hidden(&command.text, command).filter(|it| it.0 != [UNSEEN] || !plain::is_plain(command, place.script));
@@ -160,7 +161,12 @@ pub(super) fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word
 fn git_alias(program: &str, args: &[Word]) -> Option<Signs> {
     let globals = args.len() - git_words(args).len();
     let loosens = |it: &Word| it.text.split_once('=').is_some_and(|it| checks::loosens(it.0, it.1));
-    let decides = |it: &&Word| it.text.contains("alias.") || it.text.contains('!') || loosens(it);
+    // `core.hooksPath=h` has all that lies there run; none is run by what is empty.
+    let hooks = |it: &Word| {
+        let named = it.text.split_once('=').filter(|it| it.0.eq_ignore_ascii_case("core.hookspath"));
+        named.is_some_and(|it| !matches!(it.1, "" | "/dev/null"))
+    };
+    let decides = |it: &&Word| it.text.contains("alias.") || it.text.contains('!') || loosens(it) || hooks(it);
     let sets = args.iter().take(globals).find(decides)?;
     (program == "git").then(|| Signs(vec!["git".to_owned(), sets.text.clone()]))
 }

@@ -58,10 +58,12 @@ const SYSTEMS: &[&str] =
 /// Behind which words of a program's input a command stands; none: any may be one.
 const TEXTS: &[(&str, &[&str])] = &[
     ("ansible-console", &[]),
+    ("ansible-playbook", &[]),
     ("c++", C),
     ("cc", C),
     ("clang", C),
     ("clang++", C),
+    ("cmake", &["execute_process(", "file("]),
     ("csharp", DOTNET),
     ("csi", DOTNET),
     ("dc", &["!"]),
@@ -87,6 +89,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ("sftp", &[]),
     ("sqlcipher", DOTS),
     ("sqlite3", DOTS),
+    ("task", &[]),
     ("tcc", C),
     ("telnet", &[]),
     ("tmux", &[]),

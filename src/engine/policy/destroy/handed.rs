@@ -120,7 +120,7 @@ const DELETE: &[&str] = &[
 /// What destroys among what a command hands on, if anything does.
 pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<Signs> {
     if OTHERS.contains(&program) {
-        return by_other_shell(&command.text);
+        return by_other_shell(&command.text).or_else(|| by_other_shell(command.code.as_deref()?));
     }
     if let Some(it) = command.input.as_ref().filter(|_| READERS.contains(&program)) {
         let ftp = |line: &str| FTP.iter().find(|it| line.split_whitespace().next() == Some(it)).copied();

@@ -137,6 +137,7 @@ const fn row(program: &'static str, sub: &'static [&'static str], when: When) ->
 /// What programs in other languages call to delete: looked for in code on the command line.
 pub(super) const CODE: &[&str] = &[
     "rmtree",
+    "REMOVE_RECURSE",
     "unlink",
     "unlinkSync",
     "rmdir",

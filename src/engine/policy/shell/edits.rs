@@ -5,7 +5,8 @@ use super::{Word, carriers};
 /// Whether a script among the words has the commands `e`, `w` or `W`, or their flags. One that only might is taken for
 /// one that has.
 pub(super) fn writes_or_runs(args: &[Word]) -> bool {
-    scripts(args).iter().any(|it| it.is_unknown() || acts(behind_option(&it.text), &['e', 'w', 'W']))
+    reads_script(args)
+        || scripts(args).iter().any(|it| it.is_unknown() || acts(behind_option(&it.text), &['e', 'w', 'W']))
 }
 
 /// Whether what it runs are the lines that it reads: `/x/e`, `s/a/b/e`.

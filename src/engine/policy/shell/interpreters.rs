@@ -266,8 +266,10 @@ fn joined(words: &[Word]) -> String {
 }
 
 fn awk(args: &[Word]) -> Inner {
-    let file =
-        args.iter().zip(args.iter().skip(1)).any(|it| it.0.text == "-f" && STREAMS.contains(&it.1.text.as_str()));
+    let is_stream = |it: &str| STREAMS.contains(&it) || it.starts_with("<(");
+    let apart = args.iter().zip(args.iter().skip(1)).any(|it| it.0.text == "-f" && is_stream(&it.1.text));
+    let stuck = |it: &Word| ["--file=", "-f"].iter().any(|start| it.text.strip_prefix(start).is_some_and(is_stream));
+    let file = apart || args.iter().any(stuck);
     let program = args.iter().find(|it| !it.text.starts_with('-'));
     let code = joined(args);
     match file || program.is_some_and(Word::is_unknown) || awk_runs_unknown(&code) {
@@ -283,7 +285,7 @@ fn awk_runs_unknown(code: &str) -> bool {
         // `systems`, `system time` call nobody.
         let Some(inside) = inside else { return true };
         let quoted = inside.strip_prefix('"').and_then(|it| it.split_once('"'));
-        quoted.is_some_and(|(text, rest)| !text.ends_with('\\') && rest.trim_start().starts_with(')'))
+        quoted.is_some_and(|(text, rest)| !text.contains('\\') && rest.trim_start().starts_with(')'))
     };
     if code.match_indices("system").any(|(at, it)| !literal_call(code.get(at + it.len()..).unwrap_or_default())) {
         return true;

@@ -1,14 +1,12 @@
 //! Scripts that a line writes and runs: what it writes is judged with what runs it.
 
-use super::{Command, Input, Script, Unparsed, Word, base_name, interpreters, is_shell, starts};
+mod packages;
+mod runs;
 
-/// Options behind which a file with code stands.
-const OPTIONS: &[&str] =
-    &["-f", "--file", "--makefile", "-r", "--require", "--import", "--init-file", "--rcfile", "-S"];
-/// Whose options these are, beside shells and interpreters.
-const RUNNERS: &[&str] = &["awk", "gawk", "gmake", "make", "mawk", "mysql", "psql", "sed", "vim"];
-const MAKES: &[&str] = &["gmake", "make"];
-const MAKEFILES: &[&str] = &["GNUmakefile", "Makefile", "makefile"];
+use runs::{is_started, run_by_shell, runs};
+
+use super::{Command, Input, Script, Unparsed, Word, base_name, starts};
+
 /// Who writes to a file among its words what stands nowhere in the line.
 const FETCH: &[&str] = &["curl", "wget"];
 
@@ -32,7 +30,8 @@ struct File {
 pub(super) fn list_scripts(script: &mut Script) {
     let (mut files, mut added, mut at) = (written(script), Vec::new(), 0);
     while let Some(command) = script.commands.get(at).filter(|_| !files.is_empty()) {
-        let run: Vec<File> = files.iter().filter(|it| runs(command, &it.name)).cloned().collect();
+        let run: Vec<File> =
+            files.iter().filter(|it| runs(command, &it.name, runs::sets_path(script))).cloned().collect();
         let name = run.first().map(|it| it.name.clone());
         if let Some(name) = name.filter(|it| !added.contains(it)) {
             if list_file(script, at, &run) {
@@ -43,12 +42,14 @@ pub(super) fn list_scripts(script: &mut Script) {
         }
         at += 1;
     }
+    packages::list(script, &files);
 }
 
 /// Lists what the command at `at` runs by the file; false: what reads it is listed, and comes later.
 fn list_file(script: &mut Script, at: usize, run: &[File]) -> bool {
     const UNSEEN: Unparsed = Unparsed("it is not seen what is written");
-    let exact = run.iter().map(|it| it.exact.as_deref()).collect::<Option<Vec<&str>>>().map(|it| it.join("\n"));
+    let exact = run.iter().map(|it| it.exact.as_deref()).collect::<Option<String>>();
+    let exact = exact.filter(|_| !run.iter().any(|it| is_changed(script, &it.name)));
     let seen = || run.iter().filter_map(|it| it.text.as_deref()).collect::<Vec<_>>().join("\n");
     let Some(command) = script.commands.get(at) else { return true };
     let (language, started) = (language(exact.as_deref()), is_started(command));
@@ -66,6 +67,18 @@ fn list_file(script: &mut Script, at: usize, run: &[File]) -> bool {
     done
 }
 
+/// `sed -i s/a/b/ x.sh`: what is in it then is not what was written.
+fn is_changed(script: &Script, file: &str) -> bool {
+    const EDITORS: &[&str] = &["ed", "ex", "patch", "vi", "vim"];
+    const IN_PLACE: &[&str] = &["gsed", "perl", "ruby", "sed"];
+    let named = |it: &Command| it.args().iter().any(|it| base_name(&it.text) == file);
+    let in_place = |it: &Command| it.args().iter().any(|it| it.text.starts_with('-') && it.text.contains('i'));
+    script.commands.iter().any(|it| {
+        let name = it.name().map(base_name).unwrap_or_default();
+        named(it) && (EDITORS.contains(&name) || IN_PLACE.contains(&name) && in_place(it))
+    })
+}
+
 fn hide(command: Option<&mut Command>) {
     command.into_iter().for_each(|it| (it.opaque, it.unseen) = (true, true));
 }
@@ -78,26 +91,15 @@ fn language(text: Option<&str>) -> Option<String> {
     Some(if first == "env" { words.next()? } else { first }.to_owned())
 }
 
-/// Whether what it is started by says what reads the file, not the file itself.
-fn is_started(command: &Command) -> bool {
-    let name = command.name().map(base_name).unwrap_or_default();
-    is_shell(name) || interpreters::is_one(name) || RUNNERS.contains(&name) || matches!(name, "source" | ".")
-}
-
-fn run_by_shell(command: &Command, language: Option<&str>) -> bool {
-    let name = command.name().map(base_name).unwrap_or_default();
-    let by_name = is_shell(name) || matches!(name, "source" | ".");
-    by_name || !is_started(command) && language.is_none_or(is_shell)
-}
-
 /// Gives the commands that run such a file its text for their code, and hides what they run where that is not known.
 pub(super) fn mark(script: &mut Script) {
     let files = written(script);
     if files.is_empty() {
         return;
     }
+    let by_name = runs::sets_path(script);
     for command in &mut script.commands {
-        let run = files.iter().filter(|it| runs(command, &it.name));
+        let run = files.iter().filter(|it| runs(command, &it.name, by_name));
         let run: Vec<&File> =
             run.filter(|it| !run_by_shell(command, language(it.exact.as_deref()).as_deref())).collect();
         if run.iter().any(|it| it.text.is_none()) {
@@ -213,7 +215,9 @@ fn printed(command: &Command) -> Option<String> {
             let flags = args.iter().take_while(|it| matches!(**it, "-n" | "-e" | "-E" | "-ne" | "-en")).count();
             let text = args.get(flags..)?.join(" ");
             let coded = args.iter().take(flags).any(|it| it.contains('e'));
-            if coded { unescaped(&text) } else { Some(text) }
+            let ends = if args.iter().take(flags).any(|it| it.contains('n')) { "" } else { "\n" };
+            let text = if coded { unescaped(&text)? } else { text };
+            Some(text + ends)
         }
         "printf" => {
             let (format, rest) = args.split_first()?;
@@ -267,23 +271,4 @@ pub(in crate::engine::policy) fn said(command: &Command) -> Option<String> {
         "cat" if operands == 0 => command.input.as_ref().map(|it| it.text.clone()),
         _ => None,
     }
-}
-
-fn runs(command: &Command, file: &str) -> bool {
-    let Some(name) = command.words.first() else { return false };
-    let program = base_name(name.text.trim_matches('"'));
-    if name.text.contains('/') && program == file || MAKES.contains(&program) && MAKEFILES.contains(&file) {
-        return true;
-    }
-    let is = |text: &str| base_name(text.trim_matches(['"', '\''])) == file;
-    let runs_file = is_shell(program) || interpreters::is_one(program) || matches!(program, "source" | ".");
-    if runs_file && interpreters::file(program, command.args()).is_some_and(|it| is(&it.text)) {
-        return true;
-    }
-    let args = command.args();
-    let behind = args.iter().zip(args.iter().skip(1)).any(|it| OPTIONS.contains(&it.0.text.as_str()) && is(&it.1.text));
-    let stuck = args
-        .iter()
-        .any(|arg| OPTIONS.iter().any(|it| arg.text.strip_prefix(it).is_some_and(|it| is(it.trim_start_matches('=')))));
-    (runs_file || RUNNERS.contains(&program)) && (behind || stuck)
 }

@@ -35,8 +35,8 @@ const WAYS: &[(&str, &str)] = &[
 /// What means something else there: another folder, another machine, another language's escapes.
 fn differs(way: &str, command: &str) -> bool {
     match way {
-        "python" | "python file" => command.contains("\\x") || command.contains("\"\"\""),
-        "elsewhere" => command.contains('>') || command.contains(".vscode") || command.contains("~/x"),
+        "python" | "python file" => ["\\x", "\\1"].iter().any(|it| command.contains(it)) || command.contains("\"\"\""),
+        "elsewhere" => command.contains('>') || command.contains(".vscode") || command.contains("~/"),
         _ => false,
     }
 }
