@@ -85,6 +85,8 @@ pub(super) struct Sandbox {
     pub lacks: Option<&'static str>,
     /// What is not held in so large a folder.
     pub unseen: Option<String>,
+    /// What an administrator can do so that more is held, in lines.
+    pub advice: Vec<String>,
 }
 
 /// What the logs of sessions say.
@@ -143,7 +145,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
         model: Model { name: merged.model_name.clone(), missing, reach },
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
-        sandbox: Sandbox { hold, has, lacks, unseen },
+        sandbox: Sandbox { hold, has, lacks, unseen, advice: sandbox::advice(program) },
         folder: (cwd.clone(), trust_words(&ground)),
         past,
         todo: Vec::new(),
@@ -274,7 +276,7 @@ impl Report {
             "keys": self.keys,
             "model": { "name": self.model.name, "reach": self.model.reach.to_json() },
             "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks,
-                "unseen": self.sandbox.unseen },
+                "unseen": self.sandbox.unseen, "advice": self.sandbox.advice },
             "home": home,
             "removed": self.tried.left,
             "mcpServers": servers.collect::<Vec<_>>(),

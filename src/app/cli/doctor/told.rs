@@ -29,7 +29,9 @@ impl Report {
         section(
             &mut out,
             "Sandbox of commands",
-            std::iter::once(self.sandbox.in_words()).chain(self.sandbox.unseen.clone()),
+            std::iter::once(self.sandbox.in_words())
+                .chain(self.sandbox.unseen.clone())
+                .chain(self.sandbox.advice.iter().cloned()),
         );
         section(&mut out, "Left by castors that were killed, and removed", self.tried.left.iter().cloned());
         let home = self.home.iter().map(|(path, mode)| match mode {

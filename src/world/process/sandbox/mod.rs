@@ -1,5 +1,7 @@
 //! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
 
+#[cfg(target_os = "linux")]
+mod apparmor;
 mod aside;
 mod below;
 mod caches;
@@ -132,6 +134,17 @@ pub fn not_all_held(root: &Path) -> Option<String> {
         ));
     }
     below::not_all_seen(root)
+}
+
+/// What an administrator can do, so that castor makes namespaces itself, in lines. `program`: this binary.
+pub fn advice(program: &Path) -> Vec<String> {
+    #[cfg(target_os = "linux")]
+    return apparmor::profile(program).unwrap_or_default();
+    #[cfg(not(target_os = "linux"))]
+    {
+        _ = program;
+        Vec::new()
+    }
 }
 
 #[cfg(target_os = "linux")]
