@@ -49,7 +49,10 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     if command.opaque {
         // `git -c a=b push -f` says what it does, whatever else it runs.
         let told = || {
-            let own = command.name().map(base_name).filter(|it| matches!(*it, "cargo" | "git"))?;
+            let own = command
+                .name()
+                .map(base_name)
+                .filter(|it| matches!(*it, "cargo" | "ex" | "git" | "nvim" | "vi" | "vim"))?;
             told(command, own, place)
         };
         let input = command.input.as_ref().map(|it| it.text.as_str());
@@ -77,7 +80,8 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
         }
     }
     let by_code = command.code.as_deref().and_then(|it| in_code(it, program, command));
-    let by_code = by_code.or_else(|| code::put_in(command, program, place.script));
+    let by_code =
+        by_code.or_else(|| code::put_in(command, program, place.script)).or_else(|| code::called(command, place));
     let by_words = || {
         let device = || devices::named(command, program, place.script);
         told(command, program, place).or_else(device).or_else(|| handed::signs(command, program, place))

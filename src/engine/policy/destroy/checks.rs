@@ -237,6 +237,7 @@ pub(super) fn mongo(args: &[Word]) -> Option<&str> {
         "{ delete:",
         "remove: true",
         "remove:true",
+        "removeShard",
     ];
     args.iter().find_map(|it| CALLS.iter().find(|call| it.text.contains(**call)).copied())
 }

@@ -1,15 +1,18 @@
 //! Code on a command line in another language: what clients of services and databases call to delete, names that are put
 //! together where nobody reads them, and what the shell puts into it.
 
+mod aliases;
+mod calls;
 mod glue;
 mod libraries;
+mod sent;
 
 use super::{
     super::{
         pieces::{self, ANY},
         shell::{Command, SPAWNS, Script, Word, WordKind, base_name, is_language},
     },
-    Signs, UNSEEN, in_code,
+    Place, Signs, UNSEEN, by_table, in_code,
 };
 
 /// What deletes by a word of its own, wherever that lies.
@@ -25,7 +28,7 @@ const DELETES: &[&str] = &[
     "drop_table",
     "findOneAndDelete",
     "session.delete(",
-    ").delete()",
+    ".delete()",
     "->delete(",
     "->forceDelete(",
     "->truncate(",
@@ -35,6 +38,23 @@ const DELETES: &[&str] = &[
     ".destroy({",
     ".drop()",
     ".drop_all(",
+    ").del()",
+    ").truncate()",
+    "&:delete)",
+    "&:delete_all",
+    "&:destroy!",
+    "&:destroy)",
+    "&:destroy_all",
+    "&:purge)",
+    "&:purge_later",
+    "::destroy(",
+    "File.truncate",
+    "Schema::drop",
+    "connection.truncate",
+    "execute(delete(",
+    "recursiveDelete",
+    "truncate_tables",
+    "wp_delete_",
     ".terminate_",
     "::truncate(",
     "FLUSHALL",
@@ -45,11 +65,6 @@ const DELETES: &[&str] = &[
     "flushall(",
     "flushdb(",
 ];
-/// What asks a server to delete.
-const SENT: &[&str] =
-    &["requests.delete(", "httpx.delete(", "axios.delete(", "axios\").delete(", "axios').delete(", "Net::HTTP::Delete"];
-/// How a method is told, where it stands in quotes.
-const METHODS: &[&str] = &["method:", "method=", "request(", "Request(", "CUSTOMREQUEST", "fetch("];
 /// What hands SQL to a database.
 const QUERIES: &[&str] = &["execute", "query", "Query", "exec(", "connection", ".run(", "raw(", "Raw", "sql("];
 const SQL: &[&str] = &[
@@ -63,6 +78,7 @@ const SQL: &[&str] = &[
     "truncate table",
     "\"truncate ",
     "'truncate ",
+    "`truncate ",
 ];
 
 /// Ways to call what has no name in the code.
@@ -117,7 +133,7 @@ const REFLECTS: &[&str] = &[
     "locals()[",
     "mainModule",
     "marshal.loads",
-    "methodcaller(",
+    "methodcaller",
     "process.binding",
     "process[",
     "runInContext",
@@ -168,7 +184,16 @@ pub(super) fn in_language(code: &str, program: &str) -> Option<&'static str> {
     let edited =
         edits(code).then(|| without_text(code, program)).filter(|it| has(it, OF_TEXT).is_none() && !spawns(it));
     let code = edited.as_deref().unwrap_or(code);
-    deletes(code).or_else(|| libraries::deletes(code, program)).or_else(|| hides(code, program))
+    deletes(code)
+        .or_else(|| libraries::deletes(code, program))
+        .or_else(|| aliases::deletes(code))
+        .or_else(|| hides(code, program))
+}
+
+/// What a call in code does that is another program's command line, wherever that works.
+pub(super) fn called(command: &Command, place: &Place) -> Option<Signs> {
+    let code = command.code.as_deref()?;
+    calls::find(code).iter().find_map(|(program, words)| by_table(program, words, &place.apart()))
 }
 
 /// Whether it puts one text in another's place in a file: what it names may be only such a text.
@@ -239,19 +264,7 @@ fn deletes(code: &str) -> Option<&'static str> {
         name.ends_with("Command") && behind.starts_with('(')
     };
     let sdk = || code.split("Delete").skip(1).any(command).then_some("DeleteCommand");
-    has(code, DELETES).or_else(method).or_else(sdk).or_else(|| sends(code)).or_else(|| queries(code))
-}
-
-/// To another machine than this one.
-fn sends(code: &str) -> Option<&'static str> {
-    let quoted = || ["\"DELETE\"", "'DELETE'", "`DELETE`", "'delete'", "\"delete\""].iter().any(|it| code.contains(it));
-    // `q.method === 'DELETE'` only asks.
-    let told = |it: &&&str| code.split(**it).skip(1).any(|rest| !rest.starts_with('='));
-    let method = || METHODS.iter().find(told).copied().filter(|_| quoted());
-    let here = ["localhost", "127.0.0.1", "[::1]"];
-    let is_here = |it: &str| here.iter().any(|here| it.strip_prefix(here).is_some_and(|it| it.starts_with([':', '/'])));
-    let stays = code.contains("://") && code.split("://").skip(1).all(is_here);
-    has(code, SENT).or_else(method).filter(|_| !stays)
+    has(code, DELETES).or_else(method).or_else(sdk).or_else(|| sent::deletes(code)).or_else(|| queries(code))
 }
 
 fn queries(code: &str) -> Option<&'static str> {
@@ -267,7 +280,11 @@ fn hides(code: &str, program: &str) -> Option<&'static str> {
     };
     let text = || ["eval", "exec", "execfile", "Function"].into_iter().find(|it| runs_text(code, it, program));
     let by_itself = || match program {
-        "perl" => code.contains("/ee").then_some("/ee"),
+        "perl" => {
+            let takes = |it: &str| it.trim_start().starts_with(['"', '\'', '\\', '$', '@']);
+            let removes = || calls(code, "remove").any(takes).then_some("remove");
+            code.contains("/ee").then_some("/ee").or_else(removes)
+        }
         "osascript" => {
             ["delete", "empty trash", "empty the trash", "shut down"].into_iter().find(|it| code.contains(it))
         }
@@ -383,7 +400,9 @@ pub(super) fn put_in(command: &Command, program: &str, script: &Script) -> Optio
     if AWK.contains(&program) || !is_language(base_name(command.name()?)) {
         return None;
     }
-    let is_code = |it: &&Word| it.kind == WordKind::Expanded && !it.is_unknown() && it.text.contains(['(', ';', '=']);
+    let is_code = |it: &&Word| {
+        it.kind == WordKind::Expanded && !it.is_unknown() && (it.text.contains(['(', ';', '=']) || spawns(&it.text))
+    };
     let words = command
         .args()
         .iter()

@@ -52,7 +52,8 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
     let shell = || command.args().iter().take(3).any(|it| it.text == "dbshell");
     if SQL.contains(&program) || STORES.contains(&program) || matches!(program, "python" | "manage.py") && shell() {
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));
-        let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned();
+        let filled = script.commands.iter().filter(|it| it.name() == Some("printf")).filter_map(filled);
+        let printed = script.commands.iter().filter(prints).flat_map(Command::args).cloned().chain(filled);
         // A here-document may be another's, whom the client reads from or who runs it.
         let inputs = || script.commands.iter().filter_map(|it| it.input.as_ref());
         // `dr${x:-op} table`
@@ -63,6 +64,15 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
         res.extend(inputs.chain(printed).chain(strings));
     }
     res
+}
+
+/// What `printf 'dro%s table x' p` prints.
+fn filled(command: &Command) -> Option<Word> {
+    let mut words = command.args().iter().map(|it| it.text.as_str());
+    let mut pieces = words.find(|it| *it != "--")?.split("%s");
+    let first = pieces.next()?.to_owned();
+    let text = pieces.fold(first, |text, piece| text + words.next().unwrap_or_default() + piece);
+    Some(Word::literally(&text))
 }
 
 /// What variables say for a program's words, and a `yes` that answers before anybody is asked.

@@ -192,6 +192,13 @@ fn by_other_shell(text: &str) -> Option<Signs> {
     if pairs().any(|it| it.0.eq_ignore_ascii_case("format") && drive(it.1)) {
         return Some(named("format", ""));
     }
+    // `pwsh -enc …`: of code in base64 nobody sees what it is.
+    let coded = |it: &str| {
+        it.len() > 1 && ["-ec", "-encodedcommand"].iter().any(|full| full.starts_with(&it.to_ascii_lowercase()))
+    };
+    if text.split_whitespace().any(|it| it.starts_with("-") && coded(it)) {
+        return Some(named("-EncodedCommand", ""));
+    }
     let mut words = text.split(|it: char| !(it.is_alphanumeric() || it == '-'));
     words.find_map(|it| DELETE.iter().find(|name| it.eq_ignore_ascii_case(name))).map(|it| named(it, ""))
 }

@@ -5,6 +5,7 @@ mod elsewhere;
 mod files;
 mod history;
 mod published;
+mod starters;
 mod system;
 
 use crate::engine::policy::shell::Word;
@@ -106,8 +107,8 @@ pub(super) struct Row {
 }
 
 /// Each in the order of its programs' names.
-const TABLES: [&[Row]; 6] =
-    [files::ROWS, history::ROWS, system::ROWS, published::ROWS, elsewhere::ROWS, databases::ROWS];
+const TABLES: [&[Row]; 7] =
+    [files::ROWS, history::ROWS, system::ROWS, published::ROWS, elsewhere::ROWS, databases::ROWS, starters::ROWS];
 
 /// All of them.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {

@@ -146,6 +146,61 @@ pub(super) fn starts(args: &[Word]) -> Option<&str> {
     texts(args).find(|it| it.contains("system(") && rows_in(it).is_some())
 }
 
+/// What socat starts: `EXEC:'rm -rf src'`, and shells for whoever is at its other end.
+pub(super) fn joins(args: &[Word]) -> Option<&str> {
+    let program = |it: &str| is_shell(base_name(it.split([' ', ',']).next().unwrap_or_default()));
+    texts(args).filter_map(joined).find(|it| program(it) || rows_in(it).is_some())
+}
+
+/// The line in `EXEC:line`, in whatever case.
+fn joined(address: &str) -> Option<&str> {
+    const STARTS: &[&str] = &["exec:", "shell:", "system:"];
+    let start = |it: &&&str| address.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it));
+    address.get(STARTS.iter().find(start)?.len()..)
+}
+
+/// A shell for whoever is at the other end: `nc -e /bin/sh`.
+pub(super) fn serves(args: &[Word]) -> Option<&str> {
+    const OPTIONS: &[&str] = &["-c", "-e", "--exec", "--sh-exec"];
+    let pairs = texts(args).zip(texts(args).skip(1));
+    let mut lines = pairs.filter(|it| OPTIONS.contains(&it.0)).map(|it| it.1);
+    lines.find(|it| it.split(' ').next().map(base_name).is_some_and(is_shell) || rows_in(it).is_some())
+}
+
+/// What a setting of hg or jj is set to runs: `--config alias.x='!rm -rf src'`.
+pub(super) fn sets(args: &[Word]) -> Option<&str> {
+    let told = texts(args).zip(texts(args).skip(1)).filter(|it| it.0 == "--config").map(|it| it.1);
+    let stuck = texts(args).filter_map(|it| it.strip_prefix("--config="));
+    told.chain(stuck).find(|it| it.split_once('=').is_some_and(|it| rows_in(it.1).is_some()))
+}
+
+/// `yt-dlp --exec before_dl:'rm -rf src'`
+pub(super) fn executes(args: &[Word]) -> Option<&str> {
+    let told = texts(args).zip(texts(args).skip(1)).filter(|it| it.0.starts_with("--exec")).map(|it| it.1);
+    let stuck = texts(args).filter(|it| it.starts_with("--exec") && it.contains('='));
+    told.chain(stuck).find(|it| rows_in(it).is_some())
+}
+
+/// What vim calls to delete; text that it only looks for is none.
+pub(super) fn edits(args: &[Word]) -> Option<&str> {
+    let calls = |it: &&str| it.contains("delete(") && !it.contains("s/") && !it.contains("g/");
+    texts(args).find(calls)
+}
+
+/// `ed '!rm -rf src'` reads what that prints.
+pub(super) fn reads(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| it.starts_with('!') && rows_in(it).is_some())
+}
+
+/// Code for a scripting language within another program: `mvn groovy:execute -Dsource=…`, `dotnet script eval …`.
+pub(super) fn scripted(args: &[Word]) -> Option<&str> {
+    const CALLS: &[&str] = &[".Delete(", ".Start(", ".delete()", "deleteDir()"];
+    let code = |it: &&str| {
+        it.starts_with("-Dscript=") || it.starts_with("-Dsource=") || !it.starts_with('-') && it.contains('(')
+    };
+    texts(args).filter(code).find(|it| CALLS.iter().any(|call| it.contains(call)) || rows_in(it).is_some())
+}
+
 /// A disk of Windows: `format d:`.
 pub(super) fn drive(args: &[Word]) -> Option<&str> {
     texts(args).find(|it| matches!(it.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic()))

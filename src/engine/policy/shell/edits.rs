@@ -6,14 +6,14 @@ use super::{Word, carriers};
 /// one that has.
 pub(super) fn writes_or_runs(args: &[Word]) -> bool {
     reads_script(args)
-        || scripts(args).iter().any(|it| it.is_unknown() || acts(behind_option(&it.text), &['e', 'w', 'W']))
+        || scripts(args).iter().any(|it| it.is_unknown() || acts(script_of(it), &['e', 'w', 'W']))
 }
 
 /// Whether what it runs are the lines that it reads: `/x/e`, `s/a/b/e`.
 pub(super) fn runs_its_input(args: &[Word]) -> bool {
     reads_script(args)
         || scripts(args).iter().any(|it| {
-            let script = behind_option(&it.text);
+            let script = script_of(it);
             it.is_unknown() || acts(script, &['e']) && runs_lines(script)
         })
 }
@@ -26,9 +26,10 @@ fn reads_script(args: &[Word]) -> bool {
     apart || args.iter().any(stuck)
 }
 
-/// `-es/a/b/`, `--expression=s/a/b/`
-fn behind_option(text: &str) -> &str {
-    text.strip_prefix("--expression=").or_else(|| text.strip_prefix("-e")).unwrap_or(text)
+/// The script in such a word, behind its option and without the shell's quotes: `-es/a/b/`.
+fn script_of(word: &Word) -> &str {
+    let text = word.text.strip_prefix("--expression=").or_else(|| word.text.strip_prefix("-e")).unwrap_or(&word.text);
+    text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(text)
 }
 
 fn scripts(args: &[Word]) -> Vec<&Word> {

@@ -51,6 +51,7 @@ const NODE: Interpreter = Interpreter {
 
 const INTERPRETERS: &[Interpreter] = &[
     Interpreter { name: "python", ..PYTHON },
+    Interpreter { name: "py", ..PYTHON },
     Interpreter { name: "pypy", ..PYTHON },
     Interpreter { name: "ipython", ..PYTHON },
     Interpreter { name: "bpython", ..PYTHON },
@@ -65,6 +66,9 @@ const INTERPRETERS: &[Interpreter] = &[
     at("deno", &["eval", "--eval"], &["repl", "-"]),
     at("bun", &["-e", "--eval", "-p", "--print"], &["repl", "-"]),
     at("uv", &[], &[]),
+    at("bundle", &[], &["console"]),
+    at("jupyter", &[], &["console"]),
+    only_words("mongosh", &["--eval"]),
     Interpreter { valued: &["-I"], looks: &["--version", "--help", "-h", "-v", "-V"], ..row("perl", &["-e", "-E"]) },
     row("raku", &["-e"]),
     Interpreter { valued: &["-I", "-r"], ..row("ruby", &["-e"]) },
@@ -84,14 +88,28 @@ const INTERPRETERS: &[Interpreter] = &[
     only_words("drush", &["ev", "php-eval", "php:eval"]),
     row("lua", &["-e"]),
     row("luajit", &["-e"]),
+    row("texlua", &["-e"]),
+    row("fennel", &["-e", "--eval"]),
+    row("hy", &["-c"]),
     row("osascript", &["-e"]),
     row("tclsh", &[]),
+    row("wish", &[]),
     row("julia", &["-e", "-E", "--eval", "--print"]),
     Interpreter { looks: &["--version", "--help", "-h", "-f", "--file", "CMD"], ..repl("R", &["-e"]) },
     only_words("Rscript", &["-e"]),
     only_words("crystal", &["eval"]),
     only_words("ghc", &["-e"]),
     only_words("kotlin", &["-e"]),
+    only_words("kotlinc", &["-e"]),
+    only_words("amm", &["-c", "--code"]),
+    only_words("wolframscript", &["-code", "-c"]),
+    only_words("csharp", &["-e"]),
+    only_words("fsharpi", &["-e", "--exec"]),
+    repl("evcxr", &[]),
+    at("dune", &[], &["utop"]),
+    at("sbt", &[], &["console", "consoleQuick"]),
+    Interpreter { looks: &["--version", "--help", "-l", "-f", "-s"], ..repl("swipl", &["-g", "-t"]) },
+    repl("maxima", &["--batch-string", "-r", "--run-string"]),
     only_words("littler", &["-e"]),
     only_words("matlab", &["-batch", "-r"]),
     only_words("nbb", &["-e"]),
@@ -119,6 +137,10 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { valued: &["-L", "-l", "-C"], looks: &["--version", "--help", "-v", "-s"], ..repl("guile", &["-c"]) },
     Interpreter { valued: &["-l", "-r", "-t", "-f"], ..repl("racket", &["-e", "--eval"]) },
     Interpreter { looks: &["--version", "--help", "--script", "--load"], ..repl("sbcl", &["--eval"]) },
+    repl("clisp", &["-x"]),
+    repl("ecl", &["-eval", "--eval"]),
+    repl("csi", &["-e", "-eval"]),
+    repl("gsi", &["-e"]),
     Interpreter { valued: &["-I"], looks: &["-version", "--version", "-help"], ..repl("ocaml", &["-e"]) },
     repl("utop", &[]),
     Interpreter { reads: false, ..repl("swift", &["-e"]) },
@@ -144,6 +166,11 @@ pub(super) fn inner(name: &str, args: &[Word], input: Option<&Input>) -> Option<
         return Some(awk(args));
     }
     let interpreter = find(name)?;
+    // `perl -de1` reads what it runs.
+    let debugs = name == "perl" && args.first().is_some_and(|it| it.text.starts_with("-d"));
+    if let Some(input) = input.filter(|_| debugs) {
+        return Some(Inner::Code(input.text.clone()));
+    }
     if let Some(code) = interpreter.code(args).or_else(|| module(interpreter, args, input)) {
         return Some(code);
     }
@@ -211,7 +238,8 @@ impl Interpreter {
             it.text.starts_with('-') && !it.text.starts_with("--") && self.code.iter().any(|option| clustered(&option))
         };
         let exact = |it: &Word| self.code.iter().any(|option| it.text.split(['=', ':']).next() == Some(option));
-        let from = args.iter().position(|it| exact(it) || stuck(it)).filter(|at| !self.has_file_before(args, *at))?;
+        let from = args.iter().position(|it| exact(it) || stuck(it) || is_data(it));
+        let from = from.filter(|at| !self.has_file_before(args, *at))?;
         let words = args.get(from..)?;
         // All of it is what only the shell knows.
         let expands = |it: &Word| {
@@ -221,7 +249,9 @@ impl Interpreter {
                     || text.starts_with('`')
                     || text.starts_with('$') && !text.contains(char::is_whitespace))
         };
-        if words.get(1).is_some_and(expands) || words.first().is_some_and(Word::is_unknown) {
+        let coded =
+            words.first().is_some_and(|it| is_data(it) && (it.text.contains(";base64") || it.text.contains('%')));
+        if coded || words.get(1).is_some_and(expands) || words.first().is_some_and(Word::is_unknown) {
             return Some(Inner::Unseen);
         }
         Some(Inner::Code(joined(words)))
@@ -246,7 +276,8 @@ impl Interpreter {
         while let Some((first, rest)) = args.split_first() {
             args = rest;
             match first.literal() {
-                None => return self.reads && first.is_unknown(),
+                // `ocaml <(echo …)`: a script that stands nowhere.
+                None => return self.reads && (first.is_unknown() || first.text.starts_with("<(")),
                 Some(it) if STREAMS.contains(&it) => return true,
                 Some(it) if self.looks.contains(&it.split('=').next().unwrap_or_default()) => return false,
                 Some(it) if self.valued.contains(&it) => args = rest.get(1..).unwrap_or_default(),
@@ -259,6 +290,11 @@ impl Interpreter {
         }
         self.reads
     }
+}
+
+/// `--import 'data:text/javascript,…'`
+fn is_data(word: &Word) -> bool {
+    word.text.starts_with("data:") || word.text.contains("=data:")
 }
 
 fn joined(words: &[Word]) -> String {

@@ -281,8 +281,8 @@ impl Walker<'_> {
     /// `<<< 'x'`, when it is written out.
     fn herestring(&self, node: Node) -> Result<Option<Input>, Unparsed> {
         let word = node.named_children(&mut node.walk()).last().map(|it| self.word(it)).transpose()?;
-        let text = word.as_ref().and_then(Word::literal);
-        Ok(text.map(|it| Input { text: it.to_owned(), literal: true }))
+        let text = word.as_ref().and_then(Word::said);
+        Ok(text.map(|text| Input { text, literal: true }))
     }
 
     /// `export A=b`: assignments among its words are noted by the walk.

@@ -1,6 +1,6 @@
 //! Words of the shell with their quoting resolved: what is literal, what is a pattern, what only the shell knows.
 
-use super::Unparsed;
+use super::{super::ansi, Unparsed};
 
 /// How far a word can be trusted to mean what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,15 @@ impl Word {
     /// Such a word: any, and any number of them.
     pub(in crate::engine::policy) fn unknown() -> Self {
         Self::expanded(Self::UNKNOWN)
+    }
+
+    /// What it says as it stands, with `$'a\nb'` read.
+    pub(super) fn said(&self) -> Option<String> {
+        let by_number = || {
+            let (text, rest) = ansi::decode(self.text.strip_prefix("$'")?);
+            text.filter(|_| rest.is_empty())
+        };
+        self.literal().map(str::to_owned).or_else(by_number)
     }
 
     /// Whether nobody knows what it begins with: it may be an option. Of other expansions that is not feared.

@@ -175,6 +175,8 @@ pub(super) fn inner(words: &[Word], input: Option<&Input>) -> Inner {
         "source" | "." if args.first().is_some_and(|it| carriers::is_stream(&it.text)) => sourced(args, input),
         "trap" => trap(args),
         // `coproc NAME { …; }`: the grammar takes all for words.
+        // `coproc S { sh; }` runs what others write to it.
+        "coproc" if args.iter().any(|it| it.literal() == Some("{")) && hiding::ends_in_shell(args) => Inner::Unseen,
         "coproc" if args.iter().any(|it| it.literal().is_some_and(is_reserved)) => Inner::Hidden,
         "bfs" | "find" | "gfind" => xargs::find(args),
         "xargs" | "gxargs" => xargs::xargs(args),

@@ -3,17 +3,81 @@
 use super::RUBY;
 use crate::engine::policy::destroy::is_device;
 
+/// By what stands in code that uses a library: what it throws away with. Others have methods of these names, too.
+const LIBRARIES: &[(&[&str], &[&str])] = &[
+    (
+        &["boto3", "botocore", "google.cloud"],
+        &[".delete(", ".terminate(", "deregister_", "purge_queue(", "release_address(", "schedule_key_deletion("],
+    ),
+    (
+        &["docker.from_env", "DockerClient", "docker.APIClient", "dockerode"],
+        &[
+            ".prune(",
+            ".remove(force",
+            ".remove(v=",
+            ".remove({",
+            "prune_",
+            "pruneContainers",
+            "pruneImages",
+            "pruneVolumes",
+            "remove_volume(",
+        ],
+    ),
+    (
+        &["ftplib", "paramiko", "pysftp", "asyncssh", "open_fs("],
+        &[".delete(", ".remove(", ".removedir(", ".removetree(", ".rmd("],
+    ),
+    (&["fsspec", "s3fs", "gcsfs", "adlfs"], &[".delete(", ".rm(", ".rm_file("]),
+    (
+        &["import redis", "from redis", "ioredis", "redis.createClient", "Redis.new"],
+        &[".del ", ".del(", ".delete(", ".flush"],
+    ),
+    (&["stripe"], &[".del("]),
+    (&["octokit", "Octokit"], &[".delete(", ".delete_", "force: true", "force:true"]),
+    (
+        &["pygit2", "nodegit", "Rugged"],
+        &[
+            ":force",
+            ":hard",
+            "CheckoutStrategy.FORCE",
+            "GIT_CHECKOUT_FORCE",
+            "GIT_RESET_HARD",
+            "ResetMode.HARD",
+            "TYPE.HARD",
+        ],
+    ),
+    (&["dulwich"], &["\"hard\"", "'hard'", "branch_delete(", "force=True", "remove_branch(", "tag_delete("]),
+    (
+        &["Sequelize(", "sequelize", "typeorm", "DataSource(", "mikro-orm"],
+        &["dropSchema", "synchronize(true", "sync({ force: true", "sync({force: true", "sync({force:true"],
+    ),
+];
+
+fn of_library(code: &str) -> Option<&'static str> {
+    let has = |list: &[&'static str]| list.iter().find(|it| code.contains(**it)).copied();
+    LIBRARIES.iter().filter(|it| has(it.0).is_some()).find_map(|it| has(it.1))
+}
+
 /// What is thrown away by what a library calls it.
 pub(super) fn deletes(code: &str, program: &str) -> Option<&'static str> {
     let has = |text: &str| code.contains(text);
     let by_name = match program {
-        "octave" | "octave-cli" | "matlab" => has("delete(").then_some("delete("),
+        "octave" | "octave-cli" | "matlab" => {
+            let command = || {
+                code.split([';', '\n', ','])
+                    .any(|it| it.trim_start_matches("-batch ").trim_start().starts_with("delete "))
+            };
+            (has("delete(") || command()).then_some("delete(")
+        }
+        "swipl" => (has("delete_file") || has("delete_directory")).then_some("delete_file"),
+        "wolframscript" => (has("DeleteFile") || has("DeleteDirectory")).then_some("DeleteFile"),
+        "amm" => (has("rm!") || has("rm.all")).then_some("rm!"),
         "littler" | "r" | "R" | "Rscript" => has("file.remove").then_some("file.remove"),
         _ if RUBY.contains(&program) => (has("Pathname") && (has(").delete") || has(".rmtree"))).then_some(".delete"),
         _ => None,
     };
     let extra = || (has("fs-extra") && (has(".remove(") || has(".emptyDir("))).then_some("fs-extra");
-    by_name.or_else(extra).or_else(|| git(code)).or_else(|| writes_device(code))
+    by_name.or_else(extra).or_else(|| of_library(code)).or_else(|| git(code)).or_else(|| writes_device(code))
 }
 
 /// GitPython, `sh.git`, simple-git.
