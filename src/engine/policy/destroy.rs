@@ -12,6 +12,7 @@ mod permissions;
 mod place;
 mod plain;
 mod prints;
+mod stores;
 mod table;
 mod told;
 mod tries;

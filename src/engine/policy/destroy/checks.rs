@@ -1,7 +1,7 @@
 //! What the table of destructive commands cannot say by words and options alone. Each returns what decides.
 
 use crate::engine::policy::{
-    destroy::option_matches,
+    destroy::{option_matches, stores},
     shell::{FOUND, Word, WordKind, base_name},
 };
 
@@ -205,26 +205,6 @@ pub(super) fn pkill(args: &[Word]) -> Option<&str> {
     all.or(whose.filter(|_| !named)).map(|it| it.text.as_str())
 }
 
-pub(super) fn redis(args: &[Word]) -> Option<&str> {
-    // Within a script, too: `eval "redis.call('flushall')"`.
-    const HOLDS: &[&str] = &["flushall", "flushdb", "\"del\"", "'del'", "\"unlink\"", "'unlink'"];
-    const VERBS: &[&str] = &["del", "deluser", "getdel", "hdel", "ltrim", "nosave", "unlink", "xdel", "xtrim"];
-    let words = || args.iter().flat_map(|it| it.text.split_whitespace());
-    let is_one = |word: &str, list: &[&str]| list.iter().any(|it| it.eq_ignore_ascii_case(word));
-    let flushes = |it: &str| HOLDS.iter().any(|word| it.to_ascii_lowercase().contains(word));
-    // `function flush`, `cluster reset`, `expire x 0`
-    let empties = |it: &(&str, &str)| is_one(it.0, &["cluster", "function"]) && is_one(it.1, &["flush", "reset"]);
-    let ends = |it: &((&str, &str), &str)| is_one(it.0.0, &["expire", "expireat", "pexpire"]) && !is_time(it.1);
-    let pairs = || words().zip(words().skip(1));
-    let pair = || pairs().find(empties).map(|it| it.0);
-    let ended = || pairs().zip(words().skip(2)).find(ends).map(|it| it.0.0);
-    words().find(|it| is_one(it, VERBS) || flushes(it)).or_else(pair).or_else(ended)
-}
-
-fn is_time(text: &str) -> bool {
-    text.parse::<i64>().map_or(true, |it| it > 0)
-}
-
 /// What a shell of MongoDB is told to do.
 pub(super) fn mongo(args: &[Word]) -> Option<&str> {
     const CALLS: &[&str] = &[
@@ -254,6 +234,10 @@ pub(super) const ARTISAN: &[&str] = &[
     "migration:fresh",
     "migration:refresh",
     "migration:reset",
+    "messenger:failed:remove",
+    "queue:clear",
+    "queue:flush",
+    "queue:forget",
 ];
 pub(super) const RAILS: &[&str] =
     &["db:drop", "db:migrate:reset", "db:purge", "db:reset", "db:schema:load", "db:seed:replant", "db:truncate"];
@@ -287,16 +271,23 @@ pub(super) fn says(args: &[Word]) -> Option<&str> {
 pub(super) fn forge_api(args: &[Word]) -> Option<&str> {
     let has = |text: &str| args.iter().any(|it| it.text.contains(text));
     let moved = has("git/refs/") && has("force=true");
-    let mutation = |it: &&Word| {
-        let calls = ["delete", "remove", "archive"].iter().any(|verb| it.text.contains(verb));
-        it.text.contains("mutation") && calls
-    };
-    args.iter().find(mutation).map(|_| "mutation").or(moved.then_some("force=true"))
+    // As `gh repo archive` and `gh repo edit --visibility` do it.
+    let sets = ["archived=true", "private=false", "visibility=public"].into_iter().find(|it| has(it));
+    let mutation = args.iter().any(|it| mutates(&it.text));
+    mutation.then_some("mutation").or(moved.then_some("force=true")).or(sets)
+}
+
+/// A mutation of GraphQL that takes something away.
+pub(super) fn mutates(text: &str) -> bool {
+    const TAKES: &[&str] = &["archive", "delete", "force:true", "force: true", "remove"];
+    text.contains("mutation") && TAKES.iter().any(|it| text.contains(it))
 }
 
 pub(super) fn compose(args: &[Word]) -> Option<&str> {
     let down = args.iter().any(|it| it.text == "down" || it.text == "rm");
-    if let Some(it) = args.iter().find(|it| it.text == "--renew-anon-volumes") {
+    let starts = args.iter().any(|it| it.text == "up" || it.text == "create");
+    let renews = |it: &&Word| it.text == "--renew-anon-volumes" || starts && is_short(it, 'V');
+    if let Some(it) = args.iter().find(renews) {
         return Some(&it.text);
     }
     let volumes = args.iter().find(|it| option_matches(it, "v", &["--volumes"]));
@@ -346,10 +337,20 @@ fn without_strings(text: &str) -> Option<String> {
 
 /// Two words that take away together.
 fn sql_phrase(text: &str) -> Option<&str> {
-    const PHRASES: &[&str] = &["purge binary logs", "purge master logs", "reset binary logs", "reset master"];
+    const PHRASES: &[&str] = &[
+        "or replace table",
+        "pg_drop_replication_slot",
+        "purge binary logs",
+        "purge master logs",
+        "reset binary logs",
+        "reset master",
+    ];
     let restores = text.trim_start().starts_with(".restore");
-    let lower = || text.to_ascii_lowercase();
-    (restores || text.len() < MAX_SQL && PHRASES.iter().any(|it| lower().contains(it))).then_some(text)
+    let says = || {
+        let lower = text.to_ascii_lowercase();
+        PHRASES.iter().any(|it| lower.contains(it))
+    };
+    (restores || text.len() < MAX_SQL && says()).then_some(text)
 }
 
 /// Longer texts are not looked through for phrases.
@@ -359,8 +360,9 @@ const MAX_SQL: usize = 4_096;
 pub(super) fn http(args: &[Word]) -> Option<&str> {
     const HERE: &[&str] = &["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
     // Behind it is a daemon, docker's above all, whatever the host is called.
-    let socket = args.iter().any(|it| it.text.starts_with("--unix-socket"));
-    if let Some(it) = curl_told(args) {
+    let daemon = |it: &Word| it.text.starts_with("--unix-socket") || it.text.contains(":2375/");
+    let socket = args.iter().any(daemon);
+    if let Some(it) = curl_told(args).or_else(|| stores::over_http(args)) {
         return Some(it);
     }
     let told = |it: &&Word| {
@@ -383,7 +385,8 @@ pub(super) fn http(args: &[Word]) -> Option<&str> {
     };
     let elsewhere = |it: &Word| it.text.contains("://") && !here(it);
     let stays = !socket && args.iter().any(here) && !args.iter().any(elsewhere);
-    args.iter().find(told).filter(|_| !stays).map(|it| it.text.as_str())
+    let found = args.iter().find(told).map(|it| it.text.as_str()).or_else(|| stores::posts_deletion(args));
+    found.filter(|_| !stays)
 }
 
 /// What deletes in an address, a header or a body.
@@ -399,13 +402,13 @@ const HTTP: &[&str] = &[
 
 /// Commands for a server of files, and settings that nobody sees: `-Q 'DELE x'`, `-K -`.
 fn curl_told(args: &[Word]) -> Option<&str> {
-    const VERBS: &[&str] = &["dele", "rm", "rmd", "rmdir"];
+    const VERBS: &[&str] = &["dele", "expunge", "rm", "rmd", "rmdir"];
     let quoted = |it: &str| {
         let verb = it.trim_start_matches(['-', '+', '*']).split_whitespace().next().unwrap_or_default();
         VERBS.iter().any(|it| it.eq_ignore_ascii_case(verb))
     };
     let decides = |it: &(&Word, &Word)| match it.0.text.as_str() {
-        "-Q" | "--quote" => quoted(&it.1.text),
+        "-Q" | "-X" | "--postquote" | "--prequote" | "--quote" | "--request" => quoted(&it.1.text),
         "-K" | "--config" => it.1.text == "-" || it.1.text.starts_with("/dev/") || it.1.text.starts_with("<("),
         _ => false,
     };

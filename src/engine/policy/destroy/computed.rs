@@ -95,6 +95,7 @@ fn by_others(program: &str, command: &Command, script: &Script, res: &mut Vec<Wo
             let folders = assigned(script, "CARGO_TARGET_DIR").chain(assigned(script, "CARGO_BUILD_TARGET_DIR"));
             res.extend(folders.map(|it| Word::literally(&format!("--target-dir={it}"))));
         }
+        "zip" => res.extend(assigned(script, "ZIPOPT").flat_map(|it| it.split_whitespace().map(bare))),
         // What it writes begins by dropping all that is there.
         "psql" if runs(&["pg_dump", "pg_dumpall"], &["-c", "--clean"]) => res.push(Word::literally("drop")),
         "manage.py" | "python"

@@ -140,7 +140,9 @@ fn is_in(text: &str) -> bool {
 pub(in crate::engine::policy) fn is_device(text: &str) -> bool {
     let plain = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
     let text = normal_path(text);
+    let takes_off = || ["/delete", "/remove"].iter().any(|it| text.ends_with(it));
     text == "/proc/sysrq-trigger"
+        || text.starts_with("/sys/") && takes_off()
         || text.starts_with("/dev/")
             && !plain.contains(&text.as_str())
             && !text.starts_with("/dev/fd/")

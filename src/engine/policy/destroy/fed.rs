@@ -108,10 +108,39 @@ const C: &[&str] = &["exec", "popen(", "remove(", "rmdir(", "system(", "unlink("
 const DOTNET: &[&str] = &["Delete(", "Start("];
 
 /// Clients of databases that no table asks what they read.
-const CLIENTS: &[&str] = &["hbase", "rman", "snowsql", "sqlcipher", "sqlplus", "trino", "tsql", "ysqlsh"];
+const CLIENTS: &[&str] = &[
+    "beeline",
+    "cockroach",
+    "hbase",
+    "isql",
+    "pscale",
+    "rman",
+    "snowsql",
+    "sql",
+    "sqlcipher",
+    "sqlplus",
+    "trino",
+    "tsql",
+    "ysqlsh",
+];
 /// And what hands its input to one.
-const CONSOLES: &[&str] = &["db", "dbconsole", "dbshell", "execute", "pg:psql", "redis:cli"];
-const FRAMEWORKS: &[&str] = &["django-admin", "heroku", "manage.py", "php", "prisma", "python", "rails", "wp"];
+const CONSOLES: &[&str] = &["connect", "db", "dbconsole", "dbshell", "execute", "pg:psql", "redis:cli"];
+const FRAMEWORKS: &[&str] =
+    &["django-admin", "fly", "flyctl", "heroku", "manage.py", "php", "prisma", "python", "railway", "rails", "wp"];
+/// What others are told in words of their own, in lower case.
+const PHRASES: &[(&str, &[&str])] = &[
+    ("arangosh", &["._drop", ".remove(", ".truncate("]),
+    ("edgedb", &["delete ", "drop "]),
+    ("etcdctl", &["del "]),
+    ("gel", &["delete ", "drop "]),
+    ("hurl", &["delete http"]),
+    ("ldapmodify", &["changetype: delete", "changetype:delete"]),
+    ("pyspark", &["drop table", "drop database", "delete from", "truncate table"]),
+    ("spark-shell", &["drop table", "drop database", "delete from", "truncate table"]),
+    ("surreal", &["delete ", "remove "]),
+    ("vegeta", &["delete http"]),
+    ("zkcli.sh", &["delete ", "deleteall ", "rmr "]),
+];
 const STORES: &[&str] = &["flushall", "flushdb", "flush_all"];
 /// Options and words behind which a file with commands stands.
 const FILES: &[&str] = &["-S", "-b", "-f", "-init", "-s", "-x", "--command", "source", "source-file", "--source"];
@@ -134,11 +163,14 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         || command.args().iter().any(|it| it.text.starts_with(".read "))
         || FRAMEWORKS.contains(&program) && command.args().iter().any(|it| CONSOLES.contains(&it.text.as_str()));
     let starts = TEXTS.binary_search_by_key(&program, |it| it.0).ok().and_then(|at| TEXTS.get(at)).map(|it| it.1);
-    let wire = matches!(program, "nc" | "ncat" | "netcat" | "telnet");
+    let wire = speaks_raw(command, program);
+    let texts = || script.commands.iter().filter_map(text_of);
+    if let Some(it) = in_phrases(program, texts()).or_else(|| to_forge(command, program, texts())) {
+        return Some(it);
+    }
     if !client && !wire && starts.is_none() {
         return None;
     }
-    let texts = || script.commands.iter().filter_map(text_of);
     let queries = |text: &str| words(text).find(|it| checks::is_sql(it)).map(|it| named(program, it));
     let flushes = |text: &str| {
         words(text).find(|it| STORES.iter().any(|word| it.eq_ignore_ascii_case(word))).map(|it| named(program, it))
@@ -150,6 +182,39 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         let stored = if client || wire { flushes(it) } else { None };
         asks.or(stored).or_else(|| runs(it))
     })
+}
+
+/// What hands on what it reads as it is.
+fn speaks_raw(command: &Command, program: &str) -> bool {
+    const WIRES: &[&str] = &["nc", "ncat", "netcat", "socat", "telnet"];
+    let first = || command.args().first().is_some_and(|it| WIRES.contains(&it.text.as_str()));
+    match program {
+        "busybox" | "toybox" => first(),
+        "curl" => command.args().iter().any(|it| it.text.starts_with("telnet://")),
+        _ => WIRES.contains(&program),
+    }
+}
+
+fn in_phrases(program: &str, mut texts: impl Iterator<Item = String>) -> Option<Signs> {
+    let at = PHRASES.binary_search_by_key(&program, |it| it.0).ok()?;
+    let (_, phrases) = PHRASES.get(at)?;
+    texts.find_map(|text| {
+        let text = text.to_ascii_lowercase();
+        let here = |it: &str| ["http://localhost", "http://127.0.0.1"].iter().any(|host| it.contains(host));
+        let mut lines = text.lines().filter(|it| !here(it));
+        lines.find_map(|line| phrases.iter().find(|it| line.contains(**it))).map(|it| named(program, it.trim_end()))
+    })
+}
+
+/// `gh api graphql --input -`: what is asked of a forge.
+fn to_forge(command: &Command, program: &str, mut texts: impl Iterator<Item = String>) -> Option<Signs> {
+    let has = |text: &str| command.args().iter().any(|it| it.text.contains(text));
+    if !matches!(program, "gh" | "glab") || !has("api") || !has("--input") {
+        return None;
+    }
+    let refs = has("git/refs/");
+    let forces = |text: &str| refs && text.contains("\"force\"") && text.contains("true");
+    texts.find(|it| checks::mutates(it) || forces(it)).map(|_| named(program, "--input"))
 }
 
 /// What a command prints or hands on, as far as the line says it.
@@ -285,10 +350,10 @@ fn takes_back(command: &Command, program: &str, script: &Script) -> Option<Signs
 
 #[cfg(test)]
 mod tests {
-    use super::TEXTS;
+    use super::{PHRASES, TEXTS};
 
     #[test]
     fn the_texts_are_sorted() {
-        assert!(TEXTS.is_sorted_by_key(|it| it.0));
+        assert!(TEXTS.is_sorted_by_key(|it| it.0) && PHRASES.is_sorted_by_key(|it| it.0));
     }
 }

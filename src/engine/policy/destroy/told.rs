@@ -1,13 +1,13 @@
 //! More of what the table cannot say by words and options alone: programs that hand on, take off or switch off.
 
-use super::{rows_in, table::rows_of};
+use super::{checks, rows_in, table::rows_of};
 use crate::engine::policy::shell::{Word, base_name, is_shell};
 
 fn texts(args: &[Word]) -> impl DoubleEndedIterator<Item = &str> {
     args.iter().map(|it| it.text.as_str())
 }
 
-fn operands(args: &[Word]) -> impl Iterator<Item = &str> {
+fn operands(args: &[Word]) -> impl DoubleEndedIterator<Item = &str> {
     texts(args).filter(|it| !it.starts_with('-'))
 }
 
@@ -96,11 +96,13 @@ pub(super) fn sends(args: &[Word]) -> Option<&str> {
     texts(args).filter(|it| it.contains(' ')).find(|it| purges(it) || rows_in(it).is_some())
 }
 
-/// `pkg.Users/DeleteUser`
+/// `pkg.Users/DeleteUser`, `pkg.Users.DeleteUser`
 pub(super) fn calls_delete(args: &[Word]) -> Option<&str> {
     const VERBS: &[&str] = &["BatchDelete", "Delete", "Destroy", "Drop", "Purge", "Remove"];
-    let method = |it: &str| it.rsplit_once('/').is_some_and(|it| VERBS.iter().any(|verb| it.1.starts_with(verb)));
-    operands(args).find(|it| method(it))
+    let tells = operands(args).any(|it| matches!(it, "describe" | "list"));
+    let method =
+        |it: &str| it.rsplit_once(['/', '.']).is_some_and(|it| VERBS.iter().any(|verb| it.1.starts_with(verb)));
+    operands(args).find(|it| !tells && method(it))
 }
 
 /// What waits for somebody before it is gone waits no longer.
@@ -226,4 +228,68 @@ pub(super) fn parted(args: &[Word]) -> Option<&str> {
     let looks = texts(args).any(|it| LOOKS.contains(&it));
     let changes = texts(args).find(|it| CHANGES.contains(it));
     changes.or((!looks).then_some(""))
+}
+
+/// ArangoDB's calls, in a word of JavaScript.
+pub(super) fn arango(args: &[Word]) -> Option<&str> {
+    const CALLS: &[&str] = &["._drop", ".drop(", ".remove(", ".removeBy", "._truncate", ".truncate("];
+    texts(args).find(|it| CALLS.iter().any(|call| it.contains(call)))
+}
+
+/// What a change of a schema takes away, where it is not only tried.
+pub(super) fn alters(args: &[Word]) -> Option<&str> {
+    let alters = args.iter().zip(args.iter().skip(1)).find(|it| it.0.text == "--alter").map(|it| it.1);
+    let executes = texts(args).any(|it| it == "--execute");
+    alters.filter(|_| executes).and_then(|it| checks::sql(std::slice::from_ref(it)))
+}
+
+pub(super) fn kadmin(args: &[Word]) -> Option<&str> {
+    says(args, &["delete_policy", "delete_principal", "delpol", "delprinc", "purgekeys"])
+}
+
+/// What an import finds there already: `TABLE_EXISTS_ACTION=REPLACE`.
+pub(super) fn replaces_tables(args: &[Word]) -> Option<&str> {
+    let replaces = |it: &str| it.eq_ignore_ascii_case("replace") || it.eq_ignore_ascii_case("truncate");
+    texts(args).find(|it| {
+        it.split_once('=')
+            .is_some_and(|(name, value)| name.eq_ignore_ascii_case("table_exists_action") && replaces(value))
+    })
+}
+
+/// `-m synchronize -a 'delete=yes'`, `-m git -a 'force=yes'`: also where their words are only known one by one.
+pub(super) fn ansible(args: &[Word]) -> Option<&str> {
+    const YES: &[&str] = &["True", "true", "yes"];
+    let calls = |name: &str| texts(args).any(|it| it.rsplit('.').next() == Some(name));
+    let says = |name: &str| texts(args).any(|it| it == name);
+    let sets = |option: &str| {
+        let set = |it: &str| it.split_once('=').is_some_and(|it| it.0 == option && YES.contains(&it.1));
+        texts(args).any(|it| it.split_whitespace().any(set)) || says(option) && YES.iter().any(|it| says(it))
+    };
+    if calls("synchronize") && sets("delete") {
+        return Some("delete");
+    }
+    (calls("git") && sets("force")).then_some("force")
+}
+
+/// What a cluster waits for before it removes a thing, written without.
+pub(super) fn finalizes(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| it.ends_with("/finalize"))
+}
+
+/// All modules, and nobody is asked.
+pub(super) fn applies_all(args: &[Word]) -> Option<&str> {
+    let applies = texts(args).any(|it| it == "apply");
+    texts(args).find(|it| applies && it.ends_with("-non-interactive"))
+}
+
+/// Without a sub-command it releases.
+pub(super) fn goreleases(args: &[Word]) -> Option<&str> {
+    const HARMLESS: &[&str] = &["--help", "--snapshot", "--version", "-h", "-v"];
+    let first = args.first().is_none_or(|it| it.text.starts_with('-'));
+    (first && !texts(args).any(|it| HARMLESS.contains(&it))).then_some("")
+}
+
+/// An image that is copied to where others get it.
+pub(super) fn to_registry(args: &[Word]) -> Option<&str> {
+    operands(args).next_back().filter(|it| it.starts_with("docker://"))
 }
