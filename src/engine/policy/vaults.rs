@@ -4,7 +4,8 @@ use super::shell::{Command, Script, Word, base_name};
 
 struct Row {
     program: &'static str,
-    /// Words that follow each other, options aside: `…` is any before the next, or one at the end; `*x` has an `x` in it.
+    /// Words that follow each other, options aside: `…` is any before the next, or one at the end; `*x` has an `x` in it;
+    /// behind `^` stands the first of all, and nothing before `$`; `!x|y` is neither.
     sub: &'static [&'static str],
     /// One of these begins an option, if there are any.
     with: &'static [&'static str],
@@ -17,6 +18,9 @@ const fn row(program: &'static str, sub: &'static [&'static str], name: &'static
     Row { program, sub, with: &[], unless: &[], name }
 }
 
+/// What `pass` and `gopass` call their own; behind any other word they show what is kept under it.
+const PASS: &str = "!add|cp|copy|edit|find|generate|git|help|import|init|insert|list|ls|mv|rename|rm|remove|delete|search|\
+                    audit|clone|config|create|fsck|history|mounts|new|recipients|setup|sync|templates|update|version";
 const SHOWN: &[&str] = &["-o", "--output", "--template"];
 
 #[rustfmt::skip]
@@ -25,8 +29,10 @@ const VAULTS: &[Row] = &[
     row("akeyless", &["get-secret-value"], "akeyless get-secret-value"),
     row("ansible-vault", &["decrypt"], "ansible-vault decrypt"),
     row("ansible-vault", &["view"], "ansible-vault view"),
+    row("ansible-vault", &["edit"], "ansible-vault edit"),
     row("argocd", &["admin", "initial-password"], "argocd admin initial-password"),
     row("argocd", &["account", "generate-token"], "argocd account generate-token"),
+    row("artisan", &["env:decrypt"], "artisan env:decrypt"),
     row("aws", &["configure", "export-credentials"], "aws configure export-credentials"),
     row("aws", &["configure", "get", "aws_secret_access_key"], "aws configure get"),
     row("aws", &["configure", "get", "aws_session_token"], "aws configure get"),
@@ -63,7 +69,13 @@ const VAULTS: &[Row] = &[
     row("az", &["storage", "account", "show-connection-string"], "az storage account show-connection-string"),
     row("az", &["webapp", "config", "connection-string", "list"], "az webapp config connection-string list"),
     Row { with: &["--expose-token"], ..row("az", &["acr", "login"], "az acr login --expose-token") },
+    row("az", &["functionapp", "config", "appsettings", "list"], "az functionapp config appsettings list"),
+    row("az", &["webapp", "config", "appsettings", "list"], "az webapp config appsettings list"),
+    row("az", &["webapp", "deployment", "list-publishing-credentials"], "az webapp deployment list-publishing-credentials"),
+    row("az", &["webapp", "deployment", "list-publishing-profiles"], "az webapp deployment list-publishing-profiles"),
     row("berglas", &["access"], "berglas access"),
+    row("blackbox_cat", &[], "blackbox_cat"),
+    row("blackbox_view", &[], "blackbox_view"),
     row("bw", &["export"], "bw export"),
     row("bw", &["get"], "bw get"),
     row("bw", &["list", "items"], "bw list items"),
@@ -71,6 +83,7 @@ const VAULTS: &[Row] = &[
     row("chamber", &["export"], "chamber export"),
     row("chamber", &["read"], "chamber read"),
     row("conjur", &["variable", "get"], "conjur variable get"),
+    Row { with: &["--reveal"], ..row("console", &["secrets:list"], "console secrets:list --reveal") },
     row("dcli", &["password"], "dcli password"),
     row("docker", &["swarm", "join-token"], "docker swarm join-token"),
     row("docker-credential-desktop", &["get"], "docker-credential-desktop get"),
@@ -78,12 +91,16 @@ const VAULTS: &[Row] = &[
     row("docker-credential-pass", &["get"], "docker-credential-pass get"),
     row("docker-credential-secretservice", &["get"], "docker-credential-secretservice get"),
     row("doctl", &["auth", "token"], "doctl auth token"),
+    row("doctl", &["databases", "connection"], "doctl databases connection"),
     Row { unless: &["--only-names"], ..row("doppler", &["secrets"], "doppler secrets") },
     row("doppler", &["configure", "get", "token"], "doppler configure get token"),
+    row("dotenv", &["^", "get"], "dotenv get"),
+    row("dotenv", &["^", "list"], "dotenv list"),
     row("dotenvx", &["decrypt"], "dotenvx decrypt"),
     row("dotenvx", &["get"], "dotenvx get"),
     row("eas", &["env:get"], "eas env:get"),
     row("eas", &["env:pull"], "eas env:pull"),
+    row("eyaml", &["decrypt"], "eyaml decrypt"),
     row("firebase", &["functions:config:get"], "firebase functions:config:get"),
     row("firebase", &["functions:secrets:access"], "firebase functions:secrets:access"),
     row("firebase", &["login:ci"], "firebase login:ci"),
@@ -109,14 +126,23 @@ const VAULTS: &[Row] = &[
     row("git", &["credential-osxkeychain", "get"], "git credential-osxkeychain get"),
     row("git", &["credential-store", "get"], "git credential-store get"),
     row("git", &["credential-wincred", "get"], "git credential-wincred get"),
+    row("git", &["secret", "cat"], "git secret cat"),
+    row("git", &["secret", "reveal"], "git secret reveal"),
+    row("git", &["crypt", "export-key"], "git crypt export-key"),
+    Row { with: &["--get"], ..row("git", &["config", "*xtra"], "git config --get http.extraheader") },
+    row("git", &["config", "get", "*xtra"], "git config get http.extraheader"),
+    row("git-crypt", &["export-key"], "git-crypt export-key"),
     Row { with: &["-t", "--show-t"], ..row("glab", &["auth", "status"], "glab auth status --show-token") },
     row("glab", &["config", "get", "token"], "glab config get token"),
     row("gopass", &["show"], "gopass show"),
     row("gopass", &["cat"], "gopass cat"),
+    row("gopass", &["^", PASS], "gopass"),
     Row { with: &["--export-secret"], ..row("gpg", &[], "gpg --export-secret-keys") },
     Row { with: &["-d", "-qd", "--decr"], ..row("gpg", &[], "gpg --decrypt") },
     Row { with: &["--export-secret"], ..row("gpg2", &[], "gpg2 --export-secret-keys") },
     Row { with: &["-d", "-qd", "--decr"], ..row("gpg2", &[], "gpg2 --decrypt") },
+    row("helm", &["secrets", "decrypt"], "helm secrets decrypt"),
+    row("helm", &["secrets", "view"], "helm secrets view"),
     row("heroku", &["auth:token"], "heroku auth:token"),
     row("heroku", &["config"], "heroku config"),
     row("heroku", &["config:get"], "heroku config:get"),
@@ -133,14 +159,18 @@ const VAULTS: &[Row] = &[
     Row { with: SHOWN, ..row("kubectl", &["get", "…", "secret"], "kubectl get secret") },
     Row { with: SHOWN, ..row("kubectl", &["get", "…", "secrets"], "kubectl get secrets") },
     row("kubectl", &["create", "token"], "kubectl create token"),
+    row("kubectl", &["view-secret"], "kubectl view-secret"),
     Row { unless: &["-l", "-w"], ..row("kwallet-query", &["…"], "kwallet-query") },
     row("lpass", &["show"], "lpass show"),
     row("lpass", &["export"], "lpass export"),
+    Row { with: &["-s", "--show"], ..row("my_print_defaults", &[], "my_print_defaults -s") },
     row("neon", &["connection-string"], "neon connection-string"),
     row("neonctl", &["connection-string"], "neonctl connection-string"),
     row("netlify", &["env:get"], "netlify env:get"),
     Row { with: &["--plain", "--json"], ..row("netlify", &["env:list"], "netlify env:list --plain") },
+    row("netsh", &["key=clear"], "netsh wlan show profile key=clear"),
     Row { with: &["-s", "--show-s"], ..row("nmcli", &[], "nmcli --show-secrets") },
+    Row { with: &["-p", "--print"], ..row("node", &["*dotenv"], "node -p of dotenv") },
     row("npm", &["config", "get", "*_auth"], "npm config get _auth"),
     row("npm", &["get", "*_auth"], "npm get _auth"),
     Row { with: SHOWN, ..row("oc", &["get", "…", "secret"], "oc get secret") },
@@ -160,7 +190,10 @@ const VAULTS: &[Row] = &[
     Row { with: &["-in"], unless: &["-out"], ..row("openssl", &["pkcs8"], "openssl pkcs8 -in") },
     Row { with: &["-nodes", "-noenc"], unless: &["-export", "-nokeys", "-out"], ..row("openssl", &["pkcs12"], "openssl pkcs12 -nodes") },
     row("pass", &["show"], "pass show"),
+    row("pass", &["^", PASS], "pass"),
     row("passage", &["show"], "passage show"),
+    row("php", &["artisan", "env:decrypt"], "php artisan env:decrypt"),
+    Row { with: &["--reveal"], ..row("php", &["secrets:list"], "php bin/console secrets:list --reveal") },
     row("pnpm", &["config", "get", "*_auth"], "pnpm config get _auth"),
     row("pnpm", &["get", "*_auth"], "pnpm get _auth"),
     Row { with: &["--show-secrets"], ..row("pulumi", &[], "pulumi --show-secrets") },
@@ -168,13 +201,24 @@ const VAULTS: &[Row] = &[
     row("pulumi", &["config", "get", "*ecret"], "pulumi config get"),
     row("pulumi", &["config", "get", "*oken"], "pulumi config get"),
     row("pulumi", &["config", "get", "*ey"], "pulumi config get"),
+    row("python", &["^", "dotenv", "get"], "python -m dotenv get"),
+    row("python", &["^", "dotenv", "list"], "python -m dotenv list"),
+    row("python", &["*print(dotenv_values("], "python of dotenv_values"),
+    row("python3", &["^", "dotenv", "get"], "python3 -m dotenv get"),
+    row("python3", &["^", "dotenv", "list"], "python3 -m dotenv list"),
+    row("python3", &["*print(dotenv_values("], "python3 of dotenv_values"),
     Row { with: &["-d", "--decrypt"], ..row("rage", &[], "rage --decrypt") },
     row("rails", &["credentials:show"], "rails credentials:show"),
     row("rails", &["encrypted:show"], "rails encrypted:show"),
     row("rails", &["secrets:show"], "rails secrets:show"),
+    row("rails", &["credentials:edit"], "rails credentials:edit"),
+    row("rails", &["encrypted:edit"], "rails encrypted:edit"),
     Row { unless: &["--set"], ..row("railway", &["variables"], "railway variables") },
     row("railway", &["variable", "list"], "railway variable list"),
     row("rbw", &["get"], "rbw get"),
+    row("rclone", &["config", "dump"], "rclone config dump"),
+    row("rclone", &["config", "show"], "rclone config show"),
+    row("sail", &["env:decrypt"], "sail env:decrypt"),
     row("scw", &["config", "get", "secret-key"], "scw config get secret-key"),
     row("secret-tool", &["lookup"], "secret-tool lookup"),
     row("secret-tool", &["search"], "secret-tool search"),
@@ -185,6 +229,7 @@ const VAULTS: &[Row] = &[
     row("sops", &["decrypt"], "sops decrypt"),
     Row { with: &["-d", "--decrypt"], ..row("sops", &[], "sops --decrypt") },
     Row { with: &["--list"], ..row("stripe", &["config"], "stripe config --list") },
+    Row { with: &["--reveal"], ..row("symfony", &["secrets:list"], "symfony console secrets:list --reveal") },
     row("teller", &["env"], "teller env"),
     row("teller", &["export"], "teller export"),
     row("teller", &["show"], "teller show"),
@@ -208,6 +253,11 @@ const VAULTS: &[Row] = &[
     row("vercel", &["env", "pull"], "vercel env pull"),
     row("wg", &["showconf"], "wg showconf"),
     row("wg", &["show", "…", "private-key"], "wg show private-key"),
+    row("wp", &["config", "get", "*KEY"], "wp config get"),
+    row("wp", &["config", "get", "*PASS"], "wp config get"),
+    row("wp", &["config", "get", "*SALT"], "wp config get"),
+    row("wp", &["config", "get", "$"], "wp config get"),
+    row("wp", &["config", "list"], "wp config list"),
     row("yarn", &["config", "get", "*uth"], "yarn config get npmAuthToken"),
 ];
 
@@ -265,8 +315,10 @@ fn own(name: &str, args: &[Word]) -> Option<&'static str> {
         texts().filter(|it| it.starts_with('-')).any(|it| starts.iter().any(|start| it.starts_with(start)))
     };
     let operands: Vec<&str> = texts().filter(|it| !it.starts_with('-')).collect();
-    let has = |sub: &[&str]| {
-        sub.is_empty() || (0..operands.len()).any(|at| operands.get(at..).is_some_and(|it| follows(it, sub)))
+    let has = |sub: &[&str]| match sub {
+        [] => true,
+        ["^", first @ ..] => follows(&operands, first),
+        _ => (0..operands.len()).any(|at| operands.get(at..).is_some_and(|it| follows(it, sub))),
     };
     let fits = |it: &&Row| has(it.sub) && (it.with.is_empty() || begins(it.with)) && !begins(it.unless);
     rows.iter().find(fits).map(|it| it.name)
@@ -282,6 +334,9 @@ fn rows_of(program: &str) -> &'static [Row] {
 /// Whether the words begin so.
 fn follows(words: &[&str], sub: &[&str]) -> bool {
     let Some((want, more)) = sub.split_first() else { return true };
+    if *want == "$" {
+        return words.is_empty();
+    }
     let Some((first, rest)) = words.split_first() else { return false };
     match *want {
         "…" => (0..words.len()).any(|at| words.get(at..).is_some_and(|it| follows(it, more))),
@@ -293,6 +348,9 @@ fn follows(words: &[&str], sub: &[&str]) -> bool {
 fn is(word: &str, want: &str) -> bool {
     if let Some(part) = want.strip_prefix('*') {
         return word.contains(part);
+    }
+    if let Some(others) = want.strip_prefix('!') {
+        return !others.split('|').any(|it| it == word);
     }
     let ends = |it: &str| it.is_empty() || it.starts_with(['/', '.']);
     word.split(',').any(|it| it.strip_prefix(want).is_some_and(ends))
