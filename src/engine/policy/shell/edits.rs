@@ -5,8 +5,7 @@ use super::{Word, carriers};
 /// Whether a script among the words has the commands `e`, `w` or `W`, or their flags. One that only might is taken for
 /// one that has.
 pub(super) fn writes_or_runs(args: &[Word]) -> bool {
-    reads_script(args)
-        || scripts(args).iter().any(|it| it.is_unknown() || acts(script_of(it), &['e', 'w', 'W']))
+    reads_script(args) || scripts(args).iter().any(|it| it.is_unknown() || acts(script_of(it), &['e', 'w', 'W']))
 }
 
 /// Whether what it runs are the lines that it reads: `/x/e`, `s/a/b/e`.
