@@ -25,6 +25,7 @@ pub(super) fn find(code: &str) -> Vec<(&'static str, Vec<Word>)> {
     let by_git = GIT.iter().any(|it| code.contains(it));
     let git =
         if by_git { inside("git.").filter_map(git).map(|it| ("git", it)).take(MAX).collect() } else { Vec::new() };
+    let git = if code.contains("simple-git") { simple_git(code) } else { git };
     frameworks.chain(permissions).filter(|it| !it.1.is_empty()).take(MAX).chain(git).collect()
 }
 
@@ -41,6 +42,19 @@ fn permits(program: &str, inside: &str) -> Vec<Word> {
         arguments.iter().map(|it| it.trim_start_matches("0o")).find(|it| it.bytes().all(|it| it.is_ascii_digit()));
     let first = if program == "chmod" { number.unwrap_or("u+w") } else { "user" };
     if paths.is_empty() { paths } else { std::iter::once(Word::literally(first)).chain(paths).collect() }
+}
+
+/// `simpleGit().stash(["drop"])`, `.raw("push", "-f")`
+fn simple_git(code: &str) -> Vec<(&'static str, Vec<Word>)> {
+    const METHODS: &[&str] = &["branch(", "checkout(", "clean(", "push(", "raw(", "rebase(", "reset(", "stash("];
+    // Its arguments may have dots in them.
+    let of = |method: &&'static str| code.match_indices(*method).filter_map(|it| code.split_at_checked(it.0));
+    let calls = METHODS.iter().flat_map(of).filter(|it| it.0.ends_with('.')).map(|it| it.1);
+    let words = |it: &str| {
+        let words = git(it)?;
+        Some(("git", if it.starts_with("raw(") { words.get(1..)?.to_vec() } else { words }))
+    };
+    calls.filter_map(words).take(MAX).collect()
 }
 
 /// `update_ref("-d", x)`, `push(force=True)`

@@ -27,6 +27,7 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
         &["ftplib", "paramiko", "pysftp", "asyncssh", "open_fs("],
         &[".delete(", ".remove(", ".removedir(", ".removetree(", ".rmd("],
     ),
+    (&["getVolume("], &[".remove("]),
     (&["fsspec", "s3fs", "gcsfs", "adlfs"], &[".delete(", ".rm(", ".rm_file("]),
     (
         &["import redis", "from redis", "ioredis", "redis.createClient", "Redis.new"],
@@ -73,11 +74,25 @@ pub(super) fn deletes(code: &str, program: &str) -> Option<&'static str> {
         "wolframscript" => (has("DeleteFile") || has("DeleteDirectory")).then_some("DeleteFile"),
         "amm" => (has("rm!") || has("rm.all")).then_some("rm!"),
         "littler" | "r" | "R" | "Rscript" => has("file.remove").then_some("file.remove"),
-        _ if RUBY.contains(&program) => (has("Pathname") && (has(").delete") || has(".rmtree"))).then_some(".delete"),
+        _ if RUBY.contains(&program) => {
+            let path = has("Pathname") && (has(").delete") || has(".rmtree"));
+            let record = has(".destroy!") || has(".destroy(") || of_model(code);
+            (path || record).then_some(".delete")
+        }
         _ => None,
     };
     let extra = || (has("fs-extra") && (has(".remove(") || has(".emptyDir("))).then_some("fs-extra");
     by_name.or_else(extra).or_else(|| of_library(code)).or_else(|| git(code)).or_else(|| writes_device(code))
+}
+
+/// `User.delete(1)`; `ENV.delete("X")` is none of a database.
+fn of_model(code: &str) -> bool {
+    let name = |before: &str| {
+        let from = before.trim_end_matches(|it: char| it.is_alphanumeric() || it == '_').len();
+        let name = before.get(from..).unwrap_or_default();
+        name.starts_with(|it: char| it.is_uppercase()) && name.contains(|it: char| it.is_lowercase())
+    };
+    code.match_indices(".delete(").any(|(at, _)| code.get(..at).is_some_and(name))
 }
 
 /// GitPython, `sh.git`, simple-git.
@@ -89,8 +104,10 @@ fn git(code: &str) -> Option<&'static str> {
     let reset = has("reset(") && (has("--hard") || has("\"hard\"") || has("'hard'") || has("working_tree=True"));
     let push = has("push(") && (has("--force") || has("force=True") || has("force: true") || has("\"-f\""));
     let clean = has("clean(") && (has("-f") || has("force"));
+    let checkout = has("checkout(") && (has("force=True") || has("force: true"));
     let branch = has("delete_head(") || has("delete_tag(") || has("deleteLocalBranch");
-    let found = [(reset, "reset("), (push, "push("), (clean, "clean("), (branch, "delete_head(")];
+    let found =
+        [(reset, "reset("), (push, "push("), (clean, "clean("), (checkout, "checkout("), (branch, "delete_head(")];
     found.into_iter().find(|it| it.0).map(|it| it.1)
 }
 
