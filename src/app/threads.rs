@@ -36,7 +36,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, ModelRequest},
         sandbox::Leave,
         terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput, Words},
+        tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput, Words},
     },
     engine::step::{Effect, Input},
     world::{
@@ -93,10 +93,17 @@ impl Threads {
             }
             Effect::Resolve { call, words } => self.leaves.spawn(resolve(hand, call, words)),
             Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
-            Effect::Preview { call, places } => self.leaves.spawn(preview(hand, call, places)),
-            Effect::Run { call, places, base, leave, .. } => {
+            Effect::Preview { call, places, seen } => {
+                self.leaves.spawn(preview(hand, call, Known { places, seen, ..Known::default() }))
+            }
+            Effect::Run { call, places, base, seen, leave, .. } => {
                 let span = traces::tool_span(&call);
-                self.leaves.spawn(run(Hand { leave, ..hand }, Allowed { call, places, base }, log, span));
+                self.leaves.spawn(run(
+                    Hand { leave, ..hand },
+                    Allowed { call, known: Known { places, seen, ..Known::default() }, base },
+                    log,
+                    span,
+                ));
             }
             Effect::Hook(it) => {
                 let span = traces::hook_span(&it.hook);
@@ -384,8 +391,8 @@ async fn check(hand: Hand, check: Check, groups: Groups) {
     hand.say(Input::Checked { effect: hand.id, said: said.unwrap_or_else(Err) }).await;
 }
 
-async fn preview(hand: Hand, call: ToolCall, places: Arc<[TargetPath]>) {
-    let ctx = hand.context(Known { places, ..Known::default() });
+async fn preview(hand: Hand, call: ToolCall, known: Known) {
+    let ctx = hand.context(known);
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
@@ -400,12 +407,12 @@ async fn preview(hand: Hand, call: ToolCall, places: Arc<[TargetPath]>) {
 /// A call that may run: on what was decided about, and nothing else.
 struct Allowed {
     call: ToolCall,
-    places: Arc<[TargetPath]>,
+    known: Known,
     base: Option<BaseHash>,
 }
 
 async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
-    let Allowed { call, places, base } = allowed;
+    let Allowed { call, known, base } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
@@ -413,7 +420,7 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
     if hand.cancel.is_cancelled() {
         return;
     }
-    let ctx = hand.context(Known { places, ..Known::default() });
+    let ctx = hand.context(known);
     let task = async {
         fault::trip(hand.desk.fault.is_in_call(&call));
         let output = match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {

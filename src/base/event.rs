@@ -11,7 +11,7 @@ use crate::base::{
     money::Money,
     path::AbsPath,
     terminal::Screen,
-    tool::{Display, ToolError, ToolKind},
+    tool::{Display, Seen, ToolError, ToolKind},
 };
 
 /// The kind of a custom event that tells the user something beside the conversation: `{"text": …}`.
@@ -118,6 +118,9 @@ pub enum EventKind {
         error: Option<ToolError>,
         #[serde(default, skip_serializing_if = "Value::is_null")]
         data: Value,
+        /// What the model knows of a file from then on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<Box<Seen>>,
     },
     Usage {
         model: String,

@@ -241,6 +241,32 @@ pub struct Preview {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseHash(pub Option<[u8; 32]>);
 
+impl BaseHash {
+    /// In hexadecimal digits; `None`: there was no file.
+    pub fn to_hex(&self) -> Option<String> {
+        self.0.map(|it| it.iter().map(|it| format!("{it:02x}")).collect())
+    }
+
+    /// Of what `to_hex` gave; `None`: it is no such thing.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digit = |at: usize| text.get(at..at + 2).and_then(|it| u8::from_str_radix(it, 16).ok());
+        let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(digit).collect();
+        Some(Self(Some(bytes?.try_into().ok()?)))
+    }
+}
+
+/// What the model knows of a file from then on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Seen {
+    /// Where it really is.
+    pub path: AbsPath,
+    /// Its `BaseHash`, in hexadecimal digits.
+    pub hash: String,
+    /// That of what a part was changed of; `None`: all that is there was read or written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
 /// How a result is shown to people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -291,6 +317,7 @@ pub struct ToolOutput {
     pub tail: Option<TailCall>,
     /// It failed, most likely because it was confined: the user may allow more and have it run again.
     pub denied: Option<Denial>,
+    pub seen: Option<Box<Seen>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

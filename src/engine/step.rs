@@ -205,11 +205,19 @@ pub enum Effect {
     Resolve { call: ToolCall, words: Arc<Words> },
     /// Answered by `Checked`.
     Check(Box<Check>),
-    /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched.
-    Preview { call: ToolCall, places: Arc<[TargetPath]> },
+    /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched. `seen`: what the model
+    /// knows of the file that it writes as a whole.
+    Preview { call: ToolCall, places: Arc<[TargetPath]>, seen: Option<BaseHash> },
     /// Answered by `Attached`, `Printed` and one `Ran`. Durable: not before the log is on disk.
     /// `leave`: what the user allows it beyond the sandbox.
-    Run { call: ToolCall, places: Arc<[TargetPath]>, base: Option<BaseHash>, durable: bool, leave: Leave },
+    Run {
+        call: ToolCall,
+        places: Arc<[TargetPath]>,
+        base: Option<BaseHash>,
+        seen: Option<BaseHash>,
+        durable: bool,
+        leave: Leave,
+    },
     /// Answered by `Answered`, with the question's id.
     Ask(Box<Question>),
     /// A yes for ever, to be written down. Not answered.

@@ -80,3 +80,63 @@ fn a_file_that_is_gone_does_not_come_back() {
     assert!(told.contains("failed") && told.contains("changed after this edit was prepared"), "{told}");
     assert_eq!(now, None);
 }
+
+/// What the client was told of the last call of two prompts in a mode that asks about no edit, and the file afterwards.
+fn written_later(first: &[&str], meanwhile: impl FnOnce(&Sandbox), second: &[&str]) -> (String, Option<String>) {
+    let mut sandbox = Sandbox::new();
+    sandbox.write(FILE, "one\n");
+    let steps = first.iter().chain([&"text \"Read.\""]).chain(second).chain([&"text \"Done.\""]);
+    let answers: Vec<String> = steps.map(|it| response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &answers.concat());
+    sandbox.args.extend(["--fake-responses".into(), script.into(), "--approval-mode".into(), "yolo".into()]);
+    sandbox.env.push(("CASTOR_TRUST_WORKSPACE".to_owned(), "true".to_owned()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let mut say = |id: &str| {
+        let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "edit it"}]});
+        client.request_as(json!(id), "session/prompt", prompt);
+        until(&mut client, |it| it["id"] == id)
+    };
+    say("p");
+    meanwhile(&sandbox);
+    let told = say("q");
+    client.end().unwrap();
+    let ends = told.iter().map(|it| &it["params"]["update"]);
+    let last = ends.filter(|it| it["status"] == "failed" || it["status"] == "completed").next_back();
+    let now = fs::read_to_string(sandbox.workspace().join("a.txt")).ok();
+    (last.expect("the call has an end").to_string(), now)
+}
+
+const READ: &str = r#"call read_file {"file_path":"a.txt"}"#;
+
+/// Nobody is asked, so nobody sees that it is another file: what was read tells.
+#[test]
+fn what_was_written_since_it_was_read_is_not_lost() {
+    let theirs = |it: &Sandbox| _ = it.write(FILE, "one\ntheirs\n");
+    for first in [&[READ][..], &[WRITE], &[READ, REPLACE]] {
+        let (told, now) = written_later(first, theirs, &[WRITE]);
+        assert!(told.contains("failed") && told.contains("changed since it was read"), "{first:?}: {told}");
+        assert_eq!(now.as_deref(), Some("one\ntheirs\n"));
+    }
+    // A part that was changed meanwhile makes the rest no better known.
+    let (told, now) = written_later(&[READ], theirs, &[REPLACE, WRITE]);
+    assert!(told.contains("failed"), "{told}");
+    assert_eq!(now.as_deref(), Some("ours\ntheirs\n"));
+}
+
+#[test]
+fn what_is_known_is_written() {
+    let nobody = |_: &Sandbox| ();
+    let theirs = |it: &Sandbox| _ = it.write(FILE, "one\ntheirs\n");
+    let gone = |it: &Sandbox| fs::remove_file(it.workspace().join("a.txt")).unwrap();
+    let check = |(told, now): (String, Option<String>)| {
+        assert!(told.contains("completed"), "{told}");
+        assert_eq!(now.as_deref(), Some("ours\n"));
+    };
+    check(written_later(&[READ], nobody, &[WRITE]));
+    check(written_later(&[READ, REPLACE, WRITE], nobody, &[WRITE]));
+    check(written_later(&[READ], theirs, &[READ, WRITE]));
+    check(written_later(&[READ], gone, &[WRITE]));
+    check(written_later(&[], theirs, &[WRITE]));
+}

@@ -100,6 +100,7 @@ impl Talk {
             summary: None,
             error: None,
             data: serde_json::Value::Null,
+            seen: None,
         });
     }
 

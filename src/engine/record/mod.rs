@@ -4,6 +4,7 @@ mod found;
 mod history;
 mod meter;
 mod scale;
+mod seen;
 mod spent;
 mod writer;
 
@@ -13,6 +14,7 @@ pub use writer::{Serial, Step};
 
 use history::History;
 use meter::Meter;
+use seen::SeenFiles;
 
 use std::sync::Arc;
 
@@ -71,6 +73,7 @@ struct Past {
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
     scale: Scale,
+    seen: SeenFiles,
 }
 
 /// Where a request went, and why.
@@ -198,6 +201,11 @@ impl Record {
     }
 
     /// How large a request was, in tokens, after the last time that the conversation was compressed, or should have been.
+    /// The hash of a file as the model knows it, in hexadecimal digits. `path`: where it really is.
+    pub fn seen(&self, path: &AbsPath) -> Option<&str> {
+        self.past.seen.hash(path)
+    }
+
     pub fn compressed_at(&self) -> Option<u64> {
         self.past.compressed_at
     }
@@ -327,8 +335,9 @@ impl Record {
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
                 history.push_call(request_id, name, args, signature.as_deref());
             }
-            EventKind::ToolResponse { request_id, name, content, error, .. } => {
+            EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
+                seen.iter().for_each(|it| self.past.seen.take(it));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
             EventKind::Usage { model, usage, size, purpose, cost, .. } => {

@@ -59,6 +59,9 @@ pub struct Call {
     pub(super) hooked: Hooked,
 }
 
+/// The tool that writes files as a whole.
+const OVERWRITES: &str = "write_file";
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     Waiting,
@@ -191,7 +194,8 @@ impl Call {
 
     /// Looks at what it would do, for the question about it.
     pub fn preview(&mut self, step: &mut Step<'_>, grant: Option<Grant>) {
-        let effect = step.effect(Effect::Preview { call: self.call.clone(), places: self.places.clone() });
+        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen(step));
+        let effect = step.effect(Effect::Preview { call, places, seen });
         self.state = State::Previewing { effect, grant };
     }
 
@@ -238,9 +242,15 @@ impl Call {
         let durable = self.display.kind.has_side_effects();
         let leave = policy::leave(&self.call, &step.record.standing(&tools.kept)).and(&self.leave);
         self.ran = true;
-        let (call, places) = (self.call.clone(), self.places.clone());
-        let effect = step.effect(Effect::Run { call, places, base, durable, leave });
+        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen(step));
+        let effect = step.effect(Effect::Run { call, places, base, seen, durable, leave });
         self.state = State::Running { effect };
+    }
+
+    /// What the model knows of the file that it writes as a whole: what came in between would be lost.
+    fn seen(&self, step: &Step<'_>) -> Option<BaseHash> {
+        let place = self.places.first().filter(|_| self.call.name == OVERWRITES)?;
+        BaseHash::from_hex(step.record.seen(&place.real)?)
     }
 
     /// The model is told with the result; the same thing once.
@@ -266,6 +276,7 @@ impl Call {
             summary: output.summary,
             error: output.error,
             data: output.data,
+            seen: output.seen,
         });
     }
 

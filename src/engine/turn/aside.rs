@@ -39,6 +39,7 @@ impl Aside {
             summary: None,
             error: failed.then(|| ToolError::new(self.error, text)),
             data: Value::Null,
+            seen: None,
         };
         step.event_with(response, ours());
     }

@@ -11,7 +11,7 @@ use crate::base::{
     log::*,
     model::{Failure, FailureKind, Usage},
     path::AbsPath,
-    tool::{Display, ToolError, ToolKind},
+    tool::{Display, Seen, ToolError, ToolKind},
 };
 
 struct Bed {
@@ -96,6 +96,7 @@ fn everything(id: &SessionId) -> Vec<Entry> {
             summary: Some("s".to_owned()),
             error: Some(ToolError::new("k", "m")),
             data: serde_json::json!({"exitCode": 1}),
+            seen: Some(Box::new(Seen { path: AbsPath::new("/w/a").unwrap(), hash: "00".to_owned(), before: None })),
         },
         EventKind::Usage {
             model: "m".to_owned(),

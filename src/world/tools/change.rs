@@ -5,9 +5,12 @@ use std::sync::Arc;
 use crate::{
     base::{
         path::AbsPath,
-        tool::{BaseHash, Display, Preview, ToolError, ToolOutput},
+        tool::{BaseHash, Display, Preview, Seen, ToolError, ToolOutput},
     },
-    world::tools::{ToolContext, paths, snippet},
+    world::tools::{
+        ToolContext, paths, snippet,
+        text_file::{self, Loaded},
+    },
 };
 
 /// Whole texts, as the file has or gets them.
@@ -23,6 +26,8 @@ pub struct Change {
     pub base: BaseHash,
     /// It was worked out from the editor's text, and the disk had another.
     pub unsaved: bool,
+    /// The rest of the file stays as it is, whether the model knows it or not.
+    pub in_part: bool,
 }
 
 const UNSAVED: &str =
@@ -43,6 +48,10 @@ impl Change {
             return Err(ToolError::new("cancelled", format!("Cancelled; {} was not written.", self.path)));
         }
         let bytes = std::mem::take(&mut self.bytes);
+        let before = self.before.is_some().then(|| self.base.to_hex()).flatten().filter(|_| self.in_part);
+        let written = Loaded { real: self.real.clone(), bytes: Some(bytes), unsaved: false };
+        let seen = text_file::seen(&written).map(|it| Box::new(Seen { before, ..*it }));
+        let bytes = written.bytes.unwrap_or_default();
         if self.unsaved {
             done.push_str(UNSAVED);
         }
@@ -57,6 +66,6 @@ impl Change {
                 format!("{done} Here is the updated code:\n{shown}")
             }
         };
-        Ok(ToolOutput { display: Some(self.display()), summary: Some(done), ..ToolOutput::text(text) })
+        Ok(ToolOutput { display: Some(self.display()), summary: Some(done), seen, ..ToolOutput::text(text) })
     }
 }

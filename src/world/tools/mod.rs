@@ -118,6 +118,8 @@ impl ToolContext {
 pub struct Known {
     /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
     pub places: Arc<[TargetPath]>,
+    /// What the model knows of the file that it writes as a whole.
+    pub seen: Option<BaseHash>,
     /// What its command names, while its targets are looked for.
     pub words: Arc<Words>,
 }

@@ -138,7 +138,7 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
         // From disk, not through `ctx.fs`: an editor hands out text, which spoils bytes.
         Some(_) => text_file::load(&ToolContext { fs: Arc::new(DiskFs), ..ctx.clone() }, &call.path).await?,
     };
-    let unsaved = loaded.unsaved;
+    let (unsaved, seen) = (loaded.unsaved, text_file::seen(&loaded));
     let Some(bytes) = loaded.bytes else {
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
         return Err(paths::blocking(move || paths::not_found(&path, &cwd)).await?);
@@ -156,7 +156,10 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
             Err(ToolError::new("read_content_failure", format!("Audio format .{extension} is not supported: {shown}")))
         }
         (_, None) => Ok(skipped(format!("Cannot display content of binary file: {shown}"))),
-        (_, Some(file)) => text_output(&file.text, &call, &shown).map(|it| if unsaved { say_unsaved(it) } else { it }),
+        (_, Some(file)) => {
+            let output = text_output(&file.text, &call, &shown).map(|it| if unsaved { say_unsaved(it) } else { it });
+            Ok(ToolOutput { seen, ..output? })
+        }
     }
 }
 

@@ -142,7 +142,7 @@ fn creation(call: Call, real: AbsPath) -> (Change, String) {
     let done = format!("Created new file: {} with provided content.", call.path);
     let (bytes, after) = (call.new.clone().into_bytes(), call.new.into());
     let base = BaseHash(None);
-    (Change { path: call.path, real, before: None, after, bytes, base, unsaved: false }, done)
+    (Change { path: call.path, real, before: None, after, bytes, base, unsaved: false, in_part: false }, done)
 }
 
 fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Change, String), ToolError> {
@@ -174,7 +174,7 @@ fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Cha
     let TextFile { text: before, .. } = file;
     let (base, real, unsaved) = (text_file::hash(loaded), loaded.real.clone(), loaded.unsaved);
     let (before, after) = (Some(before.into()), after.into());
-    let change = Change { path: path.clone(), real, before, after, bytes: bytes_after, base, unsaved };
+    let change = Change { path: path.clone(), real, before, after, bytes: bytes_after, base, unsaved, in_part: true };
     Ok((change, done))
 }
 

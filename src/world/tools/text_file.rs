@@ -8,7 +8,7 @@ use crate::{
     base::{
         fs::FsError,
         path::AbsPath,
-        tool::{BaseHash, ToolError},
+        tool::{BaseHash, Seen, ToolError},
     },
     world::{
         disk::{self, DiskFs},
@@ -128,6 +128,23 @@ pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &Loaded) -> Resu
         }
         false => Ok(()),
     }
+}
+
+/// Refuses to write over what the model has not seen: what somebody else wrote since it was read. A file that is gone can
+/// be made again.
+pub fn check_seen(path: &AbsPath, seen: Option<&BaseHash>, now: &Loaded) -> Result<(), ToolError> {
+    match now.bytes.is_some() && seen.is_some_and(|it| *it != hash(now)) {
+        true => {
+            let message = format!("{path} changed since it was read; nothing was written. Read it again.");
+            Err(ToolError::new("file_changed", message))
+        }
+        false => Ok(()),
+    }
+}
+
+/// What the model knows of a file that was read.
+pub fn seen(loaded: &Loaded) -> Option<Box<Seen>> {
+    Some(Box::new(Seen { path: loaded.real.clone(), hash: hash(loaded).to_hex()?, before: None }))
 }
 
 /// `None`: binary.

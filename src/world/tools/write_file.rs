@@ -85,6 +85,7 @@ async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Res
     let call = Call::parse(args, ctx)?;
     let loaded = text_file::load(ctx, &call.path).await?;
     text_file::check_base(&call.path, base, &loaded)?;
+    text_file::check_seen(&call.path, ctx.known.seen.as_ref(), &loaded)?;
     let base = text_file::hash(&loaded);
     let Loaded { real, bytes: old, unsaved } = loaded;
     let file = old.as_deref().and_then(text_file::decode).unwrap_or_else(|| TextFile::new_utf8(String::new()));
@@ -93,7 +94,7 @@ async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Res
     let bytes = file.encode(&after, call.content).map_err(unfit)?;
     // A binary file that is overwritten has no text to show.
     let before = old.is_some().then(|| file.text.into());
-    Ok(Change { path: call.path, real, before, after: after.into(), bytes, base, unsaved })
+    Ok(Change { path: call.path, real, before, after: after.into(), bytes, base, unsaved, in_part: false })
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ impl Pen {
 
     fn result(&mut self, id: CallId, name: String, content: Vec<Part>, display: Option<Display>, e: Option<ToolError>) {
         let (request_id, summary, error, data) = (id, None, e, Value::Null);
-        self.event(EventKind::ToolResponse { request_id, name, content, display, summary, error, data });
+        self.event(EventKind::ToolResponse { request_id, name, content, display, summary, error, data, seen: None });
     }
 
     /// Theirs where it is new, else with a number.
