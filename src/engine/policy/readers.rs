@@ -5,6 +5,7 @@ mod find;
 mod indexed;
 mod listed;
 mod looped;
+mod named;
 
 use find::may_find;
 pub(super) use indexed::is_listed_by;
@@ -20,7 +21,7 @@ use crate::base::{
 };
 
 /// Take in a folder whole.
-const PACK: &[&str] = &["bsdtar", "gtar", "rsync", "scp", "tar", "zip"];
+const PACK: &[&str] = &["bsdtar", "gtar", "pax", "rsync", "scp", "tar", "zip"];
 /// Print files.
 const PRINT: &[&str] = &[
     "awk", "base64", "bat", "cat", "comm", "cut", "egrep", "fgrep", "fold", "grep", "head", "hexdump", "less", "more",
@@ -48,12 +49,23 @@ pub(super) fn comes_upon(
     let hands_on = name == "xargs" || name == "find" && args.iter().any(|it| it.text.starts_with("-exec"));
     let archives = name == "cpio" && args.iter().any(|it| it.text.starts_with("-o") || it.text == "--create");
     let printed = archives || hands_on && args.iter().any(reads);
-    if takes_home(if printed { listed_by(command, script).unwrap_or(command) } else { command }, printed) {
+    let named = named::from_input(name, args);
+    let printed_by_itself = matches!(name, "fd" | "fdfind") && named::starts(args).any(reads);
+    if takes_home(
+        if printed || named { listed_by(command, script).unwrap_or(command) } else { command },
+        printed || named,
+    ) {
         return Some("~");
     }
     secrets().find_map(entry)?;
     let around =
         || looped::Around { script, here, met: &met, leads: &targets.leads, tracked: targets.tracked.as_deref() };
+    if printed_by_itself {
+        return around().listed_by(command);
+    }
+    if named {
+        return looped::handed(command, &around());
+    }
     // `cat $(ls -a)`: what it reads is what is there.
     if let Some(it) = PRINT.contains(&name).then(|| listed::in_words(command, &around())).flatten() {
         return Some(it);
@@ -72,19 +84,24 @@ pub(super) fn comes_upon(
         return Some(it);
     }
     if printed {
-        return match listed_by(command, script) {
-            Some(it) if it.name().map(base_name) == Some("find") => {
-                let begins = begins(it.args(), here);
-                let met = |secret: &AbsPath| {
-                    begins.as_ref().is_none_or(|all| all.iter().any(|it| is_in(secret, it, &targets.leads)))
-                };
-                secrets().filter(|secret| met(secret.0) && may_find(it.args(), secret.0)).find_map(entry)
-            }
-            Some(it) => comes_upon(it, script, here, targets),
-            None => listed::handed(command, &around()),
-        };
+        return listed_for(command, &around(), targets);
     }
     takes_in(command, script, here, &met, &targets.leads)
+}
+
+/// The same for a command that has somebody print what another lists.
+fn listed_for(command: &Command, around: &looped::Around, targets: &Targets) -> Option<&'static str> {
+    let looped::Around { script, here, met, leads, .. } = *around;
+    match listed_by(command, script) {
+        Some(it) if it.name().map(base_name) == Some("find") => {
+            let begins = begins(it.args(), here);
+            let below =
+                |secret: &AbsPath| begins.as_ref().is_none_or(|all| all.iter().any(|it| is_in(secret, it, leads)));
+            met.iter().copied().filter(|secret| below(secret.0) && may_find(it.args(), secret.0)).find_map(entry)
+        }
+        Some(it) => comes_upon(it, script, here, targets),
+        None => listed::handed(command, around),
+    }
 }
 
 /// The same for a command that takes in folders, of what is met in them.
@@ -132,6 +149,10 @@ fn takes_in(
             let all = args.iter().any(|it| SHOWS.iter().any(|show| it.text.starts_with(show)));
             let passes = |it: &AbsPath| all || !is_hidden(it, here);
             all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
+        }
+        _ if named::resolves_env(name, args) => {
+            let own = |it: &AbsPath| name_of(it) == ".env" && it.as_path().parent() == here.map(AbsPath::as_path);
+            met.iter().copied().filter(|it| here.is_none() || own(it.0)).find_map(entry)
         }
         _ => sent(&senders::taken(command)?, here, met, &|it| all_of(it, &|_| true)),
     }
@@ -252,6 +273,7 @@ fn packed<'a>(name: &str, args: &'a [Word]) -> Box<dyn Iterator<Item = &'a Word>
             let names = args.get(2..).unwrap_or_default();
             Box::new(names.iter().filter(|it| !it.text.starts_with('-')))
         }
+        "pax" if !named::writes(args) => Box::new(std::iter::empty()),
         "rsync" | "scp" => Box::new(sources(args)),
         _ => Box::new(operands()),
     }

@@ -31,6 +31,7 @@ const fn row(program: &'static str, sub: &'static [&'static str], takes: Takes) 
 }
 
 const RECURSES: &[&str] = &["-r", "-R", "--recurs"];
+const CREATES: &[&str] = &["-c", "--create"];
 
 #[rustfmt::skip]
 const SENDERS: &[Row] = &[
@@ -49,6 +50,7 @@ const SENDERS: &[Row] = &[
     Row { with: RECURSES, ..row("gcloud", &["cp", "mv", "rsync", "scp"], Takes::Sent) },
     row("gh", &["gist", "upload"], Takes::Operands),
     Row { with: RECURSES, ..row("gsutil", &["cp", "mv", "rsync"], Takes::Sent) },
+    row("jar", &["-cf", "-cvf", "--create", "c", "cf", "cfM", "cfe", "cfm", "cv", "cvf", "cvfM", "cvfe", "cvfm"], Takes::Packed),
     row("kubectl", &["cp"], Takes::Sent),
     row("mc", &["mirror"], Takes::Sources),
     Row { with: RECURSES, ..row("mc", &["cp", "mv"], Takes::Sources) },
@@ -56,6 +58,9 @@ const SENDERS: &[Row] = &[
     row("netlify", &["deploy"], Takes::Options(&["-d", "--dir"])),
     row("oc", &["cp", "rsync"], Takes::Sent),
     row("podman", &["cp"], Takes::Sent),
+    Row { with: CREATES, ..row("python", &["tarfile", "zipfile"], Takes::Packed) },
+    Row { with: CREATES, ..row("python3", &["tarfile", "zipfile"], Takes::Packed) },
+    row("rar", &["a", "m", "u"], Takes::Packed),
     row("rclone", &["bisync", "copy", "copyto", "move", "moveto", "sync"], Takes::Sent),
     row("s3cmd", &["sync"], Takes::Sent),
     Row { with: RECURSES, ..row("s3cmd", &["put"], Takes::Sent) },
@@ -70,7 +75,9 @@ pub(super) fn taken(command: &Command) -> Option<Vec<&Word>> {
     let name = base_name(command.name()?);
     let from = SENDERS.partition_point(|it| it.program < name);
     let rows = SENDERS.get(from..)?.iter().take_while(|it| it.program == name);
-    rows.into_iter().find_map(|it| it.taken(command.args())).filter(|it| !it.is_empty() || name.starts_with('7'))
+    rows.into_iter()
+        .find_map(|it| it.taken(command.args()))
+        .filter(|it| !it.is_empty() || name.starts_with('7') || name == "rar")
 }
 
 impl Row {
@@ -89,7 +96,7 @@ impl Row {
             Takes::Sent if !operands().any(lies_elsewhere) => return None,
             Takes::Sent => operands().take_while(|it| !lies_elsewhere(it)).collect(),
             Takes::Sources => operands().take(skipped()).collect(),
-            Takes::Packed => operands().skip(1).collect(),
+            Takes::Packed => packed(behind).skip(1).collect(),
             Takes::Operands => operands().collect(),
             Takes::Options(options) => {
                 let pairs = behind.iter().zip(behind.iter().skip(1));
@@ -97,6 +104,12 @@ impl Row {
             }
         })
     }
+}
+
+/// The archive and what goes into it. Of `-C classes .` the folder counts.
+fn packed(args: &[Word]) -> impl Iterator<Item = &Word> {
+    let moves = |at: usize| at.checked_sub(2).and_then(|at| args.get(at)).is_some_and(|it| it.text == "-C");
+    args.iter().enumerate().filter(move |it| !it.1.text.starts_with('-') && !moves(it.0)).map(|it| it.1)
 }
 
 /// `s3://b/x`, `host:x`, `-`: no file of this machine.

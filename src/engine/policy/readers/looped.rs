@@ -7,7 +7,7 @@ use super::{
     },
     RGS, begins, entry,
     find::may_find,
-    finds, is_in, name_of, takes, takes_in,
+    finds, is_in, name_of, named, takes, takes_in,
 };
 use crate::base::{
     path::AbsPath,
@@ -47,6 +47,12 @@ pub(super) fn comes_upon(command: &Command, around: &Around) -> Option<&'static 
     };
     let read = script.commands.iter().position(is_read).map(|at| listers(script, at)).unwrap_or_default();
     substituted.chain(read).find_map(|it| around.listed_by(it))
+}
+
+/// The same of what a command reads names from: `ls -A | tar cf x -T -`.
+pub(super) fn handed(command: &Command, around: &Around) -> Option<&'static str> {
+    let at = around.script.commands.iter().position(|it| std::ptr::eq(it, command))?;
+    listers(around.script, at).into_iter().find_map(|it| around.listed_by(it))
 }
 
 /// Who may list what the command at `at` reads.
@@ -93,7 +99,9 @@ impl Around<'_> {
                 first(&|it| below(it) && may_find(args, it))
             }
             "ls" => first(&|it| self.is_listed(args, it)),
-            "fd" | "fdfind" if has(&["-H", "-u", "--hidden", "--unrestricted"]) => first(&|_| true),
+            "fd" | "fdfind" if has(&["-H", "-u", "--hidden", "--unrestricted"]) => {
+                first(&|it| named::is_listed(args, &name_of(it)))
+            }
             "git" => {
                 let words = git_words(args);
                 let unknown = words.iter().any(|it| matches!(it.text.as_str(), "-o" | "--others"));
