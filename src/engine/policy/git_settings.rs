@@ -1,5 +1,5 @@
-//! Settings of git that name what it runs, or where it finds more of them: to write one is to write configuration. And
-//! the commands that write any, which a sandbox holds whole.
+//! Settings of git and of package managers that name what they run, or where git finds more of them: to write one is to
+//! write configuration. And the commands that write any, which a sandbox holds whole.
 
 use std::collections::BTreeSet;
 
@@ -193,11 +193,38 @@ fn sets(args: &[Word]) -> bool {
     }
 }
 
-/// Whether the command sets such a setting.
-pub(super) fn sets_what_runs(command: &Command) -> bool {
-    if command.name().map(base_name) != Some("git") {
-        return false;
+/// Settings of package managers that name what they run, by who writes them, and where.
+const MANAGERS: &[(&str, &[&str], &str)] = &[
+    ("go", &["-toolexec"], "go env"),
+    ("npm", &["editor", "git", "init-module", "node-options", "script-shell", "shell"], ".npmrc"),
+    ("pnpm", &["editor", "git", "node-options", "script-shell", "shell"], ".npmrc"),
+    ("yarn", &["plugins", "script-shell", "yarn-path", "yarnPath"], ".yarnrc.yml"),
+];
+
+/// Where the command sets such a setting.
+pub(super) fn sets_what_runs(command: &Command) -> Option<&'static str> {
+    match command.name().map(base_name)? {
+        "git" => of_git(command).then_some(".git"),
+        name => of_manager(name, command.args()),
     }
+}
+
+/// `npm config set script-shell x`, `npm set git=x`, `go env -w GOFLAGS=-toolexec=x`
+fn of_manager(name: &str, args: &[Word]) -> Option<&'static str> {
+    let (_, keys, place) = MANAGERS.iter().find(|it| it.0 == name)?;
+    let texts = || args.iter().map(|it| it.text.as_str());
+    if name == "go" {
+        let writes = texts().next() == Some("env") && texts().any(|it| it == "-w");
+        return texts().any(|it| writes && keys.iter().any(|key| it.contains(key))).then_some(place);
+    }
+    let mut operands = texts().filter(|it| !it.starts_with('-'));
+    let first = operands.next()?;
+    let sets = first == "set" || matches!(first, "c" | "config") && operands.next() == Some("set");
+    // `--location project` puts a word between.
+    operands.find(|it| sets && keys.contains(&it.split('=').next().unwrap_or_default())).map(|_| *place)
+}
+
+fn of_git(command: &Command) -> bool {
     let words = git_words(command.args());
     let Some((_, args)) = words.split_first().filter(|it| it.0.text == "config") else { return false };
     if args.iter().any(|it| READS.iter().any(|start| it.text.starts_with(start))) {

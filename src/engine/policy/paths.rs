@@ -108,7 +108,7 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     let looks = looks || LINTS.contains(&name) || name == "yq" && !args().any(edits);
     let looks = looks || name == "git" && args().next().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
     let config = || words().find_map(|it| config_of_word(it, here));
-    let setting = || super::git_settings::sets_what_runs(command).then(|| Guard::new(OBEYED, ".git"));
+    let setting = || super::git_settings::sets_what_runs(command).map(|it| Guard::new(OBEYED, it));
     let vault = || super::vaults::prints(command).map(|name| Guard::new(PRINTED, name));
     secret.or_else(vault).or_else(|| if looks { None } else { config().or_else(setting) })
 }
