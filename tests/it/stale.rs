@@ -102,8 +102,8 @@ fn written_later(first: &[&str], meanwhile: impl FnOnce(&Sandbox), second: &[&st
     meanwhile(&sandbox);
     let told = say("q");
     client.end().unwrap();
-    let ends = told.iter().map(|it| &it["params"]["update"]);
-    let last = ends.filter(|it| it["status"] == "failed" || it["status"] == "completed").next_back();
+    let mut ends = told.iter().map(|it| &it["params"]["update"]);
+    let last = ends.rfind(|it| it["status"] == "failed" || it["status"] == "completed");
     let now = fs::read_to_string(sandbox.workspace().join("a.txt")).ok();
     (last.expect("the call has an end").to_string(), now)
 }
