@@ -179,7 +179,7 @@ impl<'a> Shell<'a> {
     fn as_a_whole(&self, opinion: Opinion) -> Opinion {
         match opinion.decision {
             Decision::Deny => return opinion,
-            Decision::Ask => return opinion.because(self.guarded_as_a_whole()),
+            Decision::Ask => return opinion.beside(self.guarded_as_a_whole()),
             Decision::Allow => (),
         }
         if let Some(it) = self.guarded_as_a_whole() {

@@ -95,6 +95,17 @@ impl Opinion {
         self.gives = self.gives.take().or(other.gives);
     }
 
+    /// The same question, and another one that would be asked beside it.
+    pub fn beside(mut self, other: Option<Self>) -> Self {
+        match other {
+            Some(it) if !self.is_ordinary_question() => {
+                self.take(it);
+                self
+            }
+            other => self.because(other),
+        }
+    }
+
     /// The same question, with the reason of another one that would be asked in its place.
     pub fn because(self, other: Option<Self>) -> Self {
         match other {

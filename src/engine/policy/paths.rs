@@ -110,7 +110,10 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     let config = || words().find_map(|it| config_of_word(it, here));
     let setting = || super::git_settings::sets_what_runs(command).map(|it| Guard::new(OBEYED, it));
     let vault = || super::vaults::prints(command).map(|name| Guard::new(PRINTED, name));
-    secret.or_else(vault).or_else(|| if looks { None } else { config().or_else(setting) })
+    let config = if looks { None } else { config() };
+    let place = config.as_ref().and_then(|it| it.place.clone());
+    let secret = secret.map(|it| Guard { place, ..it });
+    secret.or_else(vault).or(config).or_else(|| if looks { None } else { setting() })
 }
 
 /// An option of `yq` with which it writes: `-i`, `-Pi`, `--inplace`, `--split-exp`.
@@ -254,8 +257,10 @@ pub(super) fn guard_of_reader(
 /// The same for where a script's redirections lead.
 pub(super) fn guard_of_redirects(script: &Script, here: Option<&AbsPath>) -> Option<Guard> {
     let guard = |target: &Word, writes: bool| {
-        let secret = find_secret(target).map(|name| Guard::new(KEPT, name));
-        secret.or_else(|| writes.then(|| config_of_word(target, here)).flatten())
+        let config = if writes { config_of_word(target, here) } else { None };
+        // What is both, as `.npmrc`, is opened by the same yes.
+        let place = config.as_ref().and_then(|it| it.place.clone());
+        find_secret(target).map(|name| Guard { place, ..Guard::new(KEPT, name) }).or(config)
     };
     script.redirects.iter().find_map(|it| places::of_redirect(it, script).iter().find_map(|at| guard(at, it.writes)))
 }

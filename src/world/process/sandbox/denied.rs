@@ -45,6 +45,8 @@ const NO_NETWORK: &[&str] = &[
     "unknown host",
     "no route to host",
     "ehostunreach",
+    // pip's of an index that it did not reach, where it does not try again.
+    "(from versions: none)",
 ];
 const READ_ONLY: &[&str] =
     &[": read-only file system", "erofs", "] read-only file system", ": device or resource busy"];

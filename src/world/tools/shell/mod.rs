@@ -6,6 +6,7 @@ mod log;
 mod masked;
 mod output;
 mod params;
+mod quiet;
 mod report;
 mod reworked;
 mod untold;
@@ -118,8 +119,9 @@ impl Shell {
         let noted = noted.map(|it| it.words.join("\n")).filter(|it| !it.is_empty());
         let note = [note, stayed, later, noted].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let home = ctx.home().map(Into::into);
-        let (masked, cwd) = (masked::hides_failure(&params.command), params.real_dir.clone());
-        Facts { ending, pid, text, log, note, confined, settled, masked, cwd, home }.report()
+        let (masked, unreached) = (masked::hides_failure(&params.command), quiet::unreached(&params.command));
+        let cwd = params.real_dir.clone();
+        Facts { ending, pid, text, log, note, confined, settled, masked, unreached, cwd, home }.report()
     }
 
     async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {

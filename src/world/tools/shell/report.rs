@@ -53,6 +53,8 @@ pub struct Facts {
     pub settled: bool,
     /// Its exit code may be another's than that of what it is about.
     pub masked: bool,
+    /// The exit code that tells that it reached nobody, also where it prints nothing.
+    pub unreached: Option<i32>,
     pub cwd: AbsPath,
     pub home: Option<PathBuf>,
 }
@@ -88,9 +90,10 @@ impl Facts {
 
     /// What a command, or a part of it, was kept from, as far as it printed that.
     fn denied(&self, text: &str) -> Option<Denial> {
-        let exited = matches!(&self.ending, Ending::Exited(_));
-        let confined = self.confined.as_deref().filter(|_| exited)?;
-        recognise(confined, &self.cwd, self.home.as_deref(), text)
+        let Ending::Exited(exit) = &self.ending else { return None };
+        let confined = self.confined.as_deref()?;
+        let alone = !confined.network && self.unreached.is_some() && exit.code == self.unreached;
+        recognise(confined, &self.cwd, self.home.as_deref(), text).or(alone.then_some(Denial::Network))
     }
 
     fn last_lines(&self) -> &str {
@@ -254,6 +257,7 @@ mod tests {
             confined: None,
             settled: false,
             masked: false,
+            unreached: None,
             cwd: AbsPath::new("/").unwrap(),
             home: None,
         }
@@ -316,6 +320,7 @@ mod tests {
             confined,
             settled: false,
             masked: false,
+            unreached: None,
             cwd,
             home: None,
         }
@@ -355,6 +360,17 @@ mod tests {
         };
         assert!(asked(1, false, 50) && asked(0, true, 0) && asked(0, true, LAST_LINES - 1));
         assert!(!asked(0, false, 0) && !asked(0, true, LAST_LINES));
+    }
+
+    #[test]
+    fn who_prints_nothing_is_asked_about_where_its_exit_code_tells() {
+        let asked = |code, network| {
+            let ending = Ending::Exited(Exit { code: Some(code), ..Exit::default() });
+            let facts = Facts { ending, text: String::new(), unreached: Some(6), ..confined(false, false, network) };
+            facts.report().denied
+        };
+        assert_eq!(asked(6, false), Some(Denial::Network));
+        assert_eq!((asked(6, true), asked(22, false)), (None, None));
     }
 
     #[test]

@@ -92,6 +92,8 @@ fn denials_are_told_from_failures() {
     check("dial tcp: lookup a.example on 127.0.0.53:53: read udp: connection refused", "the network");
     check("ssh: Could not resolve hostname a.example: Temporary failure in name resolution", "the network");
     check("wget: unable to resolve host address 'a.example'", "the network");
+    let pip = "ERROR: Could not find a version that satisfies the requirement six (from versions: none)";
+    check(pip, "the network");
     check("thread 'main' panicked: failed to resolve the symbol host_of", "");
     let online = Confinement { network: true, ..it.clone() };
     assert_eq!(recognise(&online, &path("/w"), None, "Could not resolve host: x"), None);
