@@ -11,8 +11,9 @@ use tokio::{
 
 use crate::app::cli::clean::clean_line;
 
-/// How long an agent may take to leave once its stdin is closed.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long an agent may take to leave once its stdin is closed. castor's own needs a second at most, on a machine that has
+/// time for it; one that is killed leaves stand-ins in the folder.
+const GRACE: Duration = Duration::from_secs(3);
 /// How long to wait for what a dead agent still has to tell on stderr.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Lines of stderr that may wait to be shown; an agent that writes faster waits.
@@ -82,7 +83,7 @@ async fn read_stderr(stderr: ChildStderr, to: mpsc::Sender<String>) {
 }
 
 impl Agent {
-    /// Waits for the exit that follows the end of stdin, kills the group after a second.
+    /// Waits for the exit that follows the end of stdin, kills the group after three seconds.
     pub async fn leave(mut self) {
         if timeout(GRACE, self.child.wait()).await.is_ok() {
             self.group = None;
