@@ -107,6 +107,17 @@ const CERTIFICATES: &[&str] = &[
     "SSL_CERT_FILE",
 ];
 
+/// Whom git writes into a commit, and when: everybody reads it there. In the middle of "author" is what a secret may be
+/// called.
+const GIT_IDENTITY: &[&str] = &[
+    "GIT_AUTHOR_DATE",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_DATE",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+];
+
 /// What a repository's settings may fill in: where they are used, and by whom. A server that it names sees these
 /// anyway, but not what they could be sent to.
 const FOR_WORKSPACES: &[&str] =
@@ -205,8 +216,11 @@ impl Env {
         let passes = |name: &str, value: &str| {
             let allowed = || allowed_extra.iter().any(|it| it == name);
             let certificates = || CERTIFICATES.contains(&name) && are_paths(value);
-            let listed = || FOR_CHILDREN.iter().any(|it| matches(it, name)) || certificates();
-            let secret = || name_looks_secret(name) || value_looks_secret(value);
+            let listed = || {
+                FOR_CHILDREN.iter().any(|it| matches(it, name)) || GIT_IDENTITY.contains(&name) || certificates()
+            };
+            let named_so = || name_looks_secret(name) && !GIT_IDENTITY.contains(&name);
+            let secret = || named_so() || value_looks_secret(value);
             !blocked.iter().any(|it| it.eq_ignore_ascii_case(name)) && (allowed() || listed() && !secret())
         };
         let kept = self.vars.iter().filter(|(name, value)| passes(name, value));
@@ -338,6 +352,15 @@ mod tests {
         }
         assert_eq!(names(&[("SSL_CERT_DIR", "/a:/b")], &[], &[]), "SSL_CERT_DIR");
         assert_eq!(names(&[("SSL_CERT_KEY", "/a")], &[], &[]), "");
+    }
+
+    #[test]
+    fn children_know_whom_git_writes_into_commits() {
+        for name in super::GIT_IDENTITY {
+            assert_eq!(names(&[(name, "Ada")], &[], &[]), *name);
+            assert_eq!(names(&[(name, "ghp_canary")], &[], &[]), "", "{name}");
+        }
+        assert_eq!(names(&[("GIT_AUTHOR_TOKEN", "Ada"), ("GIT_DIR", "/x")], &[], &[]), "");
     }
 
     #[test]
