@@ -56,7 +56,8 @@ mod tests {
     use super::scrubbed;
     use crate::base::{path::AbsPath, sandbox::Confinement};
 
-    const GIT: &str = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.excludesFile GIT_CONFIG_VALUE_0=/t/excludes-of-git";
+    const GIT: &str = "GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=core.excludesFile GIT_CONFIG_VALUE_0=/t/excludes-of-git \
+                       GIT_CONFIG_KEY_1=repack.updateServerInfo GIT_CONFIG_VALUE_1=false";
 
     fn confined(network: bool) -> Confinement {
         Confinement { network, ..Confinement::of(&AbsPath::new("/w").unwrap()) }

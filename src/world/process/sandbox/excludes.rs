@@ -11,14 +11,18 @@ use super::named;
 /// In the folder for temporary files, which commands may write: it can make git pass by what is theirs.
 const NAME: &str = "excludes-of-git";
 
-/// The variables by which git finds it, unless the user sets some of the kind.
+/// The variables by which git finds it, and leaves alone what it cannot write, unless the user sets some of the kind.
 pub(super) fn variables(tmp: &Path, is_set: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     if is_set("GIT_CONFIG_COUNT") {
         return Vec::new();
     }
     let file = tmp.join(NAME).display().to_string();
-    let all = [("GIT_CONFIG_COUNT", "1".to_owned()), ("GIT_CONFIG_KEY_0", "core.excludesFile".to_owned())];
-    all.into_iter().chain([("GIT_CONFIG_VALUE_0", file)]).map(|(name, value)| (name.to_owned(), value)).collect()
+    // `git gc` and `git repack` write lists for who fetches by plain HTTP (`info/refs`), beside what git obeys.
+    let said = [("core.excludesFile", file.as_str()), ("repack.updateServerInfo", "false")];
+    let pairs = said.iter().enumerate().flat_map(|(at, (key, value))| {
+        [(format!("GIT_CONFIG_KEY_{at}"), (*key).to_owned()), (format!("GIT_CONFIG_VALUE_{at}"), (*value).to_owned())]
+    });
+    std::iter::once(("GIT_CONFIG_COUNT".to_owned(), said.len().to_string())).chain(pairs).collect()
 }
 
 /// Writes what the user has git pass by, and the stand-ins. Where it cannot be written, git knows of neither.
