@@ -10,6 +10,7 @@ use crate::{
         log::Grant,
         path::AbsPath,
         sandbox::{Confinement, HOME_CONFIG, Hold, Level},
+        text,
         trust::Trust,
     },
     engine::policy,
@@ -85,8 +86,16 @@ pub fn left_out(settings: &Settings, home: Option<&AbsPath>) -> Vec<String> {
     named.map(|it| format!("security.sandbox.writable: {it}, so commands cannot write it.")).collect()
 }
 
-/// The same for a new session; nothing where no sandbox holds commands.
+/// For a new session: what of the settings does not hold as it was meant. Of folders nothing where no sandbox holds
+/// commands.
 pub fn notice(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
+    let odd = settings.children.sandbox.odd.iter().map(|it| text::sentence(it));
+    let left = folders_left_out(state, harmless, settings);
+    let said: Vec<String> = odd.chain(left).collect();
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+fn folders_left_out(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
     let level = level(&settings.children.sandbox, harmless, sandbox::is_available());
     let home = state.env.get("HOME").and_then(AbsPath::new);
     let said = left_out(settings, home.as_ref());
@@ -150,7 +159,7 @@ mod tests {
 
     #[test]
     fn trust_and_the_system_have_their_say() {
-        let wish = |level| SandboxSettings { level, network: false, writable: Vec::new() };
+        let wish = |level| SandboxSettings { level, network: false, writable: Vec::new(), odd: Vec::new() };
         for (wished, trusted, available, want) in [
             (None, true, true, Level::WorkspaceWrite),
             (None, true, false, Level::Off),

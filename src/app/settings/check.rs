@@ -7,7 +7,10 @@ use super::{
     keys::{self, Key, Kind, Usage},
     resolve::{Fate, Origin, resolve},
 };
-use crate::world::workspace::{Warning, settings::Layer};
+use crate::world::workspace::{
+    Warning,
+    settings::{Layer, Scope},
+};
 
 /// More than this from one file helps nobody.
 const MAX_PER_FILE: usize = 50;
@@ -69,7 +72,11 @@ fn walk_group(
             (true, _, Value::Object(value), Value::Object(written)) => {
                 walk_group(walk.again(), &path, value, written, lenient || row.is_some());
             }
-            (true, ..) => walk.warn(&path, with_hint(format!("should be {}", Kind::Object.describe()), &path)),
+            (true, ..) => {
+                let counts = keys::find(keys::SANDBOX_LEVEL).filter(|it| keys::inside(it.path, &path).is_some());
+                let fate = counts.map(|it| format!("; {} {}", it.path, fate_of(it, walk.layer))).unwrap_or_default();
+                walk.warn(&path, with_hint(format!("should be {}{fate}", Kind::Object.describe()), &path));
+            }
             (false, Some(row), ..) => check_row(&mut walk, row, value, written),
             (false, None, ..) => {
                 let meant = if lenient { keys::misspelt(&path) } else { None };
@@ -83,10 +90,32 @@ fn walk_group(
 
 fn check_row(walk: &mut Walk<'_>, row: &Key, value: &Value, written: &Value) {
     match (row.accept(value, Some(walk.layer.scope), value != written), row.usage) {
-        (Err(why), _) => walk.warn(row.path, format!("{why}; ignored")),
+        (Err(why), _) => {
+            let fate = fate_of(row, walk.layer);
+            walk.warn(row.path, format!("{why}; {fate}"));
+        }
         (Ok(_), Usage::Told(what)) => walk.warn(row.path, what.to_owned()),
         (Ok(_), Usage::Used | Usage::Accepted) => (),
     }
+}
+
+fn fate_of(row: &Key, layer: &Layer) -> String {
+    let counts = row.in_doubt(Some(layer.scope));
+    counts.and_then(|it| Some(format!("counts as {}", it.as_str()?))).unwrap_or_else(|| "ignored".to_owned())
+}
+
+/// What is wrong with what people wrote about the sandbox, whose settings they are: who asks for less must hear of it
+/// where it is not so.
+pub(super) fn of_sandbox(sources: Sources<'_>, warnings: &[Warning]) -> Vec<String> {
+    let by_workspace = |it: &Warning| {
+        let mut layers = sources.layers.layers.iter();
+        layers.any(|layer| layer.scope == Scope::Workspace && layer.file.to_string() == it.origin)
+    };
+    let group = "security.sandbox";
+    let is_of = |path: &str| path == group || keys::inside(path, group).is_some();
+    let means_it = |key: &str| is_of(key) || keys::nearest(key).is_some_and(is_of);
+    let named = warnings.iter().filter(|it| it.key.as_deref().is_some_and(means_it));
+    named.filter(|it| !by_workspace(it)).map(ToString::to_string).collect()
 }
 
 /// Adds the name that was probably meant.

@@ -110,6 +110,13 @@ impl Key {
         serde_json::from_str(self.default).ok()
     }
 
+    /// What counts where somebody who may set it wrote what castor cannot read: the stricter one, where the default
+    /// would be the weaker. Nobody knows what was meant.
+    pub fn in_doubt(&self, from: Option<Scope>) -> Option<Value> {
+        let takes_away = self.path == SANDBOX_LEVEL && from != Some(Scope::Workspace);
+        takes_away.then(|| Level::ReadOnly.as_str().into())
+    }
+
     /// The value as its type, or why it does not count. `from` is `None` for variables and flags, whose text is read as
     /// the key's type; so is text in which a variable was filled in.
     pub fn accept<'v>(&self, value: &'v Value, from: Option<Scope>, filled: bool) -> Result<Cow<'v, Value>, String> {
@@ -196,6 +203,9 @@ pub fn age_ms(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok().filter(|it| *it > 0)?.checked_mul(unit)
 }
 
+/// What holds commands.
+pub const SANDBOX_LEVEL: &str = "security.sandbox.level";
+
 /// All known settings.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = {
@@ -240,7 +250,7 @@ pub const KEYS: &[Key] = {
         key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key, gateway or vertex-ai; others are passed over where there is a key.").guard(Closed),
         key("security.disableYoloMode", Bool, "false", "Takes the mode yolo off the list.").guard(Only(true)),
         key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
-        key("security.sandbox.level", Word(Level::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
+        key(SANDBOX_LEVEL, Word(Level::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
         key("security.sandbox.network", Bool, "false", "Whether commands in the sandbox have network.").guard(Only(false)),
         key("security.sandbox.writable", Texts, "[]", "More folders that commands in the sandbox may write, such as ~/.cache.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.allowed", Texts, "[]", "Variables that commands see though they are not on castor's list.").merge(Union).guard(Closed),

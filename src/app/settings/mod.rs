@@ -67,7 +67,7 @@ impl Flag {
     }
 
     pub fn sandbox(level: &str) -> Self {
-        Self { key: "security.sandbox.level", name: "--sandbox", value: level.into() }
+        Self { key: keys::SANDBOX_LEVEL, name: "--sandbox", value: level.into() }
     }
 
     pub fn approval_mode(mode: &str) -> Self {
@@ -213,16 +213,19 @@ pub struct SandboxSettings {
     pub network: bool,
     /// As written; `~` is the home folder.
     pub writable: Vec<String>,
+    /// What is not understood of it, for the user.
+    pub odd: Vec<String>,
 }
 
 impl SandboxSettings {
-    fn read(get: &Getter<'_>) -> Self {
+    fn read(get: &Getter<'_>, odd: Vec<String>) -> Self {
         let mut writable = get.texts("security.sandbox.writable");
         writable.extend(get.texts("tools.sandboxAllowedPaths"));
         Self {
-            level: get.text("security.sandbox.level").as_deref().and_then(Level::parse),
+            level: get.text(keys::SANDBOX_LEVEL).as_deref().and_then(Level::parse),
             network: get.flag("security.sandbox.network") || get.flag("tools.sandboxNetworkAccess"),
             writable,
+            odd,
         }
     }
 }
@@ -241,6 +244,7 @@ impl Settings {
     /// Merges everything; what does not count as written comes back as warnings, those of the files' text included.
     pub fn merge(sources: Sources<'_>) -> (Self, Vec<Warning>) {
         let mut warnings = check(sources);
+        let odd = check::of_sandbox(sources, &warnings);
         let get = Getter(sources);
         let disable_yolo = get.switched_off("security.disableYoloMode");
         let asked = get.mode("general.defaultApprovalMode");
@@ -283,7 +287,7 @@ impl Settings {
                 shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
             },
             children: Children {
-                sandbox: SandboxSettings::read(&get),
+                sandbox: SandboxSettings::read(&get, odd),
                 allowed: get.texts("security.environmentVariableRedaction.allowed"),
                 blocked: get.texts("security.environmentVariableRedaction.blocked"),
             },

@@ -84,9 +84,16 @@ fn candidates<'a>(key: &'static Key, sources: Sources<'a>) -> Vec<Candidate<'a>>
         res.push(Candidate { origin: Origin::Default, written: value.clone(), value, fate: Fate::Wins });
     }
     for layer in &sources.layers.layers {
-        let Some(value) = at(&layer.value, key.path) else { continue };
-        let written = at(&layer.written, key.path).unwrap_or(value);
         let origin = Origin::File(layer.scope, &layer.file);
+        let Some(value) = at(&layer.value, key.path) else {
+            let odd = key.in_doubt(Some(layer.scope)).zip(in_place_of_group(&layer.written, key.path));
+            res.extend(odd.map(|(careful, it)| {
+                let (written, value) = (Cow::Borrowed(it), Cow::Owned(careful));
+                Candidate { origin, written, value, fate: Fate::Wins }
+            }));
+            continue;
+        };
+        let written = at(&layer.written, key.path).unwrap_or(value);
         res.push(candidate(key, origin, Cow::Borrowed(written), Cow::Borrowed(value)));
     }
     for name in key.env {
@@ -114,7 +121,10 @@ fn candidate<'a>(key: &Key, origin: Origin<'a>, written: Cow<'a, Value>, value: 
     let (value, fate) = match accepted {
         Ok(Some(read)) => (Cow::Owned(read), Fate::Wins),
         Ok(None) => (value, Fate::Wins),
-        Err(why) => (value, Fate::Ignored(why)),
+        Err(why) => match key.in_doubt(scope) {
+            Some(careful) => (Cow::Owned(careful), Fate::Wins),
+            None => (value, Fate::Ignored(why)),
+        },
     };
     Candidate { origin, written, value, fate }
 }
@@ -123,6 +133,15 @@ fn candidate<'a>(key: &Key, origin: Origin<'a>, written: Cow<'a, Value>, value: 
 pub(super) fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let found = path.split('.').try_fold(value, |value, name| value.as_object()?.get(name))?;
     (!found.is_null()).then_some(found)
+}
+
+/// What stands where a group should be that holds this path.
+fn in_place_of_group<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    let (group, _) = path.rsplit_once('.')?;
+    match group.split('.').try_fold(value, |value, name| value.as_object().map_or(Some(value), |it| it.get(name)))? {
+        Value::Object(_) | Value::Null => None,
+        it => Some(it),
+    }
 }
 
 fn merge(how: Merge, sum: Option<Value>, next: &Value) -> Value {

@@ -342,3 +342,35 @@ fn explain_stars_secrets_out() {
         assert!(known && !text.contains("canary") && text.contains("***"), "{key}: {text}");
     }
 }
+
+#[test]
+fn what_is_asked_of_the_sandbox_and_not_understood_is_read_only() {
+    use crate::base::sandbox::Level::{self, Off, ReadOnly, WorkspaceWrite};
+    let level = |text: &str| format!(r#"{{"security": {{"sandbox": {{"level": {text}}}}}}}"#);
+    let case = |user: &str, system: &str, want: Option<Level>, told: usize| {
+        let (it, warnings) = files(&[("castor", user), ("system", system)]).merge();
+        assert_eq!((it.children.sandbox.level, it.children.sandbox.odd.len()), (want, told), "{user} {warnings:?}");
+    };
+    for odd in [r#""readonly""#, r#""none""#, r#""""#, "false", "{}"] {
+        case(&level(odd), "{}", Some(ReadOnly), 1);
+    }
+    case(&level(r#""off""#), "{}", Some(Off), 0);
+    case(&level("null"), "{}", None, 0);
+    case(&level(r#""none""#), &level(r#""workspace-write""#), Some(WorkspaceWrite), 1);
+    case(&level(r#""off""#), &level(r#""none""#), Some(ReadOnly), 1);
+    case(r#"{"security": {"sandbox": "off"}}"#, "{}", Some(ReadOnly), 1);
+    case(r#"{"security": {"sandbox": {"levle": "read-only", "network": "no"}}}"#, "{}", None, 2);
+    case(r#"{"security": {"sanbox": {"level": "read-only"}}}"#, "{}", None, 1);
+    case(r#"{"securty": {}, "tools": {"sandbox": 1}}"#, "{}", None, 0);
+    // A workspace has no say in it, and nobody is told in each session.
+    let (it, warnings) = files(&[("ws", &level(r#""none""#))]).merge();
+    assert_eq!((it.children.sandbox.level, it.children.sandbox.odd, warnings.len()), (None, Vec::new(), 1));
+
+    let text = level(r#""readonly""#);
+    let written = [("castor", text.as_str())];
+    let case = files(&written);
+    let why = "/h/.castor/settings.json: security.sandbox.level: should be off or workspace-write or read-only; counts \
+               as read-only";
+    assert_eq!(case.merge().1, [why]);
+    assert!(case.explain("security.sandbox.level", true).0.starts_with("security.sandbox.level = \"read-only\"\n"));
+}
