@@ -22,7 +22,7 @@ use crate::{
         confinement,
         options::Options,
         policies, sessions,
-        settings::{McpSettings, Settings, Sources},
+        settings::{self, McpSettings, Settings, Sources},
     },
     base::{
         log::{Decision, Mode},
@@ -35,7 +35,10 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::ground::{self, Ground},
+        workspace::{
+            Warning,
+            ground::{self, Ground},
+        },
     },
 };
 
@@ -126,6 +129,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
     if brings_policies(&ground) {
         writeln!(out, "\n{cwd} is not trusted: its own policies were not read.")?;
     }
+    let warnings: Vec<String> = of_settings(&ground).into_iter().chain(warnings).collect();
     if !warnings.is_empty() {
         writeln!(out, "\nWarnings:")?;
     }
@@ -133,6 +137,20 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
         writeln!(out, "  {it}")?;
     }
     Ok(code)
+}
+
+/// What is wrong with settings that rules and sandbox are made of: file, line and what it means.
+fn of_settings(ground: &Ground) -> Vec<String> {
+    let layers = ground.layers();
+    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    let (settings, warnings) = Settings::merge(sources);
+    let unheld = settings::unheld_lists(sources);
+    let is_unheld = |it: &&Warning| {
+        let place = it.key.as_ref().map(|key| format!("{}: {key}", it.origin));
+        unheld.iter().any(|(_, it)| Some(it) == place.as_ref())
+    };
+    let said = layers.unread().chain(warnings.iter().filter(is_unheld)).map(ToString::to_string);
+    said.chain(settings.children.sandbox.odd).collect()
 }
 
 /// What the rules say in a mode is of no use where no session may be in it.
@@ -262,6 +280,29 @@ mod tests {
 
     fn castor_policy(line: &[&str], env: &Env, cwd: &AbsPath) -> (String, u8) {
         said(|out| run(&parse(line), env, cwd, out))
+    }
+
+    /// Of settings that rules and sandbox are made of.
+    #[test]
+    fn settings_that_are_not_understood_are_named() {
+        let ground = Ground::new();
+        let (ws, env) = (ground.root.join("w"), ground.env("true"));
+        let settings = |text: &str| {
+            ground.write("h/.castor/settings.json", text);
+            let said = |line: &[&str]| castor_policy(line, &env, &ws).0;
+            (said(&["check", "npm test"]), said(&["list"]))
+        };
+        ground.write("w/a", "");
+        let file = ground.root.join("h/.castor/settings.json");
+        let (check, list) = settings("{\n \"tools\": }");
+        for it in [&check, &list] {
+            assert!(it.contains(&format!("\nWarnings:\n  {file}:2:11: not valid JSON: expected value")), "{it}");
+        }
+        let (check, _) = settings(r#"{"tools": {"exclude": "glob"}, "security": {"sandbox": {"level": "readonly"}}}"#);
+        assert!(check.contains(&format!("\n  {file}: tools.exclude: should be a list of texts; ignored\n")), "{check}");
+        assert!(check.contains("counts as read-only\n"), "{check}");
+        assert!(check.contains("\n  sandbox: read-only, ") || check.contains("\n  sandbox: wanted, "), "{check}");
+        assert!(!settings("{}").1.contains("Warnings"));
     }
 
     #[test]
