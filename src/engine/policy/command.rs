@@ -11,7 +11,7 @@ use super::{
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
     shell::{Command, Script, Unparsed, WordKind},
-    shown,
+    shown, standing,
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
@@ -124,6 +124,14 @@ fn unparsed(rules: &[&Rule], query: &Query, why: &Unparsed) -> Opinion {
     }
 }
 
+/// The first rule that speaks of a command, one before it that may, and one that cannot be read.
+#[derive(Default)]
+struct Speaking<'a> {
+    found: Option<&'a Rule>,
+    maybe: Option<&'a Rule>,
+    broken: Option<&'a Rule>,
+}
+
 impl<'a> Shell<'a> {
     fn new(rules: &'a Rules, query: &'a Query<'a>, text: &'a str, script: &'a Script) -> Self {
         let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
@@ -136,9 +144,9 @@ impl<'a> Shell<'a> {
         Self { query, rules, text, script, place, plain, all_safe }
     }
 
-    /// The worst opinion on any part, and the parts that were asked about.
+    /// The worst opinion on any part, and the parts that were asked about, as far as a standing yes would spare that.
     fn worst(&self) -> (Opinion, Vec<&Command>) {
-        let (mut worst, mut asked): (Option<Opinion>, Vec<&Command>) = (None, Vec::new());
+        let (mut worst, mut asked, mut firm): (Option<Opinion>, Vec<&Command>, bool) = (None, Vec::new(), false);
         let (mut opens, mut gives, mut also) = (Vec::new(), None, Vec::new());
         // The same command again is judged the same, and there may be thousands.
         let mut seen: BTreeSet<&Command> = BTreeSet::new();
@@ -152,6 +160,7 @@ impl<'a> Shell<'a> {
             }
             match opinion.decision {
                 Decision::Ask => {
+                    firm |= opinion.firm;
                     asked.push(command);
                     let is_one = !opinion.opens.is_empty() && also.len() < MAX_TOGETHER;
                     also.extend(is_one.then(|| opinion.clone()));
@@ -172,6 +181,10 @@ impl<'a> Shell<'a> {
         also.into_iter().for_each(|it| opinion.take(it));
         opinion.opens.extend(opens);
         opinion.gives = opinion.gives.or(gives);
+        // A yes for longer that leaves one question is none.
+        if firm {
+            asked.clear();
+        }
         (self.as_a_whole(opinion), asked)
     }
 
@@ -233,27 +246,8 @@ impl<'a> Shell<'a> {
     }
 
     fn part(&self, command: &Command) -> Opinion {
-        let mut maybe: Option<&Rule> = None;
-        let mut found: Option<&Rule> = None;
-        let mut broken: Option<&Rule> = None;
         let spelt = Spelt::new(command, self.text, self.query.args);
-        // A yes of one folder is none for another.
-        let elsewhere = destroy::works_elsewhere(command, &self.place);
-        let strays = |it: &Rule| elsewhere && it.decision == Decision::Allow && it.who.folder.is_some();
-        for rule in self.rules.iter().filter(|it| !strays(it)) {
-            if rule.is_broken() {
-                broken = broken.or(Some(rule));
-                continue;
-            }
-            match rule.matches_command(&spelt) {
-                Hit::Yes => {
-                    found = Some(rule);
-                    break;
-                }
-                Hit::Maybe => maybe = maybe.or(Some(rule)),
-                Hit::No => (),
-            }
-        }
+        let Speaking { found, maybe, broken } = self.speaking(command, &spelt);
         let opinion = match found {
             Some(rule) => Opinion::of(rule, self.query),
             None => Opinion::unmatched(self.query),
@@ -264,7 +258,9 @@ impl<'a> Shell<'a> {
         let opinion = plans::held(self.query, opinion, found, shipped.copied());
         // Only what nothing else restricts: a rule that cannot be read must not soften those that can.
         let broken = maybe.is_none().then_some(broken).flatten();
-        let opinion = plans::asked(self.query, self.with_effects(command, opinion, maybe.or(broken)), found);
+        let opinion = standing::asked(opinion, found, command);
+        let opinion = self.with_effects(command, opinion, (found, maybe.or(broken)));
+        let opinion = plans::asked(self.query, opinion, found);
         let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
         let held = self.held(command);
         let in_every_mode = || self.in_every_mode(command, &named, held.as_ref());
@@ -273,13 +269,42 @@ impl<'a> Shell<'a> {
             Decision::Ask if !opinion.is_ordinary_question() => opinion,
             Decision::Ask => opinion.because(in_every_mode()),
             Decision::Allow => match in_every_mode() {
-                Some(it) => Opinion { specific: true, ..it },
+                Some(it) => Opinion { specific: true, firm: true, ..it },
                 None => match held.filter(|it| named(&it.signs)) {
                     Some(it) => Opinion { opens: it.places, gives: it.folder, ..opinion },
                     None => opinion,
                 },
             },
         }
+    }
+
+    /// Who speaks of a command, in the rules' order.
+    fn speaking(&self, command: &Command, spelt: &Spelt) -> Speaking<'a> {
+        let mut res = Speaking::default();
+        let mut saved: Option<&Rule> = None;
+        // A yes of one folder is none for another.
+        let elsewhere = destroy::works_elsewhere(command, &self.place);
+        let strays = |it: &Rule| elsewhere && it.decision == Decision::Allow && it.who.folder.is_some();
+        for rule in self.rules.iter().copied().filter(|it| !strays(it)) {
+            if rule.is_broken() {
+                res.broken = res.broken.or(Some(rule));
+                continue;
+            }
+            match rule.matches_command(spelt) {
+                // What else would be said of it counts where the yes was none to that.
+                Hit::Yes if rule.is_saved() => saved = saved.or(Some(rule)),
+                Hit::Yes => {
+                    res.found = Some(rule);
+                    break;
+                }
+                Hit::Maybe => res.maybe = res.maybe.or(Some(rule)),
+                Hit::No => (),
+            }
+        }
+        if let Some(saved) = saved {
+            res.found = res.found.filter(|it| it.is_before(saved, Some(spelt))).or(Some(saved));
+        }
+        res
     }
 
     /// What even an allowed command is asked about, unless a rule names it.
@@ -328,7 +353,12 @@ impl<'a> Shell<'a> {
     }
 
     /// What a matching rule says, with what is known of the command besides.
-    fn with_effects(&self, command: &Command, opinion: Opinion, maybe: Option<&Rule>) -> Opinion {
+    fn with_effects(
+        &self,
+        command: &Command,
+        opinion: Opinion,
+        (found, maybe): (Option<&Rule>, Option<&Rule>),
+    ) -> Opinion {
         // A script that is listed on its own needs no yes for the shell that runs it.
         if command.transparent && !command.carried && opinion.decision == Decision::Ask && !opinion.specific {
             return Opinion::new(Decision::Allow, "its script is decided on");
@@ -345,9 +375,11 @@ impl<'a> Shell<'a> {
                 let name = rule.name(self.query.tool);
                 Opinion { deny_message: Some(unasked(&name)), rule: name, ..opinion }
             }
-            (Decision::Ask, None) => self.upgrade(command, opinion),
+            (Decision::Ask, None) => self.upgrade(command, opinion, found),
             // Looking is what plan mode is for, and where nobody can be asked it hurts nobody.
-            (Decision::Deny, None) if opinion.tier == Some(Tier::Default) => self.upgrade(command, opinion),
+            (Decision::Deny, None) if opinion.tier == Some(Tier::Default) => self.upgrade(command, opinion, found),
+            // What may mean it was not asked about by that yes.
+            (Decision::Ask, Some(_)) => Opinion { firm: true, ..opinion },
             _ => opinion,
         }
     }
@@ -363,16 +395,16 @@ impl<'a> Shell<'a> {
             true => name,
             false => format!("{name} (what the command runs is only known when it runs)"),
         };
-        Opinion { specific: true, deny_message: rule.deny_message.clone(), ..Opinion::new(decision, why) }
+        Opinion { specific: true, firm: true, deny_message: rule.deny_message.clone(), ..Opinion::new(decision, why) }
     }
 
     /// Known-safe commands and standing yeses spare the question.
-    fn upgrade(&self, command: &Command, opinion: Opinion) -> Opinion {
-        if self.query.mode == Mode::Yolo || opinion.specific {
-            return opinion;
-        }
+    fn upgrade(&self, command: &Command, opinion: Opinion, found: Option<&Rule>) -> Opinion {
         // A question that the user's own rule wants is not spared by a table.
         let by_default = opinion.tier.is_none_or(|it| it == Tier::Default);
+        if opinion.firm || by_default && self.query.mode == Mode::Yolo {
+            return opinion;
+        }
         let strays = || safe::follows_links(command) && self.query.targets.leads.iter().any(|it| !it.in_roots);
         let leaves = |it: &Command| safe::read_paths(it).any(|it| self.place.is_outside(&it));
         let reads_here = || !safe::readings(command, self.script).iter().any(|it| leaves(it)) && !strays();
@@ -387,8 +419,9 @@ impl<'a> Shell<'a> {
         let grantable =
             !self.script.has_substitution && !self.script.has_definitions && self.script.redirects.is_empty();
         let grantable = grantable && opinion.decision == Decision::Ask;
+        let is_to_this = |it: &&String| by_default || found.is_none_or(|rule| rule.asks_of(it));
         let granted = self.query.grants.iter().any(|it| match it {
-            Grant::Commands { prefixes } => prefixes::covered(command, prefixes),
+            Grant::Commands { prefixes } => prefixes::covered(command, prefixes.iter().filter(is_to_this)),
             _ => false,
         });
         let granted = granted && !destroy::works_elsewhere(command, &self.place);

@@ -25,6 +25,8 @@ pub(super) struct Opinion {
     pub allow_redirection: bool,
     /// A rule with a matcher of its own decided.
     pub specific: bool,
+    /// No standing yes spares it.
+    pub firm: bool,
     /// Of the rule, if one decided.
     pub tier: Option<Tier>,
     /// Why it is asked; `None`: because the mode asks for all such calls.
@@ -41,7 +43,18 @@ impl Opinion {
         let rule = rule.into();
         let why = (decision == Decision::Ask).then(|| rule.clone());
         let (deny_message, tier, opens, gives) = (None, None, Vec::new(), None);
-        Self { decision, rule, deny_message, allow_redirection: false, specific: false, tier, why, opens, gives }
+        Self {
+            decision,
+            rule,
+            deny_message,
+            allow_redirection: false,
+            specific: false,
+            firm: false,
+            tier,
+            why,
+            opens,
+            gives,
+        }
     }
 
     /// A question about something guarded.
@@ -61,6 +74,7 @@ impl Opinion {
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allow_redirection: rule.allow_redirection,
             specific: rule.is_specific(),
+            firm: rule.stands_above(),
             tier: Some(rule.tier),
         }
     }
@@ -125,8 +139,9 @@ impl Opinion {
 ///    rule denies some commands, ask when something destructive could hide in it.
 /// 4. Of a shell command's parts the worst decides: deny, ask, allow. A part that a restricting rule may mean
 ///    counts as asked about, in yolo as that rule says.
-/// 5. Known-safe commands turn the shipped rules' ask into allow, in plan mode and where nobody can be asked their deny, too; standing yeses of the session turn ask into
-///    allow; neither touches a deny, nor an ask for that very command.
+/// 5. Known-safe commands turn the shipped rules' ask into allow, in plan mode and where nobody can be asked their deny,
+///    too. Standing yeses, of the session and for ever, turn ask into allow, also a rule's of the user or below where it
+///    asks about all that the yes is for. Neither touches a deny.
 /// 6. Outside yolo, allow becomes ask for dangerous commands, redirections to files, and paths outside the roots.
 /// 7. In every mode, allow becomes ask for what cannot be taken back (see `destroy`), for files of secrets, and for
 ///    writes to configuration that castor, editors, shells or git obey (see `paths`), or that a sandbox holds (see
@@ -203,7 +218,10 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
 
 fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
     let mut speaking = rules.iter().filter(|it| it.applies(query) && it.matches(query));
-    let first = speaking.next();
+    let first = speaking.next().map(|it| match it.is_saved() {
+        true => speaking.clone().find(|it| !it.is_saved()).filter(|next| next.is_before(it, None)).unwrap_or(it),
+        false => it,
+    });
     let broken = first.filter(|it| it.is_broken());
     let rule = if broken.is_some() { speaking.find(|it| !it.is_broken()) } else { first };
     let opinion = rule.map_or_else(|| Opinion::unmatched(query), |it| Opinion::of(it, query));
@@ -219,9 +237,11 @@ fn call(rules: &Rules, query: &Query) -> (Opinion, Option<Grant>) {
         Decision::Allow => question_of_paths(query, rule),
     };
     let Some(question) = question else { return (opinion, None) };
-    match !question.specific && query.grants.iter().any(|it| grants(it, query)) {
+    // Nobody knows whether a yes to a tool is to just what a rule says of its arguments.
+    let firm = question.firm || question.specific;
+    match !firm && query.grants.iter().any(|it| grants(it, query)) {
         true => (Opinion::new(Decision::Allow, GRANTED), None),
-        false => (question, offer(query)),
+        false => (question, offer(query).filter(|_| !firm)),
     }
 }
 

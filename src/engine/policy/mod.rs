@@ -28,6 +28,7 @@ mod safe;
 mod senders;
 pub mod shell;
 mod shown;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod vaults;

@@ -57,7 +57,8 @@ pub(super) fn held(query: &Query, opinion: Opinion, found: Option<&Rule>, shippe
 pub(super) fn asked(query: &Query, opinion: Opinion, found: Option<&Rule>) -> Opinion {
     let asks = found.filter(|it| it.tier > Tier::Default && it.decision == Decision::Ask);
     match asks.filter(|_| query.mode == Mode::Plan && opinion.decision == Decision::Allow) {
-        Some(it) => Opinion::of(it, query),
+        // A yes would be heard in other modes only.
+        Some(it) => Opinion { firm: true, ..Opinion::of(it, query) },
         None => opinion,
     }
 }

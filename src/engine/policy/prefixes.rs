@@ -75,13 +75,15 @@ pub(super) fn grantable<'a>(commands: impl Iterator<Item = &'a Command>) -> Opti
 }
 
 /// Whether a standing yes to `prefixes` covers the command.
-pub(super) fn covered(command: &Command, prefixes: &[String]) -> bool {
-    let covers = |prefix: &String| {
-        let mut want = prefix.split(' ');
-        let mut words = command.words.iter();
-        !prefix.is_empty() && want.all(|it| words.next().and_then(Word::literal) == Some(it))
-    };
-    !command.opaque && !command.wrapper && prefixes.iter().any(covers) && !names_a_program(command)
+pub(super) fn covered<'p>(command: &Command, prefixes: impl IntoIterator<Item = &'p String>) -> bool {
+    let covers = |prefix: &String| !prefix.is_empty() && is_led(command, prefix.split(' '));
+    !command.opaque && !command.wrapper && prefixes.into_iter().any(covers) && !names_a_program(command)
+}
+
+/// Whether it begins with these words.
+pub(super) fn is_led<T: AsRef<str>>(command: &Command, words: impl IntoIterator<Item = T>) -> bool {
+    let mut said = command.words.iter();
+    words.into_iter().all(|it| said.next().and_then(Word::literal) == Some(it.as_ref()))
 }
 
 /// Whether a prefix is of an interpreter with the file that it runs.

@@ -1,6 +1,6 @@
 //! Rules: what they match, and their one order. First match wins.
 
-use std::{borrow::Cow, path::Path};
+use std::borrow::Cow;
 
 use regex::Regex;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use super::{
     shell::{Command, SPAWNS, Word, WordKind, base_name},
 };
 use crate::base::{
-    log::{Decision, LASTING_FILE, Mode},
+    log::{Decision, Mode},
     path::AbsPath,
 };
 
@@ -117,6 +117,10 @@ pub(super) struct Spelt<'a> {
 }
 
 impl<'a> Spelt<'a> {
+    pub fn command(&self) -> &'a Command {
+        self.command
+    }
+
     /// `whole` is the call's text, `args` are its arguments.
     pub fn new(command: &'a Command, whole: &'a str, args: &'a Value) -> Self {
         let line = command.literal_line().map_or(Cow::Borrowed(command.text.as_str()), Cow::Owned);
@@ -400,14 +404,13 @@ impl Rules {
     }
 
     /// In order.
-    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> + Clone {
         self.rules.iter()
     }
 
     /// What was allowed for ever, in words.
     pub fn lasting(&self) -> impl Iterator<Item = String> {
-        let is_saved = |it: &&Rule| Path::new(&it.source.file).ends_with(LASTING_FILE);
-        self.rules.iter().filter(is_saved).map(|it| it.in_words(&it.tools.join(", ")))
+        self.rules.iter().filter(|it| it.is_saved()).map(|it| it.in_words(&it.tools.join(", ")))
     }
 
     /// Who is heard beside them, in order.

@@ -12,6 +12,7 @@ mod met;
 mod origins;
 mod pieces;
 mod shell;
+mod standing;
 mod tools;
 mod ways;
 mod wrapped;
