@@ -161,13 +161,13 @@ fn belongs(full: &str, server: &str) -> bool {
     said == Some(server)
 }
 
-/// Whether the tool is denied in every mode, whatever its arguments: the model need not know of it.
-pub fn hidden(rules: &Rules, tool: &ToolSpec, server: Option<&str>, interactive: bool) -> bool {
+/// The rule by which the tool is denied in every mode, whatever its arguments: the model need not know of it.
+pub fn hidden<'r>(rules: &'r Rules, tool: &ToolSpec, server: Option<&str>, interactive: bool) -> Option<&'r Rule> {
     let named = Named { tool: &tool.name, server };
     let mut speaking =
         rules.iter().filter(|it| it.names_tool(named) && it.interactive.is_none_or(|it| it == interactive));
     let first = speaking.find(|it| it.decision != Decision::Deny || unconditional(it));
-    first.is_some_and(|it| it.decision == Decision::Deny)
+    first.filter(|it| it.decision == Decision::Deny)
 }
 
 fn unconditional(rule: &Rule) -> bool {

@@ -18,7 +18,7 @@ use crate::{
     },
     engine::{
         hooks::{Hooks, firing::Firing},
-        policy::{self, Heard, Rules, hidden},
+        policy::{self, Heard, Rules},
         record::Step,
         scheduler::{
             ask,
@@ -26,6 +26,7 @@ use crate::{
             hooked::{Hooked, Then},
             plan::{self, Planning},
             todos, topic,
+            unknown::{Hidden, hide},
         },
         step::{Effect, Outside, Server},
     },
@@ -316,6 +317,8 @@ pub struct Toolbox {
     pub(super) own: Arc<[ToolSpec]>,
     /// What of `tools` is from outside.
     pub(super) outside: Arc<[Outside]>,
+    /// What the model is not told of.
+    pub(super) hidden: Arc<[Hidden]>,
     /// Where those come from, and where more may come from.
     pub servers: Arc<[Server]>,
     pub planning: Arc<Planning>,
@@ -344,7 +347,8 @@ impl Toolbox {
         tools.extend([plan::enter_spec(), todos::spec(), topic::spec()]);
         // Where nobody can be asked, the model is not told of it.
         tools.extend(interactive.then(ask::spec));
-        tools.retain(|it| !hidden(&rules, it, None, interactive));
+        let mut hidden = Vec::new();
+        tools.retain(|it| hide(&mut hidden, it, None, policy::hidden(&rules, it, None, interactive)));
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let tools: Arc<[ToolSpec]> = tools.into();
         let (outside, servers) = (Arc::default(), Arc::default());
@@ -356,6 +360,7 @@ impl Toolbox {
             hooks,
             interactive,
             outside,
+            hidden: hidden.into(),
             servers,
             saves: false,
             kept: Arc::default(),
@@ -384,12 +389,14 @@ impl Toolbox {
     /// that is castor's own stays castor's.
     pub fn equipped(&self, mut outside: Vec<Outside>, servers: Vec<Server>) -> Self {
         let is_own = |it: &Outside| self.own.iter().any(|own| own.name == it.spec.name);
-        let is_hidden = |it: &Outside| hidden(&self.rules, &it.spec, Some(&it.server), self.interactive);
-        outside.retain(|it| !is_own(it) && !is_hidden(it));
+        let by = |it: &Outside| policy::hidden(&self.rules, &it.spec, Some(&it.server), self.interactive);
+        let mut hidden: Vec<Hidden> = self.hidden.iter().filter(|it| it.server.is_none()).cloned().collect();
+        outside.retain(|it| !is_own(it) && hide(&mut hidden, &it.spec, Some(&it.server), by(it)));
         let mut tools = self.own.to_vec();
         tools.extend(outside.iter().map(|it| it.spec.clone()));
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { tools: tools.into(), outside: outside.into(), servers: servers.into(), ..self.clone() }
+        let (tools, outside, hidden) = (tools.into(), outside.into(), hidden.into());
+        Self { tools, outside, hidden, servers: servers.into(), ..self.clone() }
     }
 
     /// The tool of this name, if it is from outside.

@@ -12,7 +12,7 @@ use crate::{
         scheduler::{
             ask,
             call::{Call, Checking, State, Toolbox},
-            history, plan,
+            history, plan, unknown,
         },
         step::Effect,
     },
@@ -66,8 +66,7 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         Decision::Allow => call.allow(),
         Decision::Deny => {
             let why = verdict.deny_message.unwrap_or_default();
-            let text = format!("Tool execution denied by policy. {why}");
-            call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text.trim_end())));
+            call.end(step, ToolOutput::failed(unknown::denied(&why)));
         }
         // Its question is the asking.
         Decision::Ask if call.call.name == ask::NAME => call.allow(),

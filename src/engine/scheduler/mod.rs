@@ -119,8 +119,7 @@ impl Scheduler {
             let Some(call) = self.calls.get_mut(idx) else { continue };
             match tools.find(&call.call.name) {
                 None => {
-                    let error = ToolError::new("tool_not_registered", tools.unknown(&call.call.name));
-                    call.end(step, ToolOutput::failed(error));
+                    call.end(step, ToolOutput::failed(tools.unknown(&call.call.name)));
                 }
                 Some(_) if !call.call.args.is_object() => {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);

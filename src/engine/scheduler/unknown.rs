@@ -1,14 +1,54 @@
 //! What a model is told of a tool that there is not.
 
+use std::sync::Arc;
+
 use super::call::Toolbox;
 use crate::{
-    base::text,
-    engine::step::{Server, Standing},
+    base::{
+        text,
+        tool::{ToolError, ToolSpec},
+    },
+    engine::{
+        policy::{self, Rule},
+        step::{Server, Standing},
+    },
 };
 
+/// A tool that is always denied.
+#[derive(Clone, Debug)]
+pub(super) struct Hidden {
+    name: Arc<str>,
+    pub server: Option<String>,
+    /// What the rule says to whom calls it.
+    why: String,
+}
+
+/// Whether the tool stays, as no rule hides it.
+pub(super) fn hide(out: &mut Vec<Hidden>, tool: &ToolSpec, server: Option<&str>, by: Option<&Rule>) -> bool {
+    out.extend(by.map(|rule| Hidden {
+        name: (*tool.name).into(),
+        server: server.map(str::to_owned),
+        why: rule.deny_message.clone().unwrap_or_default(),
+    }));
+    by.is_none()
+}
+
+/// For the model, of what a rule denies.
+pub(super) fn denied(why: &str) -> ToolError {
+    let text = format!("Tool execution denied by policy. {why}");
+    ToolError::new("policy_violation", text.trim_end())
+}
+
 impl Toolbox {
-    /// For a name that no tool has: says so, with the nearest names.
-    pub fn unknown(&self, name: &str) -> String {
+    /// For a name that no tool on offer has: what a rule says of it, or that there is none, with the nearest names.
+    pub fn unknown(&self, name: &str) -> ToolError {
+        match self.hidden.iter().find(|it| *it.name == *policy::current_name(name)) {
+            Some(it) => denied(&it.why),
+            None => ToolError::new("tool_not_registered", self.not_found(name)),
+        }
+    }
+
+    fn not_found(&self, name: &str) -> String {
         if let Some(why) = self.servers.iter().find_map(|it| missing(it, name)) {
             return format!("Tool \"{}\" is not available: {why}.", text::head(name, 100));
         }

@@ -68,7 +68,7 @@ pub fn read(what: &str, args: Option<&str>, server: Option<&str>, servers: &[Str
         (Some(it), _) => it,
         (None, true) => server_of(what, servers)?,
         (None, false) => {
-            return Err(format!("{} For a tool of an MCP server add --server NAME.", known.unknown(what)));
+            return Err(format!("{} For a tool of an MCP server add --server NAME.", known.unknown(what).message));
         }
     };
     let tool = if what.starts_with("mcp_") { what.to_owned() } else { Names::default().name(server, what) };

@@ -320,11 +320,11 @@ fn what_is_always_denied_is_hidden() {
         ("toolName='u'\ndecision='deny'\npriority=5", false),
     ] {
         let (rules, _) = load(&format!("[[rule]]\n{text}"), Tier::User);
-        assert_eq!(hidden(&rules, &spec("t"), None, true), want, "{text}");
+        assert_eq!(hidden(&rules, &spec("t"), None, true).is_some(), want, "{text}");
     }
     let shipped = rules("");
     let kept = ["run_shell_command", "write_file", "read_file", "unknown"];
-    assert!(kept.iter().all(|it| !hidden(&shipped, &spec(it), None, false)));
+    assert!(kept.iter().all(|it| hidden(&shipped, &spec(it), None, false).is_none()));
 }
 
 /// A yes for ever or for a session is one for the folders of the session.
