@@ -98,6 +98,11 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
         for it in ground::decide_now(env, &home, &ground, choice)? {
             writeln!(out, "{it}")?;
         }
+        let is_wide = choice == TrustChoice::Folder && trust::holds_parent(&home, &ground.folder);
+        if is_wide {
+            let hint = "with all that is beside it, and stays so; to trust it alone, take that back first (--revoke)";
+            writeln!(out, "It was trusted already, {hint}.")?;
+        }
     }
     why(&ground::look(env, &folder), env, out).map(|_| 0)
 }
@@ -170,6 +175,14 @@ mod tests {
         assert_eq!(say(&["--revoke"]), (format!("Taken back.\n{unknown}"), 0));
         assert_eq!(say(&["--parent"]).1, 0);
         assert_eq!(say(&["why", ".."]).1, 0);
+        let wide = format!("{rules}: TRUST_PARENT\n");
+        for line in [&[][..], &["."], &["--yes"]] {
+            let (text, code) = say(line);
+            assert!(code == 0 && text.starts_with("It was trusted already, with all that is beside it"), "{text}");
+            assert_eq!((say(&["list"]).0, say(&["why", ".."]).1), (wide.clone(), 0));
+        }
+        assert_eq!((say(&["--revoke"]).1, say(&[]).1), (0, 0));
+        assert_eq!((say(&["list"]).0, say(&["why", ".."]).1), (wide.replace("PARENT", "FOLDER"), 1));
         assert_eq!(say(&["nowhere"]).1, 42);
     }
 

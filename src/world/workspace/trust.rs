@@ -100,7 +100,8 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
 }
 
 /// Writes a rule for a folder into castor's own file, or takes it out (`None`). A file that cannot be understood is kept
-/// aside. Whether anything changed, and what the user should know.
+/// aside. A folder that is trusted with its parent stays so where it is trusted. Whether anything changed, and what the
+/// user should know.
 ///
 /// # Errors
 /// A file that cannot be written. Then nothing has changed.
@@ -126,6 +127,12 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
     let folder = reader.real(folder);
     let is_it =
         |it: &str| AbsPath::new(it).is_some_and(|it| as_told_apart(&reader.real(&it)) == as_told_apart(&folder));
+    // Who trusts the folder again does not mean to take what is beside it away.
+    let is_wide = |(name, it): (&String, &Value)| is_it(name) && it.as_str() == Some(Level::Parent.as_str());
+    let level = match level {
+        Some(Level::Folder) if rules.iter().any(is_wide) => Some(Level::Parent),
+        it => it,
+    };
     rules.retain(|name, _| !is_it(name));
     if let Some(level) = level {
         rules.insert(folder.to_string(), level.as_str().into());
@@ -135,6 +142,13 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
         disk::write_private(&file, text.as_bytes()).map_err(said)?;
     }
     Ok((rules != before, warning))
+}
+
+/// Whether castor's own file says that the folder is trusted with its parent.
+pub fn holds_parent(home: &AbsPath, folder: &AbsPath) -> bool {
+    let folder = as_told_apart(&Reader::disk().real(folder));
+    let rules = read_rules(&home.join(FILE), Reader::disk()).unwrap_or_default();
+    rules.get(&folder).is_some_and(|it| it.iter().any(|it| it.level == Level::Parent))
 }
 
 /// One rule for each name: a no, where there is one.
@@ -268,6 +282,8 @@ mod tests {
         assert!(set(&home, &root.join("link"), Some(Level::Parent)).unwrap().0);
         assert!(trusts("w/b").is_trusted() && trusts("link").is_trusted());
         assert!(!set(&home, &root.join("w/a"), Some(Level::Parent)).unwrap().0, "one rule for one folder");
+        assert!(!set(&home, &root.join("w/a"), Some(Level::Folder)).unwrap().0, "the wider yes stays");
+        assert!(trusts("w/b").is_trusted());
         set(&home, &root.join("w/b"), Some(Level::Never)).unwrap();
         assert!(matches!(trusts("w/b"), Trust::Untrusted(_)) && trusts("w/a").is_trusted());
         assert_eq!(super::list(&env).unwrap().len(), 2);
