@@ -216,9 +216,8 @@ impl Env {
         let passes = |name: &str, value: &str| {
             let allowed = || allowed_extra.iter().any(|it| it == name);
             let certificates = || CERTIFICATES.contains(&name) && are_paths(value);
-            let listed = || {
-                FOR_CHILDREN.iter().any(|it| matches(it, name)) || GIT_IDENTITY.contains(&name) || certificates()
-            };
+            let listed =
+                || FOR_CHILDREN.iter().any(|it| matches(it, name)) || GIT_IDENTITY.contains(&name) || certificates();
             let named_so = || name_looks_secret(name) && !GIT_IDENTITY.contains(&name);
             let secret = || named_so() || value_looks_secret(value);
             !blocked.iter().any(|it| it.eq_ignore_ascii_case(name)) && (allowed() || listed() && !secret())

@@ -48,8 +48,12 @@ impl Untold {
     }
 }
 
+/// What several found is told once.
 fn joined(all: impl Iterator<Item = Findings>) -> Option<String> {
-    let said: Vec<String> = all.filter_map(|it| it.in_words(WHO)).collect();
+    let mut said: Vec<String> = Vec::new();
+    for it in all.filter_map(|it| it.in_words(WHO)) {
+        said.extend(Some(it).filter(|it| !said.contains(it)));
+    }
     (!said.is_empty()).then(|| said.join("\n"))
 }
 
@@ -79,5 +83,7 @@ mod tests {
         assert_eq!((all.look(&path("/s1")), all.end(one), all.end(two)), (None, None, None));
         assert!(all.end(other).unwrap().contains("/w/c"));
         assert_eq!((all.end(other), all.look(&path("/s2"))), (None, None));
+        (0..3).for_each(|_| _ = all.add(&path("/s3"), finds("/w/d")));
+        assert_eq!(all.look(&path("/s3")).unwrap().matches("/w/d").count(), 1);
     }
 }
