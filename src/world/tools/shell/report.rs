@@ -240,7 +240,7 @@ mod tests {
         base::{
             content::joined_text,
             path::AbsPath,
-            sandbox::Confinement,
+            sandbox::{Confinement, Denial},
             terminal::{Exit, Findings},
         },
         world::tools::shell::watch::Ending,
