@@ -80,7 +80,10 @@ pub fn of(
 pub fn left_out(settings: &Settings, home: Option<&AbsPath>) -> Vec<String> {
     let why = |written: &String| match folder_of(written, home) {
         None => Some(format!("{written} is no absolute path and not below ~/")),
-        Some(it) => (!is_there(&disk::real_path(&it).unwrap_or(it))).then(|| format!("{written} is not there")),
+        Some(it) => match disk::real_path(&it).unwrap_or(it) {
+            it if !is_there(&it) => Some(format!("{written} is not there")),
+            it => (!sandbox::opens(it.as_path())).then(|| format!("{written} cannot be opened")),
+        },
     };
     let named = settings.children.sandbox.writable.iter().filter_map(why);
     named.map(|it| format!("security.sandbox.writable: {it}, so commands cannot write it.")).collect()
@@ -99,7 +102,7 @@ fn folders_left_out(state: &State, harmless: bool, settings: &Settings) -> Optio
     let level = level(&settings.children.sandbox, harmless, sandbox::is_available());
     let home = state.env.get("HOME").and_then(AbsPath::new);
     let said = left_out(settings, home.as_ref());
-    let next = "Where it is made meanwhile, the next session writes it.";
+    let next = "Where that changes, the next session writes it.";
     (level != Level::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
 }
 

@@ -46,6 +46,7 @@ mod repositories;
 mod resume;
 #[cfg(target_os = "linux")]
 mod reworks;
+mod rights;
 mod router;
 mod run;
 mod schema;

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{
     caches, held, named,
     refused::{NOBODY, listens, loopback_ports, names_far_address, names_shut_socket},
+    rights::{self, Refusal},
 };
 use crate::{
     base::{
@@ -72,6 +73,10 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, home: Option<&Path>, output: &
     let is_there = |path: &AbsPath| path.as_path().symlink_metadata().is_ok();
     let is_free = |path: &AbsPath| !is_there(path) || held::is_placeholder(path.as_path());
     let is_dir = |path: &AbsPath| path.as_path().is_dir();
+    let opens = |path: &AbsPath| rights::opens(path.as_path());
+    let could = |path: &AbsPath, refusal| {
+        rights::could(path.as_path(), refusal, |it| AbsPath::new(it).is_none_or(|it| is_free(&it)))
+    };
     let real = |path: &AbsPath| disk::real_path(path).ok();
     let named = |path: &AbsPath| named::names(path.as_path(), &it.roots, home).ok().flatten().and_then(AbsPath::new);
     let home = home.and_then(AbsPath::new).map(|it| real(&it).unwrap_or(it));
@@ -81,6 +86,8 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, home: Option<&Path>, output: &
         is_free: &is_free,
         is_there: &is_there,
         is_dir: &is_dir,
+        opens: &opens,
+        could: &could,
         real: &real,
         named: &named,
     };
@@ -97,6 +104,10 @@ struct World<'w> {
     is_free: &'w dyn Fn(&AbsPath) -> bool,
     is_there: &'w dyn Fn(&AbsPath) -> bool,
     is_dir: &'w dyn Fn(&AbsPath) -> bool,
+    /// Whether castor can look into a folder, if it is there.
+    opens: &'w dyn Fn(&AbsPath) -> bool,
+    /// Whether the user himself could do what was refused there.
+    could: &'w dyn Fn(&AbsPath, Refusal) -> bool,
     /// Where a path leads; `None`: nobody knows.
     real: &'w dyn Fn(&AbsPath) -> Option<AbsPath>,
     /// What the settings of a repository name and it belongs to.
@@ -111,31 +122,18 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
     if lines.iter().zip(&originals).any(|(low, line)| names_shut_socket(line, low, is_there)) {
         return Some(Denial::Other);
     }
-    for words in [READ_ONLY, NO_ACCESS, NOT_PERMITTED, NOT_MADE] {
-        let Some((low, line)) = says(words) else { continue };
-        let path = named(line, low, words).map(|path| cwd.join(path));
-        match path.as_ref().and_then(|it| place(it, world)).or(path) {
-            // Nothing there is for anybody, and its names may be other ones to the command.
-            Some(path) if is_of_the_system(&path) => (),
-            Some(path) if !it.writes(&path) => return Some(write_denial(it, &path, says_kind(low), world)),
-            Some(path) if held_for_git(it, &path, world).is_some() => {
-                return held_for_git(it, &path, world).map(|path| Denial::Config { path });
-            }
-            // Where it may write, it was not the sandbox that said no.
-            Some(_) => (),
-            None if [READ_ONLY, NOT_PERMITTED].contains(&words) => return Some(Denial::Other),
-            None => (),
-        }
+    if let Some(it) = refused(it, cwd, &lines, &originals, world) {
+        return Some(it);
     }
     if let Some(path) = not_pushed(&originals).map(|it| cwd.join(it)).and_then(|it| (world.real)(&it)) {
         let is_closed = (world.is_dir)(&path) && !it.writes(&path.join("objects"));
-        if is_closed && !is_of_the_system(&path) {
+        if is_closed && !is_of_the_system(&path) && (world.could)(&path, Refusal::ReadOnly) {
             return Some(write_denial(it, &path, Some(Kind::Folder), world));
         }
     }
     if let Some(path) = not_made_by_npm(&originals).map(|it| cwd.join(it)) {
         let path = place(&path, world).unwrap_or(path);
-        if !is_of_the_system(&path) && !it.writes(&path) {
+        if !is_of_the_system(&path) && !it.writes(&path) && (world.could)(&path, Refusal::ReadOnly) {
             return Some(write_denial(it, &path, Some(Kind::Folder), world));
         }
     }
@@ -150,6 +148,45 @@ fn guess(it: &Confinement, cwd: &AbsPath, output: &str, world: &World<'_>) -> Op
     let kept_apart = || lines.iter().any(|it| loopback_ports(it).into_iter().any(world.listens));
     let far = || lines.iter().any(|it| NOBODY.iter().any(|words| it.contains(words)) && names_far_address(it));
     (says(NO_NETWORK).is_some() || kept_apart() || far()).then_some(Denial::Network)
+}
+
+/// The first that was refused for its place, from the last line up. What the user himself may not do is no denial.
+fn refused(it: &Confinement, cwd: &AbsPath, lines: &[String], originals: &[&str], world: &World<'_>) -> Option<Denial> {
+    for words in [READ_ONLY, NO_ACCESS, NOT_PERMITTED, NOT_MADE] {
+        let said = lines.iter().zip(originals).filter(|(low, _)| words.iter().any(|it| low.contains(it)));
+        let mut said = said.map(|(low, line)| {
+            let path = named(line, low, words).map(|path| cwd.join(path));
+            (low, path.as_ref().and_then(|it| place(it, world)).or(path))
+        });
+        let is_denied = |(low, path): &(&String, Option<AbsPath>)| {
+            let could = |path: &AbsPath| (world.could)(path, refusal(words, low));
+            path.as_ref().is_none_or(|path| is_of_the_system(path) || it.writes(path) || could(path))
+        };
+        let Some((low, path)) = said.find(is_denied) else { continue };
+        match path {
+            // Nothing there is for anybody, and its names may be other ones to the command.
+            Some(path) if is_of_the_system(&path) => (),
+            Some(path) if !it.writes(&path) => return Some(write_denial(it, &path, says_kind(low), world)),
+            Some(path) if held_for_git(it, &path, world).is_some() => {
+                return held_for_git(it, &path, world).map(|path| Denial::Config { path });
+            }
+            // Where it may write, it was not the sandbox that said no.
+            Some(_) => (),
+            None if [READ_ONLY, NOT_PERMITTED].contains(&words) => return Some(Denial::Other),
+            None => (),
+        }
+    }
+    None
+}
+
+/// How a line in lower case calls what could not be done.
+fn refusal(words: &[&str], low: &str) -> Refusal {
+    let removes = ["remove", "unlink", "rmdir", "rename", "move"].iter().any(|it| low.contains(it));
+    match words == NO_ACCESS {
+        true if removes => Refusal::NotRemoved,
+        true => Refusal::NoAccess,
+        false => Refusal::ReadOnly,
+    }
 }
 
 /// A stand-in that `git clean` would not find at another time; it may be gone by now.
@@ -206,7 +243,7 @@ fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &Wo
         return config_denial(it, path, world).unwrap_or(Denial::Other);
     }
     let narrow = |it: &AbsPath| it.as_path().components().count() > 2 || it.as_path() == Path::new("/tmp");
-    let is_given = |folder: &AbsPath| narrow(folder) && !it.is_too_wide(folder);
+    let is_given = |folder: &AbsPath| narrow(folder) && !it.is_too_wide(folder) && (world.opens)(folder);
     let above = |it: &AbsPath| it.as_path().ancestors().filter_map(AbsPath::new).collect::<Vec<_>>();
     let missing = above(path).into_iter().take_while(|it| !(world.is_there)(it)).last();
     let Some(around) = missing.as_ref().unwrap_or(path).parent() else { return Denial::Other };
@@ -235,7 +272,7 @@ fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &Wo
     }
     match (is_given(&around), it.is_too_wide(&around)) {
         (true, _) => Denial::Write { folder: around },
-        (_, false) => Denial::Outside { path: path.clone(), folder: around },
+        (_, false) if (world.opens)(&around) => Denial::Outside { path: path.clone(), folder: around },
         _ if is_guarded(path) || it.is_too_wide(path) || (world.is_dir)(path) => Denial::Other,
         _ => Denial::File { path: path.clone() },
     }

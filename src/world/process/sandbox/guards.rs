@@ -18,7 +18,7 @@ use super::{
     below, excludes,
     held::{self, Held},
     named::{self, Named, OfUser},
-    submodules,
+    rights, submodules,
 };
 use crate::{
     base::{
@@ -105,7 +105,7 @@ fn look(it: &Confinement, around: Around<'_>, below: Option<usize>, held: &mut H
     Ok(plan)
 }
 
-/// What may be written, as it is now. A command may have put a link in the place of a folder that lies within another.
+/// What may be written, as it is now, but for folders that nobody can look into. A command may have put a link in the place of a folder that lies within another.
 pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
     let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
     let mut res = Vec::new();
@@ -122,6 +122,8 @@ pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
         }
         res.push(real);
     }
+    // What is in them cannot be held, and no command could do much there.
+    res.retain(|it| rights::opens(it));
     Ok(res)
 }
 
@@ -186,6 +188,10 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     if !fs::symlink_metadata(git).is_ok_and(|it| it.is_dir()) || held::is_placeholder(git) {
         // A worktree's `.git` is a file that says where the repository is.
         return protect(git, StandIn::Folder, plan, held);
+    }
+    if !rights::opens(git) {
+        plan.protected.push(git.to_owned());
+        return Ok(());
     }
     plan.fixed.push(git.to_owned());
     held.head(git);
@@ -284,6 +290,12 @@ fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> 
             }
         }
         Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(()),
+        // All of a folder that nobody can look into: its owner could open it, and then write what is obeyed.
+        Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
+            let shut = path.ancestors().skip(1).find(|it| it.symlink_metadata().is_ok()).ok_or(it)?;
+            plan.protected.push(shut.to_owned());
+            return Ok(());
+        }
         Err(it) => return Err(it),
     }
     plan.protected.push(path.to_owned());

@@ -19,6 +19,7 @@ pub mod named;
 pub(super) mod records;
 mod refused;
 pub mod repository;
+mod rights;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 mod submodules;
@@ -45,6 +46,7 @@ pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
 use helper::{Namespaces, Start, Task};
 pub use records::sweep;
+pub use rights::opens;
 
 /// The first argument by which the binary knows that it is the helper.
 pub const ARG: &str = "__castor-sandbox";

@@ -9,7 +9,8 @@ use crate::base::{
 fn world() -> World<'static> {
     let real = &|it: &AbsPath| Some(it.clone());
     let (named, is_there) = (&|_: &AbsPath| None, &|_: &AbsPath| true);
-    World { home: None, listens: &|_| false, is_free: &|_| false, is_there, is_dir: &|_| false, real, named }
+    let (is_dir, opens, could) = (&|_: &AbsPath| false, &|_: &AbsPath| true, &|_: &AbsPath, _| true);
+    World { home: None, listens: &|_| false, is_free: &|_| false, is_there, is_dir, opens, could, real, named }
 }
 
 #[test]
@@ -33,6 +34,8 @@ fn denials_are_told_from_failures() {
             is_there: &is_there,
             is_dir: &is_there,
             real: &real,
+            opens: &|it| *it != path("/opt/shut"),
+            could: &|it, _| !it.is_within(&path("/root")),
             named: &|it| Some(path("/w/dev/hooks")).filter(|place| it.is_within(place)),
         };
         let said = guess(&it, &path("/w"), output, &world).map(|it| it.in_words()).unwrap_or_default();
@@ -82,6 +85,17 @@ fn denials_are_told_from_failures() {
     check("mkdir: cannot create directory '/h/u/.aws': Read-only file system", "something");
     check("touch: cannot touch '/h/u/link/x': Read-only file system", "something");
     check("touch: cannot touch '/proc/self/root/h/u/.cache/x/y': Read-only file system", "");
+    // What the user may not do himself, and what is behind it.
+    check("ls: cannot open directory '/root': Permission denied", "");
+    check("cat: /root/x: Permission denied", "");
+    check("touch: cannot touch '/root/x': Read-only file system", "");
+    check("rm: cannot remove '/root/x': Operation not permitted", "");
+    check(
+        "bash: line 1: /opt/a/b: Permission denied\nls: cannot open directory '/root': Permission denied",
+        "writing below /opt/a.",
+    );
+    // What nobody can look into is not given.
+    check("chmod: changing permissions of '/opt/shut': Read-only file system", "writing /opt/shut, which is outside");
     check("bash: line 1: kill: (1) - Operation not permitted", "something");
     check("curl: (6) Could not resolve host: example.org", "the network");
     check("npm error code EAI_AGAIN", "the network");
