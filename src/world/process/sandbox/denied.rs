@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::{
-    caches, held, named,
+    caches,
+    environment::is_new,
+    held, named,
     refused::{NOBODY, listens, loopback_ports, names_far_address, names_shut_socket},
     rights::{self, Refusal},
 };
@@ -92,6 +94,17 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, home: Option<&Path>, output: &
         named: &named,
     };
     guess(it, cwd, output, &world)
+}
+
+/// The folder that castor made for a command, as who makes one himself finds it: it is there, and empty.
+pub fn made_before(it: &Confinement, cwd: &AbsPath, output: &str) -> Option<AbsPath> {
+    let folders: Vec<&AbsPath> = it.granted.iter().filter_map(is_new).filter(|it| it.as_path().is_dir()).collect();
+    let mut lines = output.lines().rev().take(LINES).filter(|_| !folders.is_empty());
+    lines.find_map(|line| {
+        let path = cwd.join(named(line, &line.to_lowercase(), IN_THE_WAY)?);
+        let path = disk::real_path(&path).unwrap_or(path);
+        folders.contains(&&path).then_some(path)
+    })
 }
 
 /// What is to be known beside the output.

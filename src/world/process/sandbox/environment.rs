@@ -1,7 +1,12 @@
 //! The environment of confined processes: nothing that leads out of the sandbox, and nothing that waits for what cannot come.
 
+use std::{fs, io};
+
 use super::excludes;
-use crate::base::sandbox::Confinement;
+use crate::base::{
+    path::AbsPath,
+    sandbox::{Confinement, Granted},
+};
 
 /// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
 const LEADS_OUT: &[&str] = &[
@@ -48,13 +53,42 @@ pub fn scrubbed<'e>(it: &'e Confinement, env: &'e [(String, String)]) -> impl It
     let retries = NO_RETRIES.iter().filter(move |name| !it.network && !is_set(name));
     let tmp = TMP.iter().map(|name| ((*name).to_owned(), it.tmp.to_string()));
     let git = excludes::variables(it.tmp.as_path(), is_set);
-    kept.chain(tmp).chain(git).chain(retries.map(|name| ((*name).to_owned(), "0".to_owned())))
+    kept.chain(tmp).chain(git).chain(mkdir(it)).chain(retries.map(|name| ((*name).to_owned(), "0".to_owned())))
+}
+
+/// Where folders are given that castor makes so that they can be: a function by which bash's `mkdir`, without `-p`, takes
+/// them as they are.
+fn mkdir(it: &Confinement) -> Option<(String, String)> {
+    let folders: Vec<String> = it.granted.iter().filter_map(is_new).filter_map(quoted).collect();
+    let is_one = folders.iter().map(|it| format!("$it -ef {it}")).reduce(|all, it| format!("{all} || {it}"))?;
+    let body = format!(
+        "() {{ local it; for it; do if [[ {is_one} ]]; then command mkdir -p \"$@\"; return; fi; done; command mkdir \"$@\"; }}"
+    );
+    Some(("BASH_FUNC_mkdir%%".to_owned(), body))
+}
+
+/// A folder that was given, and has nothing in it: castor makes it, or made it for the same command just before.
+pub(super) fn is_new(it: &Granted) -> Option<&AbsPath> {
+    let Granted::Folder(folder) = it else { return None };
+    let is_new = match fs::read_dir(folder.as_path()) {
+        Ok(mut it) => it.next().is_none(),
+        Err(why) => why.kind() == io::ErrorKind::NotFound,
+    };
+    is_new.then_some(folder)
+}
+
+/// As bash reads it.
+fn quoted(path: &AbsPath) -> Option<String> {
+    Some(format!("'{}'", path.as_path().to_str()?.replace('\'', "'\\''")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::scrubbed;
-    use crate::base::{path::AbsPath, sandbox::Confinement};
+    use crate::base::{
+        path::AbsPath,
+        sandbox::{Confinement, Granted},
+    };
 
     const GIT: &str = "GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=core.excludesFile GIT_CONFIG_VALUE_0=/t/excludes-of-git \
                        GIT_CONFIG_KEY_1=repack.updateServerInfo GIT_CONFIG_VALUE_1=false";
@@ -79,6 +113,31 @@ mod tests {
         let own = words(false, &[("PIP_RETRIES", "2"), ("NPM_CONFIG_FETCH_RETRIES", "1")]);
         let rest = all.replace("PIP_RETRIES=0 ", "").replace(" npm_config_fetch_retries=0", "");
         assert_eq!(own, format!("PIP_RETRIES=2 NPM_CONFIG_FETCH_RETRIES=1 {tmp} {rest}"));
+    }
+
+    #[test]
+    fn to_bash_a_folder_that_castor_makes_is_not_there_yet() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| AbsPath::new(dir.path().join(it)).unwrap();
+        for it in ["old", "it's"] {
+            std::fs::create_dir(at(it).as_path()).unwrap();
+        }
+        std::fs::write(at("old/x").as_path(), "").unwrap();
+        let said = |folders: &[&str]| {
+            let granted = folders.iter().map(|it| Granted::Folder(at(it))).collect();
+            let it = Confinement { granted, ..confined(true) };
+            scrubbed(&it, &[]).find(|it| it.0.starts_with("BASH_FUNC_"))
+        };
+        assert_eq!((said(&[]), said(&["old"])), (None, None));
+        let (name, body) = said(&["old", "new", "it's"]).unwrap();
+        let run = |command: &str| {
+            let mut bash = std::process::Command::new("bash");
+            bash.args(["-euc", command]).current_dir(dir.path()).env(&name, &body);
+            bash.stderr(std::process::Stdio::null()).status().unwrap().success()
+        };
+        std::fs::create_dir(at("new").as_path()).unwrap();
+        assert!(run("mkdir new && mkdir ./it\\'s/ && mkdir -m 700 other") && at("other").as_path().is_dir());
+        assert!(!run("mkdir old") && !run("mkdir no/a"));
     }
 
     #[test]

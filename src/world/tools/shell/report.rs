@@ -11,10 +11,10 @@ use crate::{
         path::AbsPath,
         sandbox::{Confinement, Denial},
         terminal::Exit,
-        text::{tail, untrusted},
+        text::{path_in_words, tail, untrusted},
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox::denied::recognise,
+    world::process::sandbox::denied::{made_before, recognise},
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
@@ -27,6 +27,10 @@ const SAY: &str = "say what you need: only the user can allow more.";
 /// To the model, before a denial that the exit code does not tell of: of `a; b` and `a | b` it is `b`'s. What was printed
 /// may be a file with such words in it.
 const DOUBT: &str = "The command ended with exit code 0, but unless it only shows what others printed: ";
+
+/// To the model, of a folder that it may write by now.
+const MADE: &str =
+    "is there, empty, and was made so that this command can write it. Do not make it again, but go on from there.";
 
 /// To the model, of who goes on where each command has a network of its own.
 const OUT_OF_REACH: &str = "The sandbox gives each command a network of its own: no other command can reach a port of \
@@ -74,7 +78,11 @@ impl Facts {
         let is_settled = |it: &Denial| matches!(it, Denial::Config { path } if path.as_path().ends_with("config"));
         let said = said.filter(|it| failed || !self.settled || !is_settled(it));
         let is_hidden = !failed && self.masked && said.is_some() && self.denied(self.last_lines()) == said;
+        let made = failed.then(|| made_before(self.confined.as_deref()?, &self.cwd, &self.text)).flatten();
         let (left, mut res) = (self.left_to_do(), self.plain_report());
+        if let Some(it) = made {
+            res.content.push(Part::text(format!("{} {MADE}", path_in_words(&it.to_string()))));
+        }
         if let Some(it) = &said {
             let doubt = if failed { "" } else { DOUBT };
             res.content.push(Part::text(format!("{doubt}{}\n{NEXT} {left}", it.in_words())));

@@ -1,9 +1,9 @@
 //! Outputs of failed commands, and what they tell.
 
-use super::{World, guess, listens, recognise};
+use super::{World, guess, listens, made_before, recognise};
 use crate::base::{
     path::AbsPath,
-    sandbox::{Confinement, Denial},
+    sandbox::{Confinement, Denial, Granted},
 };
 
 fn world() -> World<'static> {
@@ -111,6 +111,26 @@ fn denials_are_told_from_failures() {
     check("thread 'main' panicked: failed to resolve the symbol host_of", "");
     let online = Confinement { network: true, ..it.clone() };
     assert_eq!(recognise(&online, &path("/w"), None, "Could not resolve host: x"), None);
+}
+
+#[test]
+fn who_makes_a_folder_that_castor_made_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+    std::fs::create_dir_all(top.join("old/x").as_path()).unwrap();
+    std::fs::create_dir(top.join("new").as_path()).unwrap();
+    let granted = ["new", "old", "gone"].map(|it| Granted::Folder(top.join(it))).to_vec();
+    let it = Confinement { granted, ..Confinement::of(&top.join("ws")) };
+    let said = |output: &str| made_before(&it, &top.join("ws"), output);
+    assert_eq!(said("x\nmkdir: cannot create directory ‘../new’: File exists"), Some(top.join("new")));
+    for no in [
+        "mkdir: cannot create directory ‘../old’: File exists",
+        "../gone: File exists",
+        "new: File exists",
+        "../new: x",
+    ] {
+        assert_eq!(said(no), None, "{no}");
+    }
 }
 
 /// A repository is there, and the user's own `.zed`; all else is free, or has a stand-in.
