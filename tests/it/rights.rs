@@ -3,10 +3,12 @@
 
 use std::{
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, chown},
     path::Path,
     process::Command,
 };
+
+use serde_json::json;
 
 use crate::{
     client::{Namespaces, Sandbox},
@@ -69,6 +71,30 @@ fn what_the_user_may_not_do_himself_is_no_denial() {
         assert_eq!(run().0, ["touch ~/mine"], "{namespaces:?}");
         let (asked, told) = run();
         assert!(asked.is_empty() && told.contains("<<ran>>"), "{namespaces:?} {told}");
+    }
+}
+
+/// Root castor sees into it, and nobody in a sandbox does.
+#[test]
+fn what_only_root_can_look_into_stops_no_command() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    for namespaces in Namespaces::all() {
+        let mut bed = Bed::prepared(&["touch out/x && echo '<<ran>>'"], |it| {
+            it.namespaces = namespaces;
+            for name in ["ws/theirs/a/.git/HEAD", "theirs/in/x"] {
+                it.write(name, "");
+            }
+            let settings = json!({"security": {"sandbox": {"writable": [it.home().join("../theirs/in")]}}});
+            it.write("home/.castor/settings.json", &settings.to_string());
+            for folder in [it.workspace().join("theirs"), it.home().join("../theirs")] {
+                chown(&folder, Some(23456), Some(23456)).unwrap();
+                set_mode(&folder, 0o700);
+            }
+        });
+        let told = bed.run();
+        assert!(told.contains("<<ran>>") && told.contains("theirs/in cannot be opened"), "{namespaces:?} {told}");
     }
 }
 

@@ -241,7 +241,9 @@ fn guard_submodules(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<
 /// Protects what is there deeper: other repositories, and folders that an editor may have open by themselves.
 fn guard_below(root: &Path, most: usize, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
     guard_deep(plan, |deep| {
-        below::held(root).into_iter().take(most).try_for_each(|path| match path.ends_with(".git") {
+        // What only root's rights lead to is not there for a command, and cannot be mounted.
+        let found = below::held(root).into_iter().filter(|it| rights::reaches(it));
+        found.take(most).try_for_each(|path| match path.ends_with(".git") {
             true => guard_git(&path, deep, held),
             false => protect(&path, StandIn::Folder, deep, held),
         })
