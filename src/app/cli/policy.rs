@@ -102,6 +102,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
     };
     let ground = ground::look(env, &cwd);
     let policies::Found { rules, warnings, .. } = policies::rules(&ground);
+    let mut refused = None;
     let code = match &args.verb {
         PolicyVerb::List { .. } => list(&rules, out)?,
         PolicyVerb::Check { what, args, command, server, mode, headless, .. } => {
@@ -110,7 +111,8 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                 true => Ok(Asked::command(what)),
                 false => asked::read(what, args.as_deref(), server.as_deref(), &servers),
             };
-            let mode = Mode::parse(mode.mode_id()).unwrap_or_default();
+            let (mode, why_not) = mode_of(&ground, mode.mode_id());
+            refused = why_not;
             match asked {
                 Ok(it) => {
                     let held = (it.kind == ToolKind::Execute).then(|| {
@@ -123,8 +125,8 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
             }
         }
     };
-    if let PolicyVerb::Check { mode, .. } = &args.verb {
-        tell_of_mode(&ground, mode.mode_id(), out)?;
+    if let Some(why) = refused {
+        writeln!(out, "\nNo session in {} is in that mode now, and this is what default says: {why}", ground.folder)?;
     }
     if brings_policies(&ground) {
         writeln!(out, "\n{cwd} is not trusted: its own policies were not read.")?;
@@ -153,12 +155,14 @@ fn of_settings(ground: &Ground) -> Vec<String> {
     said.chain(settings.children.sandbox.odd).collect()
 }
 
-/// What the rules say in a mode is of no use where no session may be in it.
-fn tell_of_mode(ground: &Ground, mode: &str, out: &mut dyn Write) -> io::Result<()> {
+/// The mode that a session would be in, and why it is not the one that was asked for: what the rules say in that is of
+/// no use where no session may be in it.
+fn mode_of(ground: &Ground, asked: &str) -> (Mode, Option<String>) {
+    let mode = Mode::parse(asked).unwrap_or_default();
     let settings = sessions::settings_of(&Options::default(), ground);
-    match sessions::allow_mode(Mode::parse(mode).unwrap_or_default(), &ground.trust, &settings) {
-        Ok(()) => Ok(()),
-        Err(it) => writeln!(out, "\nNo session in {} is in that mode now: {}", ground.folder, plain(it.message())),
+    match sessions::allow_mode(mode, &ground.trust, &settings) {
+        Ok(()) => (mode, None),
+        Err(it) => (Mode::Default, Some(plain(it.message()).to_string())),
     }
 }
 
@@ -303,6 +307,11 @@ mod tests {
         assert!(check.contains("counts as read-only\n"), "{check}");
         assert!(check.contains("\n  sandbox: read-only, ") || check.contains("\n  sandbox: wanted, "), "{check}");
         assert!(!settings("{}").1.contains("Warnings"));
+        // A mode that nobody gets allows nothing.
+        let yolo = || castor_policy(&["check", "npm test", "--mode", "yolo"], &env, &ws);
+        assert_eq!(yolo().1, 0);
+        settings(r#"{"security": {"disableYoloMode": true}}"#);
+        assert!(yolo().1 == 1 && yolo().0.contains("security.disableYoloMode"), "{}", yolo().0);
     }
 
     #[test]
@@ -348,10 +357,11 @@ mod tests {
         assert!(check(&["rm", "x"]).0.starts_with(quoted));
         assert_eq!(castor_policy(&["check", "make"], &env("false"), &ws).1, 1);
         // Where no session may be in that mode, what the rules say of it is of no use.
-        let told = "is in that mode now: the mode yolo needs a trusted folder";
+        let told = "is in that mode now, and this is what default says: the mode yolo needs a trusted folder";
         for (trusted, is_told) in [("true", false), ("false", true)] {
-            let (text, _) = castor_policy(&["check", "make", "--mode", "yolo"], &env(trusted), &ws);
+            let (text, code) = castor_policy(&["check", "npm test", "--mode", "yolo"], &env(trusted), &ws);
             assert_eq!(text.contains(told), is_told, "{text}");
+            assert_eq!(code, u8::from(is_told), "{text}");
             assert_eq!(text.contains("its own policies were not read"), is_told, "{text}");
         }
         assert_eq!(check(&["npm test", "--headless"]).1, 2);
