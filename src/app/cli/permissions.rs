@@ -12,6 +12,9 @@ use crate::{
     },
 };
 
+/// Nobody tells them.
+const RUNNING: &str = "Sessions that run keep what they have until they end; what was allowed in one, `/permissions revoke` there takes back.";
+
 /// Lists what was saved, or takes it back.
 #[derive(Args, Clone, Debug)]
 pub struct PermissionsArgs {
@@ -55,7 +58,8 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
         0 if which != "all" => {
             writeln!(out, "There is no permission {which}; `castor permissions` lists them.").map(|()| EXIT_INPUT)
         }
-        n => writeln!(out, "{n} taken back.").map(|()| 0),
+        0 => writeln!(out, "0 taken back.").map(|()| 0),
+        n => writeln!(out, "{n} taken back. {RUNNING}").map(|()| 0),
     }
 }
 
@@ -87,9 +91,10 @@ mod tests {
         let write = Grant::Write { folder: home.join("out") };
         saved::keep(&home, &home.join("w"), &write, true).unwrap();
         assert!(say(&[]).0.contains(&format!("\n2. writing below {home}/out in the sandbox, in {home}/w\n")));
-        assert_eq!(say(&["revoke", "2"]), ("1 taken back.\n".to_owned(), 0));
+        let gone = format!("1 taken back. {}\n", super::RUNNING);
+        assert_eq!(say(&["revoke", "2"]), (gone.clone(), 0));
         assert_eq!(say(&["revoke", "2"]).1, 42);
-        assert_eq!(say(&["revoke", "1"]), ("1 taken back.\n".to_owned(), 0));
+        assert_eq!(say(&["revoke", "1"]), (gone.clone(), 0));
         assert_eq!(say(&["revoke", "all"]), ("0 taken back.\n".to_owned(), 0));
     }
 }
