@@ -25,7 +25,7 @@ use crate::{
         log::{Entry, Mode, Principal},
         now::Now,
         path::AbsPath,
-        trust::Trust,
+        trust::{Trust, why_not_mode},
     },
     engine::{
         record::{Origin, Record},
@@ -419,16 +419,10 @@ pub fn first_mode(
 /// What does everything without asking needs a folder that is trusted.
 pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
     if mode == Mode::Yolo && settings.disable_yolo {
-        return Err(error::invalid_params(
-            "the settings forbid the mode yolo (security.disableYoloMode); choose another mode",
-        ));
+        return Err(error::invalid_params(&why_not_mode(mode, true)));
     }
     if mode > Mode::Default && !trust.is_trusted() {
-        let why = format!(
-            "the mode {} needs a trusted folder: run `castor trust` in it, or set CASTOR_TRUST_WORKSPACE=true",
-            mode.as_str()
-        );
-        return Err(error::untrusted(&why));
+        return Err(error::untrusted(&why_not_mode(mode, false)));
     }
     Ok(())
 }

@@ -6,10 +6,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{
+    log::Mode,
     path::AbsPath,
     question::{Choice, Field, FieldKind, Form},
     text::is_deceptive,
 };
+
+/// Why a session may not be in a mode: as settings forbid it (`is_off`), or as its folder is not trusted.
+pub fn why_not_mode(mode: Mode, is_off: bool) -> String {
+    let mode = mode.as_str();
+    match is_off {
+        true => format!("the settings forbid the mode {mode} (security.disableYoloMode); choose another mode"),
+        false => {
+            format!(
+                "the mode {mode} needs a trusted folder: run `castor trust` in it, or set CASTOR_TRUST_WORKSPACE=true"
+            )
+        }
+    }
+}
 
 /// The answer with its reason, for the user. Only `Trusted` switches anything on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use crate::{
         ids::{PromptId, StreamId},
         log::{Fact, Grant, Mode},
         text,
+        trust::why_not_mode,
     },
     engine::{
         hooks::Hooks,
@@ -188,10 +189,8 @@ fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
             format!("The mode is `{}` now.", mode.as_str())
         }
         Some(mode) if Mode::OFFERED.contains(&mode) => {
-            format!(
-                "The mode `{}` is not allowed here: the folder is not trusted, or settings forbid it.",
-                mode.as_str()
-            )
+            let is_off = !spec.modes.offered.contains(&mode);
+            format!("The mode is still `{}`: {}.", step.record.mode.as_str(), why_not_mode(mode, is_off))
         }
         _ => format!("There is no mode `{name}`. There are {}.", known.join(", ")),
     }
