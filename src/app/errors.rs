@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     base::ids::SessionId,
     wire::{acp::initialize, jsonrpc::error},
-    world::store::StoreError,
+    world::{store::StoreError, workspace},
 };
 
 /// -32000 with what can be done about it.
@@ -23,6 +23,7 @@ pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
             let fix = "Begin another session; the log stays as it is.";
             error::failed("log", &format!("{it}. {fix}"))
         }
+        StoreError::NoFolder { .. } => error::failed("log", &format!("{it}. {}", workspace::NO_FOLDER)),
         StoreError::Io { .. } => {
             let fix = "Make room on the disk, or make the folder of castor's sessions writable.";
             error::failed("log", &format!("{it}. {fix}"))

@@ -56,3 +56,24 @@ fn names_of_others_are_only_text() {
     }
     assert!(shown > 8, "{shown}");
 }
+
+/// Text that says which, and what to do: for who types, and on the wire.
+#[test]
+fn a_file_in_the_place_of_castors_folder_is_named() {
+    let mut sandbox = Sandbox::new();
+    std::fs::remove_dir_all(sandbox.home().join(".castor")).ok();
+    sandbox.write("home/.castor", "mine");
+    let file = sandbox.home().join(".castor");
+    let why = format!(
+        "{} is a file, where castor has its folder. Move it away, or set CASTOR_HOME to a folder.",
+        file.display()
+    );
+    for line in [&["trust"][..], &["models"], &["sessions", "list"], &["permissions"], &["auth", "status"]] {
+        let text = said(&mut sandbox, line);
+        assert_eq!(text, format!("castor: {why}\n"), "{line:?}");
+    }
+    let text = said(&mut sandbox, &["run", "--model", "demo", "hi"]);
+    assert!(text.contains(&why), "{text}");
+    assert!(said(&mut sandbox, &["doctor"]).contains(&why));
+    assert!(said(&mut sandbox, &["policy", "check", "ls"]).starts_with("allow"));
+}

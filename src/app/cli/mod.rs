@@ -37,7 +37,12 @@ use crate::{
         providers, serve, sessions as factory,
     },
     base::{log::Mode, path::AbsPath},
-    world::{process, secrets::Env, store::Store, workspace},
+    world::{
+        disk, process,
+        secrets::Env,
+        store::{Store, StoreError},
+        workspace,
+    },
 };
 
 /// What verbs print goes through here; see [`Plain`].
@@ -56,6 +61,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    if let Some(it) = no_folder(&cli.verb) {
+        eprintln!("castor: {it}. {}", workspace::NO_FOLDER);
+        return ExitCode::from(EXIT_INPUT);
+    }
     let (out, err) = (&mut out(), &mut err());
     match cli.verb {
         Verb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(args)), .. }) | Verb::Auth(args) => with_cwd(|cwd| {
@@ -80,6 +89,14 @@ pub fn main() -> ExitCode {
         }),
         Verb::Policy(args) => with_cwd(|cwd| ended(policy::run(&args, &Env::from_process(), &cwd, out))),
     }
+}
+
+/// What keeps a verb from castor's own folder. Who speaks to a client says it there, and the doctor has a place for it.
+fn no_folder(verb: &Verb) -> Option<StoreError> {
+    let asks =
+        matches!(verb, Verb::Auth(_) | Verb::Models(_) | Verb::Permissions(_) | Verb::Sessions(_) | Verb::Trust(_));
+    let home = workspace::castor_home(&Env::from_process()).filter(|_| asks)?;
+    disk::file_in_the_way(&home.join("x")).map(|place| StoreError::NoFolder { place })
 }
 
 /// Whether some model can be reached from a folder or was chosen in settings, and if not, which keys were looked for.

@@ -65,6 +65,13 @@ fn open_private(path: &AbsPath, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
+/// The nearest of the folders that a path needs, where that is there and no folder.
+pub fn file_in_the_way(path: &AbsPath) -> Option<AbsPath> {
+    let nearest =
+        std::iter::successors(path.parent(), AbsPath::parent).find(|it| it.as_path().symlink_metadata().is_ok());
+    nearest.filter(|it| !fs::metadata(it).is_ok_and(|it| it.is_dir()))
+}
+
 /// Takes from others what an older version, a copied home or a hand left open to them. What is not ours stays as it is:
 /// nobody who may not change it is hindered.
 pub fn close_to_others(_path: &AbsPath) {

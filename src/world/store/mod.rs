@@ -43,6 +43,8 @@ pub enum StoreError {
     Locked { id: SessionId, holder: Option<Holder> },
     #[error("the log of session {id} cannot be repaired: {why}")]
     Beyond { id: SessionId, why: String },
+    #[error("{place} is a file, where castor has its folder")]
+    NoFolder { place: AbsPath },
     #[error("the log of session {id}: {source}")]
     Io { id: SessionId, source: io::Error },
 }
@@ -87,7 +89,10 @@ impl Store {
     pub fn create(&self, id: &SessionId) -> Result<Log, StoreError> {
         let path = self.path(id)?;
         // Here "not found" speaks of castor's own folder, not of the session.
-        let file = disk::create_append_private(&path).map_err(|source| StoreError::Io { id: id.clone(), source })?;
+        let file = disk::create_append_private(&path).map_err(|source| match disk::file_in_the_way(&path) {
+            Some(place) => StoreError::NoFolder { place },
+            None => StoreError::Io { id: id.clone(), source },
+        })?;
         disk::close_to_others(&self.folder());
         let note = self.hold(id, &file)?;
         Ok(Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note })

@@ -95,6 +95,9 @@ pub fn gemini_home(env: &Env) -> Option<AbsPath> {
 /// What to say where [`castor_home`] finds none.
 pub const NO_HOME: &str = "CASTOR_HOME, or HOME where that is not set, has to be an absolute path";
 
+/// What to do where that is a file.
+pub const NO_FOLDER: &str = "Move it away, or set CASTOR_HOME to a folder.";
+
 /// The user's own folder of castor: the only one outside the workspace that it writes to.
 pub fn castor_home(env: &Env) -> Option<AbsPath> {
     match env.get("CASTOR_HOME") {
