@@ -98,6 +98,9 @@ pub enum Fact {
     /// "Always" for this session.
     Granted {
         grant: Grant,
+        /// It was written down for future sessions, too.
+        #[serde(default, skip_serializing_if = "is_false")]
+        lasting: bool,
     },
     Mode {
         mode: Mode,
@@ -195,6 +198,10 @@ pub enum Fact {
 
 // The signature that serde wants.
 #[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(it: &bool) -> bool {
+    !it
+}
+
 fn is_zero(it: &u64) -> bool {
     *it == 0
 }
@@ -375,6 +382,19 @@ impl Lasting {
         format!("\\x00{}\\x00", regex::escape(&pair))
     }
 
+    /// The file of such a pattern; `None`: it is another.
+    pub fn file_of(pattern: &str) -> Option<String> {
+        let escaped = pattern.strip_prefix("\\x00")?.strip_suffix("\\x00")?;
+        let mut chars = escaped.chars();
+        let mut pair = String::with_capacity(escaped.len());
+        while let Some(it) = chars.next() {
+            pair.push(if it == '\\' { chars.next()? } else { it });
+        }
+        let Value::String(file) = serde_json::from_str(pair.strip_prefix("\"file_path\":")?).ok()? else { return None };
+        // Written by hand it may mean more.
+        (Self::file_pattern(&file) == pattern).then_some(file)
+    }
+
     /// Whether it means something else in another folder, as `npm test` and a relative path do.
     pub fn is_local(&self) -> bool {
         !self.prefixes.is_empty() || self.args_pattern.is_some()
@@ -407,7 +427,17 @@ pub enum Grant {
 mod tests {
     use serde_json::json;
 
-    use super::{Answer, Entry, Fact};
+    use super::{Answer, Entry, Fact, Lasting};
+
+    #[test]
+    fn a_file_is_shown_as_people_write_it() {
+        for file in ["a.txt", "src/(x) [1]+$.rs", "a\"b\\c\n", "ä ö", ""] {
+            assert_eq!(Lasting::file_of(&Lasting::file_pattern(file)).as_deref(), Some(file));
+        }
+        for other in ["a.txt", r#"\x00"file_path":"a.txt"\x00"#, r#"\x00"file_path":"a.*"\x00"#, r"\x00"] {
+            assert_eq!(Lasting::file_of(other), None, "{other}");
+        }
+    }
 
     /// Answers were only words once; logs with them are still there.
     #[test]

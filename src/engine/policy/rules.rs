@@ -15,7 +15,7 @@ use super::{
     shell::{Command, SPAWNS, Word, WordKind, base_name},
 };
 use crate::base::{
-    log::{Decision, Mode},
+    log::{Decision, Lasting, Mode},
     path::AbsPath,
 };
 
@@ -160,7 +160,11 @@ impl Rule {
         let what = match &self.matcher {
             Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::PlanFile => String::new(),
             Matcher::Broken => " (a rule that cannot be read)".to_owned(),
-            Matcher::Args(it) | Matcher::Command(it) => format!(" {it}"),
+            Matcher::Args(it) => match Lasting::file_of(it.as_str()) {
+                Some(file) => format!(" of {file}"),
+                None => format!(" {it}"),
+            },
+            Matcher::Command(it) => format!(" {it}"),
             Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
         };
         format!("{tools}{what}")

@@ -58,6 +58,8 @@ struct Past {
     history: History,
     /// Taken back: what holds in the folder does not hold here any more.
     revoked: Vec<Grant>,
+    /// Of what was allowed here, what was written down for future sessions.
+    saved: Vec<Grant>,
     stream: Stream,
     /// As it was last read.
     memory: Memory,
@@ -226,6 +228,11 @@ impl Record {
         self.grants.iter().chain(more).cloned().collect()
     }
 
+    /// Whether what was allowed here was written down for future sessions.
+    pub fn is_saved(&self, grant: &Grant) -> bool {
+        self.past.saved.contains(grant)
+    }
+
     /// Takes one fact in.
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
@@ -236,10 +243,7 @@ impl Record {
             }
             Fact::Fallback { from, to: Some(_), why, .. } => self.past.left = Some((from.clone(), why.clone())),
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
-            Fact::Granted { grant } => {
-                self.grants.push(grant.clone());
-                self.past.revoked.retain(|it| it != grant);
-            }
+            Fact::Granted { grant, lasting } => self.granted(grant, *lasting),
             Fact::Mode { mode } => {
                 if *mode == Mode::Plan && self.mode != Mode::Plan {
                     self.past.before_plan = Some(self.mode);
@@ -275,6 +279,7 @@ impl Record {
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
+                self.past.saved.retain(|it| it != grant);
                 self.past.revoked.push(grant.clone());
             }
             // Decisions and answers explain; what follows from them is a fact of its own.
@@ -286,6 +291,12 @@ impl Record {
             | Fact::Trust { .. }
             | Fact::Unknown => (),
         }
+    }
+
+    fn granted(&mut self, grant: &Grant, lasting: bool) {
+        self.grants.push(grant.clone());
+        self.past.saved.extend(lasting.then(|| grant.clone()));
+        self.past.revoked.retain(|it| it != grant);
     }
 
     fn choose(&mut self, model: &str, window: u64) {

@@ -247,7 +247,7 @@ impl Scheduler {
             Answer::AllowOnce => call.allow(),
             Answer::AllowSession => {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
-                    step.log(Fact::Granted { grant });
+                    step.log(Fact::Granted { grant, lasting: false });
                 }
                 call.allow();
             }
@@ -255,7 +255,7 @@ impl Scheduler {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     let lasting = tools.lasting(&call.call, &grant, step.record.mode);
                     let grant = policy::lasting_here(grant, &call.call.name, &call.places);
-                    step.log(Fact::Granted { grant });
+                    step.log(Fact::Granted { grant, lasting: lasting.is_some() });
                     if let Some(it) = lasting {
                         step.effect(Effect::Save(it));
                     }
@@ -322,8 +322,9 @@ impl Scheduler {
                 if let Some(grant) = &kept {
                     step.effect(Effect::Keep { grant: grant.clone(), holds: true });
                 }
+                let lasting = kept.is_some();
                 if let Some(grant) = kept.or_else(|| denial.grant()) {
-                    step.log(Fact::Granted { grant });
+                    step.log(Fact::Granted { grant, lasting });
                 }
                 call.run_again(step, tools, denial);
                 return Standing::Open;

@@ -314,7 +314,11 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     match (words.next(), words.next()) {
         (None, _) if grants.is_empty() => format!("Nothing is allowed beyond the rules.{held}"),
         (None, _) => {
-            let always = |it| if kept.contains(it) { ", always in this folder" } else { "" };
+            let always = |it| match (kept.contains(it), step.record.is_saved(it)) {
+                (true, _) => ", always in this folder",
+                (_, true) => ", saved for future sessions",
+                _ => "",
+            };
             let line = |(n, it)| format!("{}. {}{}\n", n + 1, in_words(it), always(it));
             let lines: String = grants.iter().enumerate().map(line).collect();
             format!("Allowed for this session:\n{lines}\n`/permissions revoke NUMBER` takes one back.{held}")

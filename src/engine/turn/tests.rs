@@ -349,7 +349,7 @@ fn shown(act: &Act) -> Option<String> {
             }
             Fact::Decision { decision, rule, .. } => Some(format!("{decision:?} by {rule}")),
             Fact::Answered { answer, .. } => Some(format!("answered {answer:?}")),
-            Fact::Granted { grant } => Some(format!("granted {grant:?}")),
+            Fact::Granted { grant, .. } => Some(format!("granted {grant:?}")),
             Fact::Discovered { files } => {
                 let files: Vec<String> = files.iter().map(|it| format!("{} = {}", it.path, it.text)).collect();
                 Some(format!("discovered {}", files.join(", ")))

@@ -116,8 +116,8 @@ fn everything(id: &SessionId) -> Vec<Entry> {
         Fact::AttemptFailed { failure, abandoned: true, class: "server".to_owned(), decision: "retry".to_owned() },
         Fact::Decision { call: call.clone(), decision: Decision::Ask, rule: "r".to_owned() },
         Fact::Answered { call, answer: Answer::AllowSession },
-        Fact::Granted { grant: Grant::Commands { prefixes: vec!["git status".to_owned()] } },
-        Fact::Granted { grant: Grant::Edits },
+        Fact::Granted { grant: Grant::Commands { prefixes: vec!["git status".to_owned()] }, lasting: true },
+        Fact::Granted { grant: Grant::Edits, lasting: false },
         Fact::Mode { mode: Mode::AutoEdit },
         Fact::Model { model: "n".to_owned(), window: 9 },
     ];

@@ -227,7 +227,10 @@ fn in_words(it: &toml::Table) -> String {
     let tool = text("mcpName").map_or(tool.clone(), |server| format!("{server}/{tool}"));
     let what = match (text("commandPrefix"), text("argsPattern")) {
         (Some(it), _) => format!("commands `{it}`"),
-        (None, Some(it)) => format!("the tool `{tool}` with {}", it.replace("\\x00", "")),
+        (None, Some(it)) => match Lasting::file_of(&it) {
+            Some(file) => format!("`{tool}` of {file}"),
+            None => format!("the tool `{tool}` with {}", it.replace("\\x00", "")),
+        },
         (None, None) => format!("the tool `{tool}`"),
     };
     text("folder").map_or(what.clone(), |it| format!("{what}, in {it}"))

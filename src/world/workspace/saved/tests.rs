@@ -36,7 +36,7 @@ fn saves_lists_and_takes_back() {
         format!("commands `git status`, in {w}"),
         format!("commands `cargo`, in {w}"),
         format!("commands `cargo`, in {x}"),
-        format!("the tool `replace` with \"file_path\":\"a\", in {w}"),
+        format!("`replace` of a, in {w}"),
     ];
     assert_eq!(list(&home).unwrap(), all);
     assert_eq!(revoke(&home, Some(9)).unwrap(), 0);
