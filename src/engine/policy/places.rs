@@ -101,6 +101,9 @@ pub(super) fn from_start(name: &Word, script: &Script) -> Option<Word> {
 
 /// What a redirection may name, from where the script began: what it says, and where the `cd` before it may have led.
 pub(super) fn of_redirect(redirect: &Redirect, script: &Script) -> Vec<Word> {
+    if redirect.behind.is_empty() {
+        return vec![redirect.target.clone()];
+    }
     if let Some(it) = from_start(&redirect.target, script) {
         return vec![it];
     }

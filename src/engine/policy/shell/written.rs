@@ -3,7 +3,13 @@
 mod packages;
 mod runs;
 
-use runs::{is_started, run_by_shell, runs};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use runs::{is_started, run_by, run_by_shell};
 
 use super::{Command, Input, Script, Unparsed, Word, base_name, starts};
 
@@ -20,25 +26,36 @@ const PROGRAMS: &[&str] = &["/bin/", "/sbin/", "/.cargo/", "/libexec/"];
 struct File {
     name: String,
     /// As far as a look for words goes.
-    text: Option<String>,
+    text: Option<Arc<str>>,
     /// To the letter.
-    exact: Option<String>,
+    exact: Option<Arc<str>>,
 }
+
+/// What is written to files, by their last names.
+type Files = HashMap<String, Vec<File>>;
+
+/// More files that a line writes and runs are not read.
+const MAX_FILES: usize = 64;
 
 /// Lists what the scripts run that the line writes and a shell reads: `cat > x.sh <<'E' … bash x.sh`. What cannot be read
 /// is hidden.
 pub(super) fn list_scripts(script: &mut Script) {
-    let (mut files, mut added, mut at) = (written(script), Vec::new(), 0);
+    let (mut files, mut by_name) = (written(script), runs::sets_path(script));
+    let (mut listed, mut n_read, mut at) = (HashSet::new(), 0, 0);
     while let Some(command) = script.commands.get(at).filter(|_| !files.is_empty()) {
-        let run: Vec<File> =
-            files.iter().filter(|it| runs(command, &it.name, runs::sets_path(script))).cloned().collect();
-        let name = run.first().map(|it| it.name.clone());
-        if let Some(name) = name.filter(|it| !added.contains(it)) {
-            if list_file(script, at, &run) {
-                added.push(name);
+        let names = run_by(command, by_name).into_iter().filter(|it| files.contains_key(it.as_ref()));
+        let names: BTreeSet<String> = names.map(Cow::into_owned).filter(|it| !listed.contains(it)).collect();
+        for name in names {
+            n_read += 1;
+            match files.get(&name).filter(|_| n_read <= MAX_FILES) {
+                Some(texts) if list_file(script, at, texts) => _ = listed.insert(name),
+                Some(_) => (),
+                None => hide(script.commands.get_mut(at)),
             }
             // What it writes it may run.
-            files = written(script);
+            if n_read <= MAX_FILES {
+                (files, by_name) = (written(script), runs::sets_path(script));
+            }
         }
         at += 1;
     }
@@ -48,8 +65,9 @@ pub(super) fn list_scripts(script: &mut Script) {
 /// Lists what the command at `at` runs by the file; false: what reads it is listed, and comes later.
 fn list_file(script: &mut Script, at: usize, run: &[File]) -> bool {
     const UNSEEN: Unparsed = Unparsed("it is not seen what is written");
+    let name = run.first().map_or("", |it| it.name.as_str());
     let exact = run.iter().map(|it| it.exact.as_deref()).collect::<Option<String>>();
-    let exact = exact.filter(|_| !run.iter().any(|it| is_changed(script, &it.name)));
+    let exact = exact.filter(|_| !is_changed(script, name));
     let seen = || run.iter().filter_map(|it| it.text.as_deref()).collect::<Vec<_>>().join("\n");
     let Some(command) = script.commands.get(at) else { return true };
     let (language, started) = (language(exact.as_deref()), is_started(command));
@@ -57,8 +75,7 @@ fn list_file(script: &mut Script, at: usize, run: &[File]) -> bool {
         (true, _, Some(text)) => (script.add(&text, 1), true),
         (true, _, None) => (Err(UNSEEN), true),
         (_, Some(program), _) if !started => {
-            let file = run.first().map_or("", |it| &it.name);
-            let words = vec![Word::literally(&program), Word::literally(file)];
+            let words = vec![Word::literally(&program), Word::literally(name)];
             (script.list(vec![words], true, (None, false)), false)
         }
         (_, _, text) => (script.started(starts::find(&text.unwrap_or_else(seen)), at, 1), true),
@@ -99,7 +116,8 @@ pub(super) fn mark(script: &mut Script) {
     }
     let by_name = runs::sets_path(script);
     for command in &mut script.commands {
-        let run = files.iter().filter(|it| runs(command, &it.name, by_name));
+        let names: BTreeSet<Cow<'_, str>> = run_by(command, by_name).into_iter().collect();
+        let run = names.iter().filter_map(|it| files.get(it.as_ref())).flatten();
         let run: Vec<&File> =
             run.filter(|it| !run_by_shell(command, language(it.exact.as_deref()).as_deref())).collect();
         if run.iter().any(|it| it.text.is_none()) {
@@ -158,37 +176,42 @@ fn copies(script: &Script) -> Vec<(String, String)> {
     res
 }
 
-fn written(script: &Script) -> Vec<File> {
-    let last = |it: &Word| base_name(it.text.trim_matches(['"', '\''])).to_owned();
-    let by = |at: usize| script.commands.get(at);
-    let of = |name: String, by: Option<&Command>| File { name, text: by.and_then(said), exact: by.and_then(printed) };
-    let redirected = script.redirects.iter().filter(|it| it.writes);
-    let mut res: Vec<File> = redirected.map(|it| of(last(&it.target), it.by.and_then(by))).collect();
+fn written(script: &Script) -> Files {
+    let mut res = Files::new();
+    let mut add = |it: File| res.entry(it.name.clone()).or_default().push(it);
+    let texts = |it: Option<&Command>| (it.and_then(said).map(Arc::from), it.and_then(printed).map(Arc::from));
+    for it in script.redirects.iter().filter(|it| it.writes) {
+        let (text, exact) = texts(it.by.and_then(|at| script.commands.get(at)));
+        add(File { name: name_of(&it.target), text, exact });
+    }
     for command in &script.commands {
         let name = command.name().map(base_name).unwrap_or_default();
-        let input = command.input.as_ref().filter(|_| name == "tee");
-        let (text, exact) = (input.map(|it| it.text.clone()), input.and_then(expanded));
-        if name == "tee" || FETCH.contains(&name) {
-            let operands = command.args().iter().map(|it| last(it).trim_start_matches("-o").to_owned());
-            res.extend(operands.filter(|it| !it.is_empty()).map(|name| File {
-                name,
-                text: text.clone(),
-                exact: exact.clone(),
-            }));
+        if name != "tee" && !FETCH.contains(&name) {
+            continue;
         }
+        let input = command.input.as_ref().filter(|_| name == "tee");
+        let text: Option<Arc<str>> = input.map(|it| it.text.as_str().into());
+        let exact: Option<Arc<str>> = input.and_then(expanded).map(Arc::from);
+        let operands = command.args().iter().map(|it| name_of(it).trim_start_matches("-o").to_owned());
+        operands
+            .filter(|it| !it.is_empty())
+            .for_each(|name| add(File { name, text: text.clone(), exact: exact.clone() }));
     }
     let carried: Vec<File> = script.commands.iter().filter_map(|it| carried(it, &res)).collect();
-    res.extend(carried);
+    carried.into_iter().for_each(|it| res.entry(it.name.clone()).or_default().push(it));
     res
 }
 
+fn name_of(word: &Word) -> String {
+    base_name(word.text.trim_matches(['"', '\''])).to_owned()
+}
+
 /// `cp a b`: what was written to the one is in the other.
-fn carried(command: &Command, files: &[File]) -> Option<File> {
-    let of_name = |it: &Word| base_name(it.text.trim_matches(['"', '\''])).to_owned();
+fn carried(command: &Command, files: &Files) -> Option<File> {
     command.name().filter(|it| CARRY.contains(&base_name(it)))?;
     let (to, from) = command.args().split_last()?;
-    let source = files.iter().find(|file| from.iter().any(|it| of_name(it) == file.name))?;
-    Some(File { name: of_name(to), ..source.clone() })
+    let source = from.iter().find_map(|it| files.get(&name_of(it))?.first())?;
+    Some(File { name: name_of(to), ..source.clone() })
 }
 
 /// The files that a command writes as a redirection would: those of `tee`, and what `cp /dev/null x` empties.

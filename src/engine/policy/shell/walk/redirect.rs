@@ -7,6 +7,8 @@ use crate::engine::policy::shell::{Command, Input, Redirect, Unparsed, Word};
 
 /// What is set behind these is noted by the grammar alone.
 const DECLARES: &[&str] = &["declare", "export", "local", "readonly", "typeset", "unset"];
+/// Of more `cd` the last count.
+const MAX_BEHIND: usize = 16;
 const WORDS_FOLLOW: Unparsed = Unparsed("words follow a redirection");
 
 impl Walker<'_> {
@@ -66,7 +68,8 @@ impl Walker<'_> {
             }
             let at = node.start_byte();
             let own = self.went.iter().filter(|it| it.0 < at && at < it.1).map(|it| it.2);
-            let behind = self.out.going.went.iter().copied().chain(own).collect();
+            let all: Vec<usize> = self.out.going.went.iter().copied().chain(own).collect();
+            let behind = all.get(all.len().saturating_sub(MAX_BEHIND)..).unwrap_or_default().to_vec();
             self.out.redirects.push(Redirect { target, writes: !operator.starts_with('<'), by, behind });
         }
         Ok(())

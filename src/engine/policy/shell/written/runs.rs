@@ -1,5 +1,7 @@
 //! Who runs a file that the line writes: by its name, behind an option, or as one of its words.
 
+use std::borrow::Cow;
+
 use crate::engine::policy::shell::{Command, Script, Word, base_name, interpreters, is_shell};
 
 /// Options behind which a file with code stands.
@@ -52,43 +54,47 @@ pub(super) fn sets_path(script: &Script) -> bool {
     script.assigned.iter().any(|it| it == "PATH")
 }
 
-/// Whether the command runs what is in a file of that name. `by_name`: also without a folder.
-pub(super) fn runs(command: &Command, file: &str, by_name: bool) -> bool {
-    let Some(name) = command.words.first() else { return false };
-    let program = base_name(name.text.trim_matches('"'));
-    let args = command.args();
-    let has = |list: &[&str]| args.iter().any(|it| list.contains(&it.text.as_str()));
-    let read_by_name = BY_NAME.iter().any(|it| it.0 == program && it.1.contains(&file));
-    if (by_name || name.text.contains('/')) && program == file || read_by_name {
-        return true;
+/// The names of the files that a command may run. `by_name`: programs also without a folder.
+pub(super) fn run_by(command: &Command, by_name: bool) -> Vec<Cow<'_, str>> {
+    let Some(name) = command.words.first() else { return Vec::new() };
+    let (program, args) = (base_name(name.text.trim_matches('"')), command.args());
+    let last = |text| Cow::Borrowed(base_name(str::trim_matches(text, ['"', '\''])));
+    let mut res: Vec<Cow<'_, str>> = Vec::new();
+    if by_name || name.text.contains('/') {
+        res.push(Cow::Borrowed(program));
     }
-    let is = |text: &str| base_name(text.trim_matches(['"', '\''])) == file;
+    let by_name = BY_NAME.iter().find(|it| it.0 == program).map_or(&[][..], |it| it.1);
+    res.extend(by_name.iter().map(|it| Cow::Borrowed(*it)));
     let runs_file = is_shell(program) || interpreters::is_one(program) || is_source(program);
-    if runs_file && interpreters::file(program, args).is_some_and(|it| is(&it.text)) || is_module(args, file) {
-        return true;
+    let file = if runs_file { interpreters::file(program, args) } else { None };
+    res.extend(file.map(|it| last(&it.text)));
+    res.extend(module(args).map(Cow::Owned));
+    let has = |list: &[&str]| list.is_empty() || args.iter().any(|it| list.contains(&it.text.as_str()));
+    if AMONG.iter().any(|it| it.0 == program && has(it.1)) {
+        res.extend(args.iter().map(|it| last(&it.text)));
     }
-    let among = AMONG.iter().any(|it| it.0 == program && (it.1.is_empty() || has(it.1)));
-    if among && args.iter().any(|it| is(&it.text))
-        || STARTERS.contains(&program) && args.iter().any(|it| tells(it, file))
-    {
-        return true;
+    if STARTERS.contains(&program) {
+        res.extend(args.iter().filter_map(told).map(Cow::Borrowed));
     }
-    let behind = args.iter().zip(args.iter().skip(1)).any(|it| OPTIONS.contains(&it.0.text.as_str()) && is(&it.1.text));
-    let stuck = args
-        .iter()
-        .any(|arg| OPTIONS.iter().any(|it| arg.text.strip_prefix(it).is_some_and(|it| is(it.trim_start_matches('=')))));
-    (runs_file || RUNNERS.contains(&program)) && (behind || stuck)
+    if runs_file || RUNNERS.contains(&program) {
+        let pairs = args.iter().zip(args.iter().skip(1));
+        res.extend(pairs.filter(|it| OPTIONS.contains(&it.0.text.as_str())).map(|it| last(&it.1.text)));
+        let stuck = |arg: &'_ Word, option: &&str| Some(arg.text.strip_prefix(*option)?.trim_start_matches('=').len());
+        let stuck = args.iter().flat_map(|arg| OPTIONS.iter().filter_map(move |it| Some((arg, stuck(arg, it)?))));
+        res.extend(stuck.filter_map(|(arg, len)| arg.text.get(arg.text.len() - len..)).map(last));
+    }
+    res
 }
 
 /// `python3 -m x` runs `x.py`.
-fn is_module(args: &[Word], file: &str) -> bool {
-    let mut pairs = args.iter().zip(args.iter().skip(1));
-    let module = pairs.find(|it| it.0.text == "-m").map_or("", |it| it.1.text.as_str());
-    !module.is_empty() && file.strip_suffix(".py") == module.rsplit('.').next()
+fn module(args: &[Word]) -> Option<String> {
+    let at = args.iter().position(|it| it.text == "-m")?;
+    let name = args.get(at + 1)?.text.rsplit('.').next().filter(|it| !it.is_empty())?;
+    Some(format!("{name}.py"))
 }
 
 /// `core.pager=./x`, `ProxyCommand=./x`, `./x`
-fn tells(word: &Word, file: &str) -> bool {
-    let told = word.text.rsplit(['=', ' ']).next().unwrap_or_default();
-    told.contains('/') && base_name(told) == file
+fn told(word: &Word) -> Option<&str> {
+    let told = word.text.rsplit(['=', ' ']).next()?;
+    told.contains('/').then(|| base_name(told))
 }
