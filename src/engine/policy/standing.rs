@@ -22,7 +22,8 @@ impl Rule {
 
     /// Whether no yes but to the call itself counts where this rule asks.
     pub(super) fn stands_above(&self) -> bool {
-        self.effective() >= PLACE || self.tier == Tier::Default && self.is_specific()
+        let written_above = self.effective() >= PLACE && !self.is_broken();
+        self.tier == Tier::Admin || written_above || self.tier == Tier::Default && self.is_specific()
     }
 
     /// Whether it asks about all that a yes to `prefix` is for. A wider yes was one to something else.

@@ -315,12 +315,12 @@ fn is_glued(code: &str, program: &str) -> bool {
         true => &['.', '+'],
         false => &['+'],
     };
+    // Python joins what stands side by side.
+    let beside = program == "python" && spawns(code);
     code.match_indices(['\'', '"', '`']).any(|(at, _)| {
         let before = code.get(..at).and_then(|it| it.chars().next_back());
         let behind = code.get(at + 1..).unwrap_or_default().trim_start();
         let next = behind.trim_start_matches(signs);
-        // Python joins what stands side by side.
-        let beside = program == "python" && spawns(code);
         let joined = beside || next.len() < behind.len();
         let mut next = next.trim_start().chars();
         let opens = next.next().is_some_and(|it| matches!(it, '\'' | '"' | '`'));
