@@ -61,8 +61,7 @@ struct Past {
     /// Of what was allowed here, what was written down for future sessions.
     saved: Vec<Grant>,
     stream: Stream,
-    /// As it was last read.
-    memory: Memory,
+    files: Files,
     /// Of the last request.
     routed: Option<Routed>,
     /// A model that was left in this turn, and why.
@@ -75,6 +74,13 @@ struct Past {
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
     scale: Scale,
+}
+
+/// What the model knows of files.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Files {
+    /// As it was last read.
+    memory: Memory,
     seen: SeenFiles,
 }
 
@@ -169,7 +175,7 @@ impl Record {
 
     /// What the model is told of user and project.
     pub fn memory(&self) -> &Memory {
-        &self.past.memory
+        &self.past.files.memory
     }
 
     /// What the model was told of folders that its calls came to, and still knows.
@@ -179,7 +185,7 @@ impl Record {
 
     /// What of these files of such folders it is to be told.
     pub fn news_of(&self, files: &[MemoryFile]) -> Vec<MemoryFile> {
-        self.past.history.found.news(files, self.past.memory.size())
+        self.past.history.found.news(files, self.past.files.memory.size())
     }
 
     /// The mode that plan mode took the place of.
@@ -205,7 +211,7 @@ impl Record {
     /// How large a request was, in tokens, after the last time that the conversation was compressed, or should have been.
     /// The hash of a file as the model knows it, in hexadecimal digits. `path`: where it really is.
     pub fn seen(&self, path: &AbsPath) -> Option<&str> {
-        self.past.seen.hash(path)
+        self.past.files.seen.hash(path)
     }
 
     pub fn compressed_at(&self) -> Option<u64> {
@@ -269,7 +275,7 @@ impl Record {
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.remembered(files),
-            Fact::Discovered { files } => self.past.history.push_found(files, self.past.memory.size()),
+            Fact::Discovered { files } => self.past.history.push_found(files, self.past.files.memory.size()),
             Fact::Masked { masks } => self.past.history.mask(masks),
             Fact::Compressed { turns, summary, tokens } => {
                 self.past.history.compress(usize::try_from(*turns).unwrap_or(usize::MAX), summary);
@@ -309,7 +315,7 @@ impl Record {
     }
 
     fn remembered(&mut self, files: &[MemoryFile]) {
-        self.past.memory = Memory::new(files);
+        self.past.files.memory = Memory::new(files);
         self.past.history.found.tell_again();
     }
 
@@ -348,7 +354,7 @@ impl Record {
             }
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
-                seen.iter().for_each(|it| self.past.seen.take(it));
+                seen.iter().for_each(|it| self.past.files.seen.take(it));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
             EventKind::Usage { model, usage, size, purpose, cost, .. } => {
