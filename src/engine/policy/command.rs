@@ -36,6 +36,8 @@ struct Shell<'a> {
     plain: bool,
     /// Only commands that are known to look.
     all_safe: bool,
+    /// Where the words of its commands count from, as far as that is known.
+    here: Option<&'a AbsPath>,
 }
 
 /// The command of a call that runs one; the arguments must not say another than the targets.
@@ -141,7 +143,8 @@ impl<'a> Shell<'a> {
         // What a loop's variable stands for is only known where nothing in it might set it.
         let plain = plain && (all_safe || script.loops.only.is_none());
         let place = Place::of(query, script);
-        Self { query, rules, text, script, place, plain, all_safe }
+        let here = query.roots.first().filter(|_| !places::moves(script));
+        Self { query, rules, text, script, place, plain, all_safe, here }
     }
 
     /// The worst opinion on any part, and the parts that were asked about, as far as a standing yes would spare that.
@@ -224,12 +227,7 @@ impl<'a> Shell<'a> {
         let leads = &self.place.leads;
         let led = || leads.guard_of_redirects(self.script);
         let valued = || paths::guard_of_values(self.script, leads).or_else(|| paths::guard_of_pieces(self.script));
-        paths::guard_of_redirects(self.script, self.here()).or_else(led).or_else(valued).as_ref().map(Opinion::guarded)
-    }
-
-    /// Where the words of its commands count from, as far as that is known.
-    fn here(&self) -> Option<&'a AbsPath> {
-        self.query.roots.first().filter(|_| !places::moves(self.script))
+        paths::guard_of_redirects(self.script, self.here).or_else(led).or_else(valued).as_ref().map(Opinion::guarded)
     }
 
     /// Whether, in a mode where edits are allowed, all redirections are edits that would be.
@@ -329,11 +327,11 @@ impl<'a> Shell<'a> {
 
     /// What it would have git write though a sandbox holds it.
     fn held(&self, command: &Command) -> Option<Held> {
-        git_settings::held(command, self.query, self.script, self.here())
+        git_settings::held(command, self.query, self.script, self.here)
     }
 
     fn guard(&self, command: &Command) -> Option<paths::Guard> {
-        let here = self.here();
+        let here = self.here;
         let looks = safe::is_safe(command, self.script);
         let is_new = made::is_new(command, here, self.query.targets);
         let named = if is_new { None } else { paths::guard_of_command(command, looks, here) };
@@ -408,7 +406,7 @@ impl<'a> Shell<'a> {
         let strays = || safe::follows_links(command) && self.query.targets.leads.iter().any(|it| !it.in_roots);
         let leaves = |it: &Command| safe::read_paths(it).any(|it| self.place.is_outside(&it));
         let reads_here = || !safe::readings(command, self.script).iter().any(|it| leaves(it)) && !strays();
-        let shown = shown::reason(command, self.here(), self.query.targets);
+        let shown = shown::reason(command, self.here, self.query.targets);
         if shown.is_none() && by_default && self.plain && safe::is_safe(command, self.script) && reads_here() {
             // A program that is allowed in one place may do harm in another.
             let stays = || safe::is_cd_below(command) || places::goes_nowhere(command, self.script);

@@ -27,7 +27,6 @@ pub(super) use verbs::looks;
 
 use super::{
     danger::git_words,
-    places,
     rules::{Matcher, Rule, Tier},
     shell::{Command, Word, WordKind, base_name},
 };
@@ -41,7 +40,7 @@ pub(super) struct Signs(Vec<String>);
 /// destructive when none can.
 pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     let apart: Place;
-    let contained = command.carried && places::has_container(place.script);
+    let contained = command.carried && place.contains;
     let place = match contained || works_elsewhere(command, place) {
         true => {
             apart = place.apart();

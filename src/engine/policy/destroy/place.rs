@@ -24,6 +24,8 @@ pub(in crate::engine::policy) struct Place<'a> {
     pub(super) steady: bool,
     /// Its build folders hold what a build makes: nothing in the script puts something else there.
     made: bool,
+    /// Something in the script runs in a container, where folders are other ones.
+    pub(super) contains: bool,
     pub(super) script: &'a Script,
 }
 
@@ -41,7 +43,8 @@ impl<'a> Place<'a> {
         };
         let led = calls(&["ln"]) && calls(&["cd", "pushd"]);
         let steady = inside && !places::set_elsewhere(script) && all_stay && !led;
-        let place = Self { roots, leads, steady, made: true, script };
+        let contains = places::has_container(script);
+        let place = Self { roots, leads, steady, made: true, contains, script };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
     }
@@ -53,7 +56,7 @@ impl<'a> Place<'a> {
 
     /// The same for another script in its words.
     pub(super) fn within(&self, script: &'a Script) -> Self {
-        Self { script, ..self.apart() }
+        Self { script, contains: places::has_container(script), ..self.apart() }
     }
 
     /// Whether the word names something in a build folder, and leads to no other place.
