@@ -54,7 +54,7 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
             let own = command
                 .name()
                 .map(base_name)
-                .filter(|it| matches!(*it, "cargo" | "ex" | "git" | "nvim" | "vi" | "vim"))?;
+                .filter(|it| matches!(*it, "cargo" | "ex" | "git" | "nvim" | "tmux" | "vi" | "vim"))?;
             told(command, own, place)
         };
         let input = command.input.as_ref().map(|it| it.text.as_str());

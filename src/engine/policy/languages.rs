@@ -1,5 +1,6 @@
 //! Files that a command names in a language of its own: patterns that it reads by itself, scripts, command lines in a word.
 
+use super::glued::joined;
 use super::shell::{Command, Word, WordKind, base_name};
 
 /// Programs whose scripts read and write files.
@@ -13,7 +14,10 @@ pub(super) fn names(command: &Command) -> Vec<Word> {
     match name {
         "git" => literal().flat_map(pathspecs).collect(),
         "rg" => literal().filter(|it| is_pattern(it)).filter_map(glob).collect(),
-        _ if command.opaque || SCRIPTED.contains(&name) => literal().flat_map(pieces).collect(),
+        _ if command.opaque || SCRIPTED.contains(&name) => {
+            let whole = literal().filter_map(joined);
+            literal().flat_map(pieces).chain(whole.flat_map(|it| pieces(&it))).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ mod decide;
 mod derived;
 mod destroy;
 mod git_settings;
+mod glued;
 mod keys;
 mod languages;
 mod lasting;

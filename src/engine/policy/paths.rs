@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{
     destroy::Signs,
+    glued,
     leads::Leads,
     pieces::ANY,
     places, public_keys,
@@ -134,10 +135,12 @@ pub(super) fn guard_of_names(command: &Command) -> Option<Guard> {
 
 /// A file of secrets that code in another language names: what stands in quotes, if it is more than a plain word.
 fn secret_in_code(code: &str) -> Option<&'static str> {
-    let named = super::leads::quoted(code).flat_map(str::split_whitespace);
-    let named = named.filter(|it| it.contains(['.', '_', '/']));
-    let word = |it: &str| Word { text: it.to_owned(), kind: WordKind::Literal };
-    named.map(word).find_map(|it| find_word(SECRETS, &it))
+    let find = |code: &str| {
+        let named = super::leads::quoted(code).flat_map(str::split_whitespace);
+        let mut named = named.filter(|it| it.contains(['.', '_', '/'])).map(Word::literally);
+        named.find_map(|it| find_word(SECRETS, &it))
+    };
+    find(code).or_else(|| find(&glued::joined(code)?))
 }
 
 /// The words that may name what a command reads.

@@ -5,6 +5,7 @@ mod find;
 mod indexed;
 mod listed;
 mod looped;
+mod mounts;
 mod named;
 
 use find::may_find;
@@ -34,6 +35,21 @@ const RGS: &[&str] = &["ack", "ag", "rg"];
 /// The entry of the first file of secrets that a command would come upon. `here`: where its words count from, if that is
 /// known; `targets`: the secrets that there are, and links to them.
 pub(super) fn comes_upon(
+    command: &Command,
+    script: &Script,
+    here: Option<&AbsPath>,
+    targets: &Targets,
+) -> Option<&'static str> {
+    let mounted = here.filter(|_| command.carried).map(|it| mounts::leads(script, it)).unwrap_or_default();
+    if mounted.is_empty() {
+        return comes_upon_there(command, script, here, targets);
+    }
+    let leads = targets.leads.iter().cloned().chain(mounted).collect();
+    comes_upon_there(command, script, here, &Targets { leads, ..targets.clone() })
+}
+
+/// The same where all that leads elsewhere is known.
+fn comes_upon_there(
     command: &Command,
     script: &Script,
     here: Option<&AbsPath>,
@@ -150,6 +166,7 @@ fn takes_in(
             let passes = |it: &AbsPath| all || !is_hidden(it, here);
             all_of(&mut operands().skip(safe::pattern_operands(args)), &passes)
         }
+        _ if named::is_packed_by_code(command) => all_of(&mut named::packed_by(command).iter(), &|_| true),
         _ if named::resolves_env(name, args) => {
             let own = |it: &AbsPath| name_of(it) == ".env" && it.as_path().parent() == here.map(AbsPath::as_path);
             met.iter().copied().filter(|it| here.is_none() || own(it.0)).find_map(entry)

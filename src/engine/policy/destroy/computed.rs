@@ -49,6 +49,11 @@ pub(super) fn said_elsewhere(command: &Command, program: &str, script: &Script) 
         false => sources.into_iter().flat_map(|it| script.commands_in(it)).flat_map(options).collect(),
     };
     by_others(program, command, script, &mut res);
+    // `echo -X DELETE x | xargs curl`
+    if command.args().iter().any(Word::is_unknown) {
+        let echoed = script.commands.iter().filter(|it| is_echo(it)).take(MAX_SOURCES).flat_map(Command::args);
+        res.extend(echoed.flat_map(|it| it.text.split_whitespace()).map(Word::literally));
+    }
     let shell = || command.args().iter().take(3).any(|it| it.text == "dbshell");
     if SQL.contains(&program) || STORES.contains(&program) || matches!(program, "python" | "manage.py") && shell() {
         let prints = |it: &&Command| matches!(it.name(), Some("echo" | "printf"));

@@ -1,7 +1,7 @@
 //! What programs read that run it, beside shells and interpreters: a pipe, a here-document, or a file that the line writes.
 //! A text that can be seen is judged; one that cannot is anything to a shell, and everyday to a database.
 
-use super::{Place, Signs, UNSEEN, checks, in_own_words, named, rows_in, verbs};
+use super::{Place, Signs, UNSEEN, checks, computed, in_own_words, named, rows_in, verbs};
 use crate::engine::policy::{
     danger::git_words,
     shell::{Command, Script, Word, base_name, ends_in_shell, is_language, said},
@@ -129,11 +129,13 @@ const FRAMEWORKS: &[&str] =
     &["django-admin", "fly", "flyctl", "heroku", "manage.py", "php", "prisma", "python", "railway", "rails", "wp"];
 /// What others are told in words of their own, in lower case.
 const PHRASES: &[(&str, &[&str])] = &[
+    ("ant", &["<delete"]),
     ("arangosh", &["._drop", ".remove(", ".truncate("]),
     ("edgedb", &["delete ", "drop "]),
     ("etcdctl", &["del "]),
     ("gel", &["delete ", "drop "]),
     ("hurl", &["delete http"]),
+    ("k6", &["http.del(", "http.request('delete'", "http.request(\"delete\""]),
     ("ldapmodify", &["changetype: delete", "changetype:delete"]),
     ("pyspark", &["drop table", "drop database", "delete from", "truncate table"]),
     ("spark-shell", &["drop table", "drop database", "delete from", "truncate table"]),
@@ -162,6 +164,10 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     let client = CLIENTS.contains(&program)
         || command.args().iter().any(|it| it.text.starts_with(".read "))
         || FRAMEWORKS.contains(&program) && command.args().iter().any(|it| CONSOLES.contains(&it.text.as_str()));
+    let queried = command.piped && (client || computed::SQL.contains(&program));
+    if let Some(it) = queried.then(|| before(command, script)).flatten().filter(|it| decodes(it)) {
+        return Some(named(program, it.name().map(base_name).unwrap_or_default()));
+    }
     let starts = TEXTS.binary_search_by_key(&program, |it| it.0).ok().and_then(|at| TEXTS.get(at)).map(|it| it.1);
     let wire = speaks_raw(command, program);
     let texts = || script.commands.iter().filter_map(text_of);
@@ -303,9 +309,8 @@ fn starts_shell(command: &Command, program: &str) -> bool {
 /// What stands before a pipe to a shell is what that runs.
 fn from_pipe(command: &Command, place: &Place) -> Option<Signs> {
     let unseen = || Some(Signs(vec![UNSEEN.to_owned()]));
-    let commands = &place.script.commands;
-    let at = commands.iter().position(|it| std::ptr::eq(it, command));
-    let before = at.and_then(|it| it.checked_sub(1)).and_then(|it| commands.get(it));
+    let at = place.script.commands.iter().position(|it| std::ptr::eq(it, command));
+    let before = before(command, place.script);
     // `ssh host < c`
     let read = place.script.redirects.iter().any(|it| !it.writes && it.by == at);
     let Some(before) = before.filter(|it| !read && !it.piped) else { return unseen() };
@@ -315,6 +320,24 @@ fn from_pipe(command: &Command, place: &Place) -> Option<Signs> {
     match text_of(before).filter(|_| !open) {
         Some(text) => in_script(&text, place),
         None => unseen(),
+    }
+}
+
+/// The command whose output this one reads.
+fn before<'s>(command: &Command, script: &'s Script) -> Option<&'s Command> {
+    let at = script.commands.iter().position(|it| std::ptr::eq(it, command))?;
+    script.commands.get(at.checked_sub(1)?)
+}
+
+/// What makes text of what nobody can read; dumps that are only packed are everyday.
+fn decodes(command: &Command) -> bool {
+    let has = |options: &[&str]| command.args().iter().any(|it| options.contains(&it.text.as_str()));
+    match command.name().map(base_name).unwrap_or_default() {
+        "base32" | "base64" | "basenc" | "gbase64" => has(&["-D", "-d", "--decode"]),
+        "openssl" => has(&["-d"]),
+        "rev" | "uudecode" => true,
+        "xxd" => command.args().iter().any(|it| it.text.starts_with('-') && it.text.contains('r')),
+        _ => false,
     }
 }
 

@@ -36,8 +36,25 @@ pub(super) fn redis(args: &[Word]) -> Option<&str> {
         let more = words().skip(2).zip(words().skip(3));
         pairs().zip(more).find(|it| is_one(it.0.0, &["getex"]) && is_soon(it.1.0, it.1.1)).map(|it| it.0.0)
     };
-    let found = words().find(|it| is_one(it, VERBS) || flushes(it)).or_else(pair).or_else(ended).or_else(set);
+    let found = command_from_input(args);
+    let found =
+        found.or_else(|| words().find(|it| is_one(it, VERBS) || flushes(it)).or_else(pair).or_else(ended).or_else(set));
     found.or_else(|| args.iter().map(|it| it.text.as_str()).find(|it| computes(it)))
+}
+
+/// `xargs redis-cli`: which command it is stands in what nobody sees.
+fn command_from_input(args: &[Word]) -> Option<&str> {
+    const VALUED: &[&str] = &["-D", "-a", "-d", "-h", "-i", "-n", "-p", "-r", "-s", "-t", "-u"];
+    let mut rest = args.iter();
+    let first = loop {
+        let it = rest.next()?;
+        match it.text.starts_with('-') {
+            false => break it,
+            true if VALUED.contains(&it.text.as_str()) => _ = rest.next(),
+            true => (),
+        }
+    };
+    (first.is_unknown() || first.text == "\"$@\"" || first.text == "$@").then_some(&first.text)
 }
 
 fn is_one(word: &str, list: &[&str]) -> bool {

@@ -11,6 +11,16 @@ const STARTS: &[&str] = &["`", "|", "%x", "cmd(", "ctypes", "exec", "getline", "
 /// Programs that are called like variables, files and words of code: `import numpy as np`.
 const NAMES: &[&str] = &["dd", "halt", "init", "mount", "np", "passwd", "reboot", "rm", "scrub", "service", "shutdown"];
 
+/// What some programs call it in their code, where that says something else elsewhere.
+const OWN: &[(&[&str], &[&str])] = &[
+    (&["ant"], &["<delete"]),
+    (
+        &["groovy", "java", "jbang", "jshell", "kotlin", "kotlinc", "scala", "scala-cli"],
+        &[".delete()", ".deleteDir()", ".deleteOnExit()", ".deleteRecursively()"],
+    ),
+    (&["k6"], &["http.del(", "http.request('DELETE'", "http.request(\"DELETE\""]),
+];
+
 /// Code in another language: what it deletes with, and the commands that it names.
 pub(super) fn in_code(code: &str, program: &str, command: &Command) -> Option<Signs> {
     // What stands before a quote is no part of the name behind it: `system(b"rm x")`, `cmd(~c"rm x")`.
@@ -32,6 +42,10 @@ pub(super) fn in_code(code: &str, program: &str, command: &Command) -> Option<Si
     let named = || rows_that(code, |it| !is_name(it)).map(|it| it.program.to_owned());
     let language = || command.name().is_some_and(|it| is_language(base_name(it)));
     let by_language = || code::in_language(code, program).filter(|_| language()).map(str::to_owned);
+    let own = || {
+        OWN.iter().filter(|it| it.0.contains(&program)).find_map(|it| it.1.iter().find(|call| code.contains(**call)))
+    };
+    let called = called.or_else(|| own().map(|it| (*it).to_owned()));
     called.or_else(named).or_else(by_language).map(|it| Signs(vec![program.to_owned(), it]))
 }
 

@@ -1,7 +1,10 @@
 //! More of what the table cannot say by words and options alone: programs that hand on, take off or switch off.
 
 use super::{checks, rows_in, table::rows_of};
-use crate::engine::policy::shell::{Word, base_name, is_shell};
+use crate::engine::policy::{
+    glued,
+    shell::{Word, base_name, is_shell},
+};
 
 fn texts(args: &[Word]) -> impl DoubleEndedIterator<Item = &str> {
     args.iter().map(|it| it.text.as_str())
@@ -186,7 +189,24 @@ pub(super) fn executes(args: &[Word]) -> Option<&str> {
 /// What vim calls to delete; text that it only looks for is none.
 pub(super) fn edits(args: &[Word]) -> Option<&str> {
     let calls = |it: &&str| it.contains("delete(") && !it.contains("s/") && !it.contains("g/");
-    texts(args).find(calls)
+    let joins = |it: &&str| glued::joined(it).is_some_and(|it| rows_in(&it).is_some());
+    texts(args).find(|it| calls(it) || joins(it))
+}
+
+/// What tmux types: `send-keys -t x r m Space -rf`.
+pub(super) fn types(args: &[Word]) -> Option<&str> {
+    let mut words = texts(args).skip_while(|it| !it.starts_with("send")).skip(1).peekable();
+    while let Some(it) = words.next_if(|it| it.starts_with('-')) {
+        if matches!(it, "-N" | "-c" | "-t") {
+            words.next();
+        }
+    }
+    let key = |it: &str| match it {
+        "Space" => " ".to_owned(),
+        "C-j" | "C-m" | "Enter" | "KPEnter" => "\n".to_owned(),
+        _ => it.to_owned(),
+    };
+    rows_in(&words.map(key).collect::<String>()).map(|it| it.program)
 }
 
 /// `ed '!rm -rf src'` reads what that prints.

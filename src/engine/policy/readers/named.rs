@@ -1,6 +1,9 @@
 //! Names that are not among a command's words: on its input, or of a file that it reads unasked.
 
-use crate::engine::policy::shell::Word;
+use crate::engine::policy::{
+    leads::quoted,
+    shell::{Command, Word},
+};
 
 /// Whether an archive takes in what its input names: `find . | zip x -@`, `ls -A | tar cf x -T -`.
 pub(super) fn from_input(name: &str, args: &[Word]) -> bool {
@@ -73,4 +76,21 @@ pub(super) fn resolves_env(name: &str, args: &[Word]) -> bool {
     composes
         && matches!(first, Some("config" | "convert"))
         && !words.any(|it| OTHERS.iter().any(|start| it.starts_with(start)))
+}
+
+/// Calls by which code copies a folder, or packs it.
+const PACKS: &[&str] = &["copySync(", "copy_tree(", "copytree(", "cpSync(", "cp_r(", ARCHIVE];
+const ARCHIVE: &str = "make_archive(";
+
+pub(super) fn is_packed_by_code(command: &Command) -> bool {
+    command.code.as_ref().is_some_and(|it| PACKS.iter().any(|call| it.contains(call)))
+}
+
+/// The folders that these calls name: `shutil.make_archive("x", "zip", ".")`, and without the last it is the one here.
+pub(super) fn packed_by(command: &Command) -> Vec<Word> {
+    let code = command.code.as_deref().unwrap_or_default();
+    let inside = |call: &&'static str| code.split(*call).skip(1).map(|it| it.split(')').next().unwrap_or_default());
+    let named = PACKS.iter().flat_map(inside).flat_map(quoted);
+    let here = code.split(ARCHIVE).skip(1).any(|it| it.split(')').next().unwrap_or_default().matches(',').count() < 2);
+    named.chain(here.then_some(".")).map(Word::literally).collect()
 }

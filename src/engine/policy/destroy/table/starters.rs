@@ -20,6 +20,7 @@ pub(super) const ROWS: &[Row] = &[
     row("ncat", &[], Holds(told::serves)),
     row("nvim", &[], Holds(told::edits)),
     row("socat", &[], Holds(told::joins)),
+    row("tmux", &[], Holds(told::types)),
     row("vi", &[], Holds(told::edits)),
     row("vim", &[], Holds(told::edits)),
     row("vim", &[], Words(&["Delete!"])),

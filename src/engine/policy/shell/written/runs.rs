@@ -11,6 +11,7 @@ const OPTIONS: &[&str] =
 const RUNNERS: &[&str] = &["awk", "gawk", "gmake", "make", "mawk", "mysql", "psql", "sed", "vim"];
 /// Who reads files of these names.
 const BY_NAME: &[(&str, &[&str])] = &[
+    ("ant", &["build.xml"]),
     ("gmake", MAKEFILES),
     ("just", &[".justfile", "Justfile", "justfile"]),
     ("make", MAKEFILES),
@@ -25,7 +26,11 @@ const AMONG: &[(&str, &[&str])] = &[
     ("emacs", &["--batch", "--load", "--script", "-batch", "-l"]),
     ("expect", &[]),
     ("go", &["run"]),
+    ("groovy", &[]),
     ("java", &[]),
+    ("jbang", &[]),
+    ("jshell", &[]),
+    ("k6", &["run"]),
     ("kotlinc", &["-script"]),
     ("powershell", &[]),
     ("pwsh", &[]),
@@ -76,6 +81,9 @@ pub(super) fn run_by(command: &Command, by_name: bool) -> Vec<Cow<'_, str>> {
     if STARTERS.contains(&program) {
         res.extend(args.iter().filter_map(told).map(Cow::Borrowed));
     }
+    if program == "ssh" {
+        res.extend(started_there(args).map(Cow::Borrowed));
+    }
     if runs_file || RUNNERS.contains(&program) {
         let pairs = args.iter().zip(args.iter().skip(1));
         res.extend(pairs.filter(|it| OPTIONS.contains(&it.0.text.as_str())).map(|it| last(&it.1.text)));
@@ -91,6 +99,13 @@ fn module(args: &[Word]) -> Option<String> {
     let at = args.iter().position(|it| it.text == "-m")?;
     let name = args.get(at + 1)?.text.rsplit('.').next().filter(|it| !it.is_empty())?;
     Some(format!("{name}.py"))
+}
+
+/// `scp x h: && ssh h sh x`: a file that goes elsewhere keeps its name.
+fn started_there(args: &[Word]) -> impl Iterator<Item = &str> {
+    let words = || args.iter().flat_map(|it| it.text.split_whitespace());
+    let runs = |it: &str| is_shell(base_name(it)) || interpreters::is_one(base_name(it)) || is_source(it);
+    words().zip(words().skip(1)).filter(move |it| runs(it.0)).map(|it| base_name(it.1))
 }
 
 /// `core.pager=./x`, `ProxyCommand=./x`, `./x`
