@@ -1,13 +1,13 @@
 //! The verdict on a shell command: every part on its own, then the worst of them.
 
-use std::collections::BTreeSet;
+use std::{cell::OnceCell, collections::BTreeSet};
 
 use super::{
     PartVerdict, Query, Verdict, danger,
     decide::{Opinion, unasked, verdict, with_paths},
     destroy::{self, Place, Signs},
-    git_settings::{self, Held},
-    made, paths, places, plans, prefixes,
+    git_settings, made, paths, places, plans, prefixes,
+    reasons::Reasons,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
     shell::{Command, Script, Unparsed, WordKind},
@@ -22,8 +22,6 @@ use crate::base::{
 const MAX_HANDED: usize = 512;
 /// One question speaks of no more commands that a yes opens something for.
 const MAX_TOGETHER: usize = 8;
-/// Of arithmetic: `a[$(rm x)]` in a variable is run by `$((a))`.
-const COUNTED: &str = "it counts with text that may have commands in it, as it is read or printed only when it runs";
 
 /// A shell call with what was found out about it.
 struct Shell<'a> {
@@ -65,12 +63,12 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
             return verdict(query, with_paths(query, unparsed(&rules, query, why)), None);
         }
     };
-    let (opinion, asked) = shell.worst();
-    let grant = match opinion.decision {
-        Decision::Ask => shell.grant(&asked),
+    let worst = shell.worst();
+    let grant = match worst.opinion.decision {
+        Decision::Ask => shell.grant(&worst),
         _ => None,
     };
-    verdict(query, with_paths(query, opinion), grant)
+    verdict(query, with_paths(query, worst.opinion), grant)
 }
 
 /// The script, with where it runs.
@@ -88,7 +86,7 @@ pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict
     let Ok(script) = read(query, text) else { return Vec::new() };
     let shell = Shell::new(rules, query, text, &script);
     let part = |it: &Command| {
-        let opinion = shell.part(it);
+        let (opinion, _) = shell.part(it);
         PartVerdict { text: it.text.clone(), decision: opinion.decision, rule: opinion.rule, why: opinion.why }
     };
     let parts = script.commands.iter().map(|it| (it.carried, part(it)));
@@ -96,7 +94,7 @@ pub(super) fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<PartVerdict
     let mut res: Vec<PartVerdict> =
         parts.filter(|it| !(it.0 && it.1.decision == Decision::Allow)).map(|it| it.1).collect();
     // Where the output goes is a reason of its own, unless a rule allows that.
-    let asks = shell.worst().0.decision == Decision::Ask;
+    let asks = shell.worst().opinion.decision == Decision::Ask;
     let whole = shell.as_a_whole(Opinion::new(Decision::Allow, ""));
     let target = script.redirects.iter().find(|it| it.writes && whole.rule.ends_with(&it.target.text));
     let redirect = target.filter(|_| asks && whole.decision == Decision::Ask);
@@ -134,6 +132,17 @@ struct Speaking<'a> {
     broken: Option<&'a Rule>,
 }
 
+/// The worst opinion on any part of a script.
+struct Worst<'a> {
+    opinion: Opinion,
+    /// The parts that were asked about, as far as a standing yes would spare that.
+    asked: Vec<&'a Command>,
+    /// Some part has a reason that every mode asks about.
+    has_reasons: bool,
+    /// Parts of which nobody looked for one.
+    unlooked: Vec<&'a Command>,
+}
+
 impl<'a> Shell<'a> {
     fn new(rules: &'a Rules, query: &'a Query<'a>, text: &'a str, script: &'a Script) -> Self {
         let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
@@ -147,9 +156,9 @@ impl<'a> Shell<'a> {
         Self { query, rules, text, script, place, plain, all_safe, here }
     }
 
-    /// The worst opinion on any part, and the parts that were asked about, as far as a standing yes would spare that.
-    fn worst(&self) -> (Opinion, Vec<&Command>) {
+    fn worst(&self) -> Worst<'_> {
         let (mut worst, mut asked, mut firm): (Option<Opinion>, Vec<&Command>, bool) = (None, Vec::new(), false);
+        let (mut has_reasons, mut unlooked) = (false, Vec::new());
         let (mut opens, mut gives, mut also) = (Vec::new(), None, Vec::new());
         // The same command again is judged the same, and there may be thousands.
         let mut seen: BTreeSet<&Command> = BTreeSet::new();
@@ -157,9 +166,13 @@ impl<'a> Shell<'a> {
             if !seen.insert(command) {
                 continue;
             }
-            let mut opinion = self.part(command);
+            let (mut opinion, reasons) = self.part(command);
             if opinion.decision == Decision::Deny {
-                return (opinion, Vec::new());
+                return Worst { opinion, asked: Vec::new(), has_reasons, unlooked };
+            }
+            match reasons {
+                Some(it) => has_reasons |= it.is_any(),
+                None => unlooked.push(command),
             }
             match opinion.decision {
                 Decision::Ask => {
@@ -188,7 +201,7 @@ impl<'a> Shell<'a> {
         if firm {
             asked.clear();
         }
-        (self.as_a_whole(opinion), asked)
+        Worst { opinion: self.as_a_whole(opinion), asked, has_reasons, unlooked }
     }
 
     /// What makes even an allowed command worth a question.
@@ -243,7 +256,8 @@ impl<'a> Shell<'a> {
                 .all(|it| !it.writes || paths::is_plain_below(&it.target) && !self.place.leads.leave(&it.target))
     }
 
-    fn part(&self, command: &Command) -> Opinion {
+    /// What is thought of a command, and what was found in it, if anybody looked.
+    fn part(&self, command: &Command) -> (Opinion, Option<Reasons>) {
         let spelt = Spelt::new(command, self.text, self.query.args);
         let Speaking { found, maybe, broken } = self.speaking(command, &spelt);
         let opinion = match found {
@@ -260,20 +274,25 @@ impl<'a> Shell<'a> {
         let opinion = self.with_effects(command, opinion, (found, maybe.or(broken)));
         let opinion = plans::asked(self.query, opinion, found);
         let named = |signs: &Signs| found.is_some_and(|it| signs.named_by(it));
-        let held = self.held(command);
-        let in_every_mode = || self.in_every_mode(command, &named, held.as_ref());
-        match opinion.decision {
-            Decision::Deny => opinion,
-            Decision::Ask if !opinion.is_ordinary_question() => opinion,
-            Decision::Ask => opinion.because(in_every_mode()),
-            Decision::Allow => match in_every_mode() {
-                Some(it) => Opinion { specific: true, firm: true, ..it },
-                None => match held.filter(|it| named(&it.signs)) {
-                    Some(it) => Opinion { opens: it.places, gives: it.folder, ..opinion },
-                    None => opinion,
-                },
-            },
+        let looked = match opinion.decision {
+            Decision::Deny => false,
+            Decision::Ask => opinion.is_ordinary_question(),
+            Decision::Allow => true,
+        };
+        if !looked {
+            return (opinion, None);
         }
+        let reasons = self.reasons(command);
+        let question = reasons.question(command, self.script, &named);
+        let opinion = match (opinion.decision, question) {
+            (Decision::Allow, Some(it)) => Opinion { specific: true, firm: true, ..it },
+            (Decision::Allow, None) => match reasons.held.as_ref().filter(|it| named(&it.signs)) {
+                Some(it) => Opinion { opens: it.places.clone(), gives: it.folder.clone(), ..opinion },
+                None => opinion,
+            },
+            (_, question) => opinion.because(question),
+        };
+        (opinion, Some(reasons))
     }
 
     /// Who speaks of a command, in the rules' order.
@@ -305,34 +324,19 @@ impl<'a> Shell<'a> {
         res
     }
 
-    /// What even an allowed command is asked about, unless a rule names it.
-    fn in_every_mode(&self, command: &Command, named: &dyn Fn(&Signs) -> bool, held: Option<&Held>) -> Option<Opinion> {
-        let destroys = destroy::signs(command, &self.place).filter(|it| !named(it));
-        let in_words = |it: Signs| match self.script.evaluated.lists(command) {
-            true => format!("{COUNTED}: {}", command.text),
-            false => format!("destructive: {it}"),
-        };
-        let looks = || destroy::looks(command, self.script).filter(|it| !named(it));
-        let destroys =
-            destroys.map(in_words).or_else(|| Some(format!("destructive: {} looks as if it deletes", looks()?)));
-        let destroys = destroys.map(|it| Opinion::new(Decision::Ask, it));
-        let guard = || self.guard(command).filter(|it| !named(&it.signs()));
-        let reason = destroys.or_else(|| guard().as_ref().map(Opinion::guarded));
-        match (reason, held) {
-            (Some(it), Some(held)) => Some(held.beside(it)),
-            (None, Some(held)) if !named(&held.signs) => Some(held.question()),
-            (it, _) => it,
-        }
-    }
-
-    /// What it would have git write though a sandbox holds it.
-    fn held(&self, command: &Command) -> Option<Held> {
-        git_settings::held(command, self.query, self.script, self.here)
+    fn reasons(&self, command: &Command) -> Reasons {
+        let destroys = destroy::signs(command, &self.place);
+        let looks = if destroys.is_none() { destroy::looks(command, self.script) } else { None };
+        // What it would have git write though a sandbox holds it.
+        let held = git_settings::held(command, self.query, self.script, self.here);
+        Reasons { destroys, looks, guard: self.guard(command), held }
     }
 
     fn guard(&self, command: &Command) -> Option<paths::Guard> {
         let here = self.here;
-        let looks = safe::is_safe(command, self.script);
+        // Few commands need to know.
+        let known = OnceCell::new();
+        let looks = || *known.get_or_init(|| safe::is_safe(command, self.script));
         let is_new = made::is_new(command, here, self.query.targets);
         let named = if is_new { None } else { paths::guard_of_command(command, looks, here) };
         let led = || self.place.leads.guard_of_command(command, self.script, looks);
@@ -433,20 +437,17 @@ impl<'a> Shell<'a> {
         }
     }
 
-    fn destroys(&self) -> bool {
-        let destroys = |it| destroy::signs(it, &self.place).or_else(|| destroy::looks(it, self.script)).is_some();
-        self.script.commands.iter().any(destroys)
-    }
-
-    fn grant(&self, asked: &[&Command]) -> Option<Grant> {
-        let script = self.script;
+    fn grant(&self, worst: &Worst) -> Option<Grant> {
+        let (script, asked) = (self.script, &worst.asked);
         let simple = !script.has_substitution && !script.has_definitions && script.redirects.is_empty();
-        let guarded = script.commands.iter().any(|it| self.guard(it).is_some() || self.held(it).is_some());
+        if !simple || asked.is_empty() || worst.has_reasons {
+            return None;
+        }
         // A yes for the session does not read what cannot be read.
         let broken = self.rules.iter().any(|it| it.is_broken());
         let elsewhere = asked.iter().any(|it| destroy::works_elsewhere(it, &self.place));
-        let spoils = broken || guarded || elsewhere || danger::find(script).is_some() || self.destroys();
-        if spoils || !simple || asked.is_empty() {
+        let has_reasons = || worst.unlooked.iter().any(|it| self.reasons(it).is_any());
+        if broken || elsewhere || danger::find(script).is_some() || has_reasons() {
             return None;
         }
         prefixes::grantable(asked.iter().copied()).map(|prefixes| Grant::Commands { prefixes })

@@ -128,7 +128,11 @@ impl<'a> Leads<'a> {
     }
 
     /// What is guarded of where a command's words lead. `looks`: it is known to look only.
-    pub fn guard_of_command(&self, command: &Command, script: &Script, looks: bool) -> Option<Guard> {
+    pub fn guard_of_command(&self, command: &Command, script: &Script, looks: impl Fn() -> bool) -> Option<Guard> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let looks = looks();
         let words = paths::read_args(command).iter().find_map(|it| self.guard(it, script, !looks));
         words.or_else(|| quoted(command.code.as_deref()?).find_map(|it| self.guard_of_name(it, true)))
     }

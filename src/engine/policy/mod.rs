@@ -23,6 +23,7 @@ mod plans;
 mod prefixes;
 mod public_keys;
 mod readers;
+mod reasons;
 mod reworks;
 pub mod rules;
 mod safe;

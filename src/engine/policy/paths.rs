@@ -88,7 +88,7 @@ const COMMIT_READS: &[&str] = &["-F", "--file", "-t", "--template"];
 
 /// What is guarded of what a command's words name, patterns of names too. `looks`: it is known to look only; `here`: where
 /// its words count from, if that is known.
-pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&AbsPath>) -> Option<Guard> {
+pub(super) fn guard_of_command(command: &Command, looks: impl Fn() -> bool, here: Option<&AbsPath>) -> Option<Guard> {
     let (name, args) = (command.name().map(base_name).unwrap_or_default(), read_args(command));
     // What is searched for names no file.
     let pattern = super::safe::pattern_at(name, args);
@@ -106,15 +106,16 @@ pub(super) fn guard_of_command(command: &Command, looks: bool, here: Option<&Abs
     let secret =
         secret.or_else(own).or_else(|| secret_in_code(command.code.as_deref()?)).map(|name| Guard::new(KEPT, name));
     // What git shows it does not write.
-    let looks = looks || LINTS.contains(&name) || name == "yq" && !args().any(edits);
-    let looks = looks || name == "git" && args().next().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
+    let lints = || LINTS.contains(&name) || name == "yq" && !args().any(edits);
+    let shows = || name == "git" && args().next().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
+    let writes = || !(lints() || shows() || looks());
     let config = || words().find_map(|it| config_of_word(it, here));
     let setting = || super::git_settings::sets_what_runs(command).map(|it| Guard::new(OBEYED, it));
     let vault = || super::vaults::prints(command).map(|name| Guard::new(PRINTED, name));
-    let config = if looks { None } else { config() };
+    let config = config().filter(|_| writes());
     let place = config.as_ref().and_then(|it| it.place.clone());
     let secret = secret.map(|it| Guard { place, ..it });
-    secret.or_else(vault).or(config).or_else(|| if looks { None } else { setting() })
+    secret.or_else(vault).or(config).or_else(|| setting().filter(|_| writes()))
 }
 
 /// An option of `yq` with which it writes: `-i`, `-Pi`, `--inplace`, `--split-exp`.

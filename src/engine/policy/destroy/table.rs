@@ -126,8 +126,7 @@ pub(super) fn is_local(program: &str) -> bool {
 pub(super) fn rows_of(program: &str) -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flat_map(move |table| {
         let from = table.partition_point(|it| it.program < program);
-        let count = table.get(from..).map_or(0, |it| it.partition_point(|it| it.program == program));
-        table.get(from..from + count).unwrap_or_default()
+        table.get(from..).unwrap_or_default().iter().take_while(move |it| it.program == program)
     })
 }
 
