@@ -1,5 +1,6 @@
 //! The destructive class: what cannot be taken back is asked about in every mode, unless a rule of the user names it.
 
+mod called;
 mod checks;
 mod clears;
 mod code;
@@ -74,7 +75,7 @@ pub(super) fn signs(command: &Command, place: &Place) -> Option<Signs> {
     if repairs || program == "mkfs" || program.starts_with("mkfs.") || program.starts_with("newfs") {
         return Some(Signs(vec![program]));
     }
-    let program = normal(&program);
+    let program = command.name().and_then(called::by_package).unwrap_or_else(|| normal(&program));
     if program == "kill" && command.args().iter().any(|it| it.kind == WordKind::Expanded) {
         let all = computed::lists_all_processes(place.script).map(|it| Signs(vec!["kill".to_owned(), it.to_owned()]));
         if all.is_some() {
@@ -128,7 +129,11 @@ fn told(command: &Command, program: &str, place: &Place) -> Option<Signs> {
         let hangs = computed::hangs_on_a_word(program, args);
         computed::variants(args, place.script, hangs).iter().find_map(|it| by_table(program, it, place))
     };
-    by_table(program, args, place).or_else(as_git).or_else(computed).or_else(handed)
+    let module = || {
+        let (module, args) = called::module(args).filter(|_| program == "python")?;
+        by_table(module, args, place)
+    };
+    by_table(program, args, place).or_else(module).or_else(as_git).or_else(computed).or_else(handed)
 }
 
 fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {

@@ -244,7 +244,7 @@ fn glob(pattern: &str) -> Option<Glob> {
         };
         let mended = match why.kind() {
             // A bracket that is not closed is one: `jq '.items[]'`.
-            ErrorKind::UnclosedClass => text.replace('[', "[[]"),
+            ErrorKind::UnclosedClass => lone_brackets(&text),
             ErrorKind::UnopenedAlternates | ErrorKind::UnclosedAlternates => lone_braces(&text),
             // `x[::-1]`: one letter at most.
             ErrorKind::InvalidRange(..) => any_letters(&text),
@@ -253,6 +253,20 @@ fn glob(pattern: &str) -> Option<Glob> {
         text = Cow::Owned(mended);
     }
     None
+}
+
+/// With brackets that nothing closes as letters; one directly behind them is a letter in them.
+fn lone_brackets(pattern: &str) -> String {
+    let (mut res, mut rest) = (String::new(), pattern);
+    while let Some(at) = rest.find('[') {
+        let (before, from) = rest.split_at(at);
+        let inside = 1 + usize::from(from.get(1..).is_some_and(|it| it.starts_with(['!', '^'])));
+        let closed = from.char_indices().skip(inside + 1).find(|it| it.1 == ']').map(|it| it.0 + 1);
+        res += before;
+        res += closed.and_then(|it| from.get(..it)).unwrap_or("[[]");
+        rest = from.get(closed.unwrap_or(1)..).unwrap_or_default();
+    }
+    res + rest
 }
 
 /// With braces that have no other one as letters.
@@ -364,6 +378,8 @@ mod tests {
         check(&[], " print k, a[k]}", &[]);
         check(&[], "x[::-1]", &[]);
         check(&[], ".items[0]}]", &[]);
+        check(&[], ":1}; print(d[", &[]);
+        check(&[], "a}[]b[", &[]);
         check(&[], "key[s/*", &[]);
         check(&[], "keys/{a*", &[]);
         check(&[], "k[e]ys/*}", &[]);

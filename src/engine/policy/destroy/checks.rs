@@ -179,8 +179,20 @@ pub(super) fn git_rm(args: &[Word]) -> Option<&str> {
 /// A task that publishes, by whatever way it is named; not to this machine's own store.
 pub(super) fn publish(args: &[Word]) -> Option<&str> {
     let task = |it: &str| it.rsplit([':', '/', '+']).next().unwrap_or_default().to_owned();
-    let publishes =
-        |it: &str| (it.starts_with("publish") || it == "uploadArchives") && !it.contains("Local") && it != "publishM2";
+    const TASKS: &[&str] = &[
+        "artifactoryPublish",
+        "bintrayUpload",
+        "dockerPush",
+        "dropAll",
+        "flywayClean",
+        "jib",
+        "jreleaserFullRelease",
+        "jreleaserRelease",
+        "release",
+        "uploadArchives",
+    ];
+    let releases = |it: &str| it.starts_with("publish") || it.starts_with("closeAndRelease") || TASKS.contains(&it);
+    let publishes = |it: &str| releases(it) && !it.contains("Local") && it != "publishM2";
     args.iter().map(|it| it.text.as_str()).find(|it| publishes(&task(it)))
 }
 
@@ -252,6 +264,10 @@ pub(super) fn gh(args: &[Word]) -> Option<&str> {
 
 /// Modules of Python that are programs of their own: `python -m git_filter_repo`.
 pub(super) fn python(args: &[Word]) -> Option<&str> {
+    let rewrites = |it: &&Word| matches!(base_name(&it.text), "git-filter-repo" | "git-filter-repo.py");
+    if args.iter().find(|it| !it.text.starts_with('-')).is_some_and(|it| rewrites(&it)) {
+        return Some("git-filter-repo");
+    }
     let at = args.iter().position(|it| it.text == "-m")?;
     match args.get(at + 1)?.literal()? {
         "git_filter_repo" => Some("git_filter_repo"),
@@ -275,6 +291,11 @@ pub(super) fn forge_api(args: &[Word]) -> Option<&str> {
     let sets = ["archived=true", "private=false", "visibility=public"].into_iter().find(|it| has(it));
     let mutation = args.iter().any(|it| mutates(&it.text));
     mutation.then_some("mutation").or(moved.then_some("force=true")).or(sets)
+}
+
+/// An image that goes to where others get it: `--output type=registry`, `--set '*.output=type=image,push=true'`.
+pub(super) fn outputs(args: &[Word]) -> Option<&str> {
+    args.iter().map(|it| it.text.as_str()).find(|it| it.contains("type=registry") || it.contains("push=true"))
 }
 
 /// A mutation of GraphQL that takes something away.

@@ -85,7 +85,7 @@ fn by_others(program: &str, command: &Command, script: &Script, res: &mut Vec<Wo
     let args = |it: &Command, words: &[&str]| it.args().iter().any(|it| words.contains(&it.text.as_str()));
     let runs = |names: &[&str], words: &[&str]| {
         let named = |it: &Command| it.name().is_some_and(|it| names.contains(&base_name(it)));
-        script.commands.iter().any(|it| named(it) && args(it, words))
+        script.commands.iter().any(|it| named(it) && (words.is_empty() || args(it, words)))
     };
     match program {
         "terraform" | "tofu" | "terragrunt" => {
@@ -103,6 +103,8 @@ fn by_others(program: &str, command: &Command, script: &Script, res: &mut Vec<Wo
         "zip" => res.extend(assigned(script, "ZIPOPT").flat_map(|it| it.split_whitespace().map(bare))),
         // What it writes begins by dropping all that is there.
         "psql" if runs(&["pg_dump", "pg_dumpall"], &["-c", "--clean"]) => res.push(Word::literally("drop")),
+        // Its dumps begin by dropping each table.
+        "mariadb" | "mysql" if runs(&["mariadb-dump", "mysqldump"], &[]) => res.push(Word::literally("drop")),
         "manage.py" | "python"
             if args(command, &["dbshell"]) && runs(&["manage.py", "python", "python3"], &["sqlflush"]) =>
         {

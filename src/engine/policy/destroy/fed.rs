@@ -149,6 +149,9 @@ const FILES: &[&str] = &["-S", "-b", "-f", "-init", "-s", "-x", "--command", "so
 
 /// What a program does with what it reads.
 pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<Signs> {
+    if let Some(it) = takes_back(command, program, place.script) {
+        return Some(it);
+    }
     let fed = command.piped || command.input.is_some();
     let reads = |it: &Word| FILES.contains(&it.text.as_str()) || it.text.starts_with(".read ");
     if !fed && !command.args().iter().any(reads) {
@@ -157,9 +160,6 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     let script = place.script;
     if command.piped && starts_shell(command, program) {
         return from_pipe(command, place);
-    }
-    if let Some(it) = takes_back(command, program, script) {
-        return Some(it);
     }
     let client = CLIENTS.contains(&program)
         || command.args().iter().any(|it| it.text.starts_with(".read "))
@@ -366,8 +366,12 @@ fn takes_back(command: &Command, program: &str, script: &Script) -> Option<Signs
     }
     let extracts =
         args.first().is_some_and(|it| it.text.trim_start_matches('-').contains('x') || it.text == "--extract");
-    let elsewhere = args.iter().any(|it| it.text.starts_with("-C") || it.text.starts_with("--directory"));
-    let onto = matches!(program, "bsdtar" | "tar") && command.piped && extracts && !elsewhere;
+    let here = |it: &str| matches!(it.trim_matches('"').trim_end_matches('/'), "." | "$PWD" | "${PWD}");
+    let behind = args.iter().zip(args.iter().skip(1)).filter(|it| matches!(it.0.text.as_str(), "-C" | "--directory"));
+    let stuck =
+        args.iter().filter_map(|it| it.text.strip_prefix("-C").or_else(|| it.text.strip_prefix("--directory=")));
+    let mut folders = behind.map(|it| it.1.text.as_str()).chain(stuck.filter(|it| !it.is_empty()));
+    let onto = matches!(program, "bsdtar" | "tar") && extracts && folders.all(here);
     (onto && by_git(&["archive"], None)).then(|| named(program, "x"))
 }
 

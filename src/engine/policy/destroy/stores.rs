@@ -121,7 +121,21 @@ pub(super) fn posts_deletion(args: &[Word]) -> Option<&str> {
         let path = text.split_once("://").map_or("", |it| it.1).split(['?', '#']).next().unwrap_or_default();
         path.trim_end_matches('/').rsplit_once('/').is_some_and(|it| VERBS.contains(&it.1))
     };
+    const BODIES: &[&str] = &["DETACH DELETE", "\"VM.destroy\"", "{\"delete\":", "<delete>"];
+    const CALLS: &[&str] = &["/_purge", "/admin/tsdb/delete_series", "/chat.delete", "/deleteMessage", "/doDelete"];
+    let sql = |it: &&Word| {
+        let query =
+            it.text.split(['?', '&']).find_map(|it| it.strip_prefix("q=").or_else(|| it.strip_prefix("query=")));
+        query.is_some_and(|it| it.split([' ', '+', '%']).next().is_some_and(checks::is_sql))
+    };
+    let told = |it: &&Word| {
+        CALLS.iter().any(|call| it.text.contains(call))
+            || BODIES.iter().any(|body| it.text.contains(body))
+            || checks::mutates(&it.text)
+            || sql(it)
+    };
+    let told = || args.iter().find(told);
     let by_path = || args.iter().find(|it| verb(&it.text)).filter(|_| args.iter().any(posts));
     let in_bulk = || args.iter().find(|it| it.text.contains("\"delete\"")).filter(|_| has("/_bulk"));
-    by_path().or_else(in_bulk).map(|it| it.text.as_str())
+    by_path().or_else(in_bulk).or_else(told).map(|it| it.text.as_str())
 }

@@ -151,6 +151,11 @@ pub(super) fn starts(args: &[Word]) -> Option<&str> {
     texts(args).find(|it| it.contains("system(") && rows_in(it).is_some())
 }
 
+/// What TeX is told to start: `\\write18{rm -rf src}`, `\\directlua{os.execute("…")}`.
+pub(super) fn typesets(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| (it.contains("write18") || it.contains("directlua")) && rows_in(it).is_some())
+}
+
 /// What socat starts: `EXEC:'rm -rf src'`, and shells for whoever is at its other end.
 pub(super) fn joins(args: &[Word]) -> Option<&str> {
     let program = |it: &str| is_shell(base_name(it.split([' ', ',']).next().unwrap_or_default()));

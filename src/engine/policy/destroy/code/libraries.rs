@@ -33,7 +33,11 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
         &["import redis", "from redis", "ioredis", "redis.createClient", "Redis.new"],
         &[".del ", ".del(", ".delete(", ".flush"],
     ),
-    (&["stripe"], &[".del("]),
+    (&["elasticsearch", "opensearch", "Elasticsearch("], &[".delete(", ".delete_by_query("]),
+    (&["gitlab.Gitlab"], &[".delete("]),
+    (&["alembic"], &["downgrade(cfg, \"base\"", "downgrade(cfg,\"base\""]),
+    (&["slack"], &["chat_delete", "chat.delete"]),
+    (&["stripe"], &[".del(", ".delete("]),
     (&["octokit", "Octokit"], &[".delete(", ".delete_", "force: true", "force:true"]),
     (
         &["pygit2", "nodegit", "Rugged"],

@@ -2,7 +2,7 @@
 
 use super::{
     Row,
-    When::{Always, Begins, Holds, Options, Words},
+    When::{Always, Begins, Holds, Options, Unless, Words},
     row,
 };
 use crate::engine::policy::destroy::{checks, told};
@@ -57,6 +57,7 @@ pub(super) const ROWS: &[Row] = &[
     row("az", &["rest"], Words(&["DELETE", "Delete", "delete"])),
     row("az", &["acr", "repository", "untag"], Always),
     row("az", &["vm", "reimage"], Always),
+    row("az", &["storage", "blob", "sync"], Unless(&["--delete-destination=false"])),
     row("azcopy", &[], Words(&["remove", "rm", "--delete-destination=true", "--delete-destination"])),
     row("azd", &["down"], Always),
     row("bb", &["repo"], Words(&["delete"])),
@@ -337,6 +338,7 @@ pub(super) const ROWS: &[Row] = &[
     row("wget", &[], Holds(checks::http)),
     row("wrangler", &[], Words(&["delete"])),
     row("wrangler", &["d1"], Holds(checks::sql)),
+    row("wrangler", &["d1", "time-travel", "restore"], Always),
     row("xe", &[], Words(&["vm-destroy", "vm-uninstall"])),
     row("xh", &[], Holds(checks::http)),
     row("zappa", &["undeploy"], Always),

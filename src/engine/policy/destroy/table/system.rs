@@ -217,6 +217,7 @@ pub(super) const ROWS: &[Row] = &[
     row("snap", &["restore"], Always),
     row("spack", &["uninstall"], Options("a", &["--all"])),
     row("swapoff", &[], Always),
+    row("sysadminctl", &[], Begins(&["-deleteUser"])),
     row("systemctl", &[], Unless(&["status", "show", "cat", "is-active", "is-enabled", "is-failed", "is-system-running", "list-dependencies", "list-sockets", "list-timers", "list-unit-files", "list-units"])),
     row("systemd-tmpfiles", &[], Begins(&["--clean", "--purge", "--remove"])),
     row("takeown", &[], Always),
