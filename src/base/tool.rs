@@ -76,15 +76,16 @@ pub struct Targets {
     /// Of a command: what the repository around its folder has git run, also where git only looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_runs: Option<String>,
-    /// Of a command that a sandbox holds: the git folder of the repository around its folder, whose settings it cannot write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub git: Option<AbsPath>,
-    /// Of a command that a sandbox holds: the same of other folders in which it has git write settings.
+    /// Of a command that a sandbox holds: the git folders, whose settings it cannot write, of the repositories around its
+    /// folder and around others in which it has git write settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<Repository>,
     /// Of a command that a sandbox holds: what it would have git change though it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reworked: Option<Reworked>,
+    /// Of a command that a sandbox keeps from the network: what surely needs that, behind what changes something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Box<str>>,
     /// Of a command: it names more than was looked up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,
@@ -114,7 +115,7 @@ pub struct Tracked {
 /// The git folder of the repository around a folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repository {
-    /// As the command leads there.
+    /// As the command leads there; empty: it is there.
     pub dir: String,
     pub git: AbsPath,
 }
@@ -186,6 +187,34 @@ pub enum Change {
     Unknown,
 }
 
+/// A command that surely needs the network, behind one that changes something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Far {
+    /// What people are told of it: `git push`.
+    pub words: String,
+    /// Where to look whether it does; `None`: its words say it.
+    pub remote: Option<Remote>,
+}
+
+/// What git reaches out for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remote {
+    /// Where git is told to work, as in [`Rework`].
+    pub dir: String,
+    pub which: Which,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Which {
+    Named(String),
+    /// That which the branch follows, where it follows one.
+    Upstream,
+    /// One of them, or all.
+    Any,
+    /// Those of its submodules, where they are not there yet.
+    Modules,
+}
+
 /// What a command names: who reads commands cannot look, and who looks does not read them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Words {
@@ -203,6 +232,8 @@ pub struct Words {
     pub reworks: Vec<Rework>,
     /// Folders in which it has git write settings, other than its own.
     pub repositories: Vec<String>,
+    /// What of it may need the network when other things are done.
+    pub far: Vec<Far>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -41,6 +41,8 @@ mod memory;
 mod model_server;
 mod outgrown;
 mod providers;
+#[cfg(target_os = "linux")]
+mod reaching;
 mod recorded;
 mod repositories;
 mod resume;

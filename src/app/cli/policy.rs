@@ -219,13 +219,13 @@ fn check(
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched::targets(asked, (cwd, env), &roots, held.is_some_and(|it| it.is_written()))?;
+    let (targets, refused) = touched::targets(asked, (cwd, env), &roots, held)?;
     let Asked { tool, kind, args, server } = asked;
     let server = server.as_deref();
     let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
-    let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty());
+    let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty() || said.verdict.network);
     if let Some(it) = why.filter(|it| **it != said.verdict.rule && !it.ends_with(&said.verdict.rule)) {
         writeln!(out, "       {it}")?;
     }

@@ -6,7 +6,7 @@ use super::{
     PartVerdict, Query, Verdict, danger,
     decide::{Opinion, unasked, verdict, with_paths},
     destroy::{self, Place, Signs},
-    git_settings, made, paths, places, plans, prefixes,
+    git_settings, made, network, paths, places, plans, prefixes,
     reasons::Reasons,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
@@ -68,7 +68,7 @@ pub(super) fn decide(rules: &Rules, query: &Query, text: Result<&str, Unparsed>)
         Decision::Ask => shell.grant(&worst),
         _ => None,
     };
-    verdict(query, with_paths(query, worst.opinion), grant)
+    network::asked_before(query, verdict(query, with_paths(query, worst.opinion), grant))
 }
 
 /// The script, with where it runs.

@@ -148,7 +148,8 @@ impl Opinion {
 ///    `git_settings` and `reworks`), unless a rule of the user or above names just that. Standing yeses do not.
 ///    In yolo the same holds for tools and redirections that write outside the roots; for these any rule will do that
 ///    says more than the tool's name.
-/// 8. What is left to ask is denied when nobody can be asked.
+/// 8. What is left to ask is denied when nobody can be asked. Where somebody can, what would be kept from the network
+///    half-way is asked about, in the same question (see `network`).
 /// 9. What a server that is not trusted says of its tool counts where it makes the decision stricter, and not else.
 /// 10. In plan mode a rule of the user or above that does not name the mode makes nothing milder than the shipped rules:
 ///     known-safe commands, and files in the folder of plans. One that asks is heard on the former, too.
@@ -212,6 +213,7 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
         why: opinion.why.filter(|_| asks).map(in_a_line),
         opens: opinion.opens,
         gives: opinion.gives,
+        network: false,
         grant: grant.filter(|_| asks),
     }
 }

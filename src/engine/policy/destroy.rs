@@ -22,7 +22,7 @@ mod verbs;
 
 pub(super) use devices::is_device;
 pub(super) use place::{Place, works_elsewhere};
-use table::{Row, When, rows_of};
+use table::{Row, When, published_by, rows_of};
 use texts::{called_in, in_code, in_own_words, rows_in};
 pub(super) use verbs::looks;
 
@@ -145,6 +145,18 @@ fn by_table(program: &str, args: &[Word], place: &Place) -> Option<Signs> {
         [] => row.signs(args, place),
         _ => starts.iter().find_map(|it| row.signs(it, place)),
     })
+}
+
+/// The sub-command with which it sends something to where others get it.
+pub(super) fn publishes(command: &Command) -> Option<&'static [&'static str]> {
+    let program = base_name(command.name()?);
+    let mut all = published_by(program).peekable();
+    all.peek()?;
+    let starts = sub_commands(program, command.args());
+    let leads = |sub: &[&str], words: &[Word]| {
+        sub.len() <= words.len() && sub.iter().zip(words).all(|(it, word)| word.text == *it)
+    };
+    all.find(|sub| starts.iter().any(|it| leads(sub, it)))
 }
 
 /// Where a sub-command may begin: behind the program's options, and behind what may be the value of one.

@@ -116,13 +116,8 @@ fn settings(command: &Command, query: &Query, script: &Script, here: Option<&Abs
         return None;
     }
     let is_here = here.is_some() && reworks::globals(command).iter().all(|it| !reworks::leads(it));
-    let git = match is_here {
-        true => query.targets.git.as_ref()?,
-        false => {
-            let dir = reworks::folder(command, script)?;
-            &query.targets.repositories.iter().find(|it| it.dir == dir)?.git
-        }
-    };
+    let dir = if is_here { String::new() } else { reworks::folder(command, script)? };
+    let git = &query.targets.repositories.iter().find(|it| it.dir == dir)?.git;
     let shown = |it: &&str| match is_here {
         true => it.strip_prefix("../").map_or(format!(".git/{it}"), str::to_owned),
         false => git.join(it).to_string(),

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     Query, git_settings, made,
     names::current_name,
+    network,
     paths::{self, Guard},
     pieces::{self, ANY},
     places, reworks,
@@ -57,6 +58,7 @@ pub fn words(tool: &str, args: &Value) -> Words {
         shows: shown::may_show(&script),
         reworks: reworks::all(&script),
         repositories: git_settings::repositories(&script),
+        far: network::all(&script),
     }
 }
 

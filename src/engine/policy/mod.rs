@@ -16,6 +16,7 @@ mod leads;
 mod load;
 mod made;
 mod names;
+mod network;
 mod paths;
 mod pieces;
 mod places;
@@ -43,6 +44,7 @@ pub use derived::Lists;
 pub use lasting::{kept, kept_in_words, lasting, lasting_here, lasting_in_words, leave, may_be_kept};
 pub use leads::{leads_in_words, real_places, words};
 pub use names::{current_name, hidden};
+pub use network::done_before;
 pub use prefixes::command_prefixes;
 pub use reworks::half_done;
 pub use rules::{Rule, Rules, Tier, Written};
@@ -130,6 +132,8 @@ pub struct Verdict {
     pub opens: Vec<AbsPath>,
     /// A folder outside that the same yes is for.
     pub gives: Option<AbsPath>,
+    /// So is it for the network.
+    pub network: bool,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
 }
@@ -138,12 +142,13 @@ impl Verdict {
     /// What a yes, or the rule that allows it, is for beyond the sandbox.
     pub fn leave(&self) -> Leave {
         let write = self.gives.iter().cloned().map(Granted::Folder).collect();
-        Leave { config: self.opens.clone(), write, ..Leave::default() }
+        Leave { config: self.opens.clone(), write, network: self.network, ..Leave::default() }
     }
 
     fn denied(rule: String, message: String) -> Self {
         let (reason, why, opens, gives, grant) = (None, None, Vec::new(), None, None);
-        Self { decision: Decision::Deny, rule, deny_message: Some(message), reason, why, opens, gives, grant }
+        let deny_message = Some(message);
+        Self { decision: Decision::Deny, rule, deny_message, reason, why, opens, gives, network: false, grant }
     }
 }
 

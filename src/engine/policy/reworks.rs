@@ -6,7 +6,7 @@ mod args;
 mod place;
 mod reads;
 
-use args::Args;
+pub(super) use args::Args;
 use reads::{SUBS, Sub, rework};
 
 use super::{

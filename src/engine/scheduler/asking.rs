@@ -10,6 +10,7 @@ use crate::{
         ids::EffectId,
         log::Grant,
         question::Form,
+        sandbox::Denial,
         text,
         tool::{Preview, ToolKind},
     },
@@ -35,7 +36,14 @@ impl Call {
         if let Some(display) = preview.display.clone() {
             self.tell(step, ToolProgress::Proposed { display });
         }
-        let lasting = grant.as_ref().and_then(|it| tools.lasting(&self.call, it, step.record.mode));
+        let lasting = match &grant {
+            Some(Grant::Network) => self.kept(tools, &Denial::Network).as_ref().and_then(policy::kept_in_words),
+            Some(it) => {
+                let lasting = tools.lasting(&self.call, it, step.record.mode);
+                lasting.as_ref().map(policy::lasting_in_words)
+            }
+            None => None,
+        };
         let id = step.question();
         let about = About::Confirmation(Confirmation {
             call: self.call.id.clone(),
@@ -46,7 +54,7 @@ impl Call {
             display: preview.display,
             reason: self.reasons(),
             always: grant.as_ref().map(in_words),
-            lasting: lasting.map(|it| policy::lasting_in_words(&it)),
+            lasting,
         });
         step.effect(Effect::Ask(Box::new(Question { id, about })));
         self.state = State::Asking { question: id, grant, base: preview.base };

@@ -24,7 +24,7 @@ use crate::{
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
-        log::{Answer, Fact},
+        log::{Answer, Fact, Grant},
         path::AbsPath,
         question::Form,
         sandbox::Denial,
@@ -245,6 +245,10 @@ impl Scheduler {
         }
         match answer {
             Answer::AllowOnce => call.allow(),
+            Answer::AllowSession | Answer::AllowAlways if call.state.grant() == Some(Grant::Network) => {
+                call.grant_more(step, tools, &Denial::Network, &answer);
+                call.allow();
+            }
             Answer::AllowSession => {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     step.log(Fact::Granted { grant, lasting: false });
@@ -264,7 +268,7 @@ impl Scheduler {
             }
             Answer::Reject => {
                 let why = call.reason.as_ref().map_or_else(String::new, |it| format!(" {it}"));
-                let text = "The user said no to this call. Do not try it in another way; ask what to do.";
+                let text = call.refusal();
                 call.end(step, refused(&format!("{text}{why}")));
                 self.cancel_waiting(step);
             }
@@ -318,14 +322,7 @@ impl Scheduler {
                 return Standing::Open;
             }
             Answer::AllowSession | Answer::AllowAlways => {
-                let kept = call.kept(tools, denial).filter(|_| *answer == Answer::AllowAlways);
-                if let Some(grant) = &kept {
-                    step.effect(Effect::Keep { grant: grant.clone(), holds: true });
-                }
-                let lasting = kept.is_some();
-                if let Some(grant) = kept.or_else(|| denial.grant()) {
-                    step.log(Fact::Granted { grant, lasting });
-                }
+                call.grant_more(step, tools, denial, answer);
                 call.run_again(step, tools, denial);
                 return Standing::Open;
             }

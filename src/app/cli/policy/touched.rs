@@ -9,7 +9,7 @@ use super::asked::Asked;
 use crate::{
     base::{
         path::AbsPath,
-        sandbox::Confinement,
+        sandbox::{Confinement, Hold, Level},
         tool::{Access, TargetPath, Targets, ToolKind},
     },
     engine::policy,
@@ -21,24 +21,25 @@ use crate::{
     },
 };
 
-/// The targets, and what the tool has against the arguments: then they are guessed. `held`: commands write in the folder
-/// only, and not what git obeys there.
+/// The targets, and what the tool has against the arguments: then they are guessed. `held`: how commands are, if they are.
 pub fn targets(
     asked: &Asked,
     (cwd, env): (&AbsPath, &Env),
     roots: &[AbsPath],
-    held: bool,
+    held: Option<Hold>,
 ) -> io::Result<(Targets, Option<String>)> {
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);
     let Some(tool) = own.filter(|_| asked.server.is_none()) else { return Ok((guessed(), None)) };
     let words = Arc::new(policy::words(&asked.tool, &asked.args));
-    let confined = roots.first().filter(|_| held).map(|root| {
+    let held = held.filter(|it| it.available && it.level != Level::Off);
+    let confined = roots.first().zip(held).map(|(root, held)| {
         let gits = sandbox::repository::outside_of(root).into_iter().collect();
         // A session has one of its own; what only looks needs one that is there.
         let tmp = AbsPath::new("/var/tmp").filter(|it| disk::metadata(it).is_ok());
         let of_root = Confinement::of(root);
-        Arc::new(Confinement { gits, tmp: tmp.unwrap_or(of_root.tmp), ..of_root })
+        let (read_only, network) = (!held.is_written(), held.network);
+        Arc::new(Confinement { read_only, network, gits, tmp: tmp.unwrap_or(of_root.tmp), ..of_root })
     });
     let ctx = ToolContext { known: Known { words, ..Known::default() }, confined, ..context(cwd, roots, env) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -122,6 +122,15 @@ pub(super) fn is_local(program: &str) -> bool {
         .any(|it| it.binary_search_by(|row| row.program.cmp(program)).is_ok())
 }
 
+/// The sub-commands with which a program sends something to where others get it, whatever its options.
+pub(super) fn published_by(program: &str) -> impl Iterator<Item = &'static [&'static str]> {
+    const SENDS: &[&str] = &["deploy", "publish", "push", "submit", "upload"];
+    let from = published::ROWS.partition_point(|it| it.program < program);
+    let rows = published::ROWS.get(from..).unwrap_or_default().iter().take_while(move |it| it.program == program);
+    let sends = |it: &&Row| matches!(it.when, When::Always) && it.sub.last().is_some_and(|it| SENDS.contains(it));
+    rows.filter(sends).map(|it| it.sub)
+}
+
 /// Those of a program, found without going through all: each command is looked up.
 pub(super) fn rows_of(program: &str) -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flat_map(move |table| {

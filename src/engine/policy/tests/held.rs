@@ -12,8 +12,9 @@ use crate::{
 
 fn verdict(rules: &Rules, mode: Mode, interactive: bool, command: &str, git: Option<&str>) -> super::super::Verdict {
     let args = json!({ "command": command });
-    let (command, git) = (Some(command.to_owned()), git.and_then(AbsPath::new));
-    let targets = Targets { command, git, ..Targets::default() };
+    let repository = |git| Repository { dir: String::new(), git };
+    let repositories = git.and_then(AbsPath::new).map(repository).into_iter().collect();
+    let targets = Targets { command: Some(command.to_owned()), repositories, ..Targets::default() };
     let roots = [AbsPath::new("/w").unwrap()];
     let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
     decide(rules, &Query { mode, interactive, roots: &roots, ..query })
@@ -86,8 +87,8 @@ fn settings_of_a_repository_elsewhere_are_those_of_where_the_command_leads() {
         let args = json!({ "command": command });
         assert_eq!(words("run_shell_command", &args).repositories, [dir], "{command}");
         let git = AbsPath::new("/w/.git/modules/lib").unwrap();
-        let repositories = vec![Repository { dir: dir.to_owned(), git }];
-        let targets = Targets { repositories, git: AbsPath::new("/w/.git"), ..targets(command) };
+        let own = Repository { dir: String::new(), git: AbsPath::new("/w/.git").unwrap() };
+        let targets = Targets { repositories: vec![own, Repository { dir: dir.to_owned(), git }], ..targets(command) };
         assert_eq!(opened(&decided(&targets, &args, interactive)), want, "{command}");
     };
     let config = "ask /w/.git/modules/lib/config";

@@ -9,6 +9,7 @@ mod incidents;
 mod indexed;
 mod leads;
 mod met;
+mod network;
 mod origins;
 mod pieces;
 mod shell;

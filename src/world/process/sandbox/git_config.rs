@@ -5,25 +5,42 @@ use std::{iter::Peekable, str::Chars};
 /// Section and key in lower case, and the value without its quotes. Of `[diff "x"]` the section is `diff`.
 pub(super) type Setting = (String, String, String);
 
-/// Where git gives up on a text, it goes on with the next line.
+/// A setting with what its section is of: `x` of `[diff "x"]`.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub section: String,
+    pub name: String,
+    pub key: String,
+    pub value: String,
+}
+
 pub(super) fn settings(text: &str) -> Vec<Setting> {
+    entries(text).into_iter().map(|it| (it.section, it.key, it.value)).collect()
+}
+
+/// Where git gives up on a text, it goes on with the next line.
+pub(super) fn entries(text: &str) -> Vec<Entry> {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let mut chars = text.chars().peekable();
-    let (mut res, mut section) = (Vec::new(), String::new());
+    let (mut res, mut section, mut name) = (Vec::new(), String::new(), String::new());
     while let Some(it) = chars.next() {
         match it {
-            '[' => section = header(&mut chars),
+            '[' => (section, name) = header(&mut chars),
             '#' | ';' => skip_line(&mut chars),
             it if it.is_alphanumeric() => {
                 let key = it.to_string() + &take(&mut chars, |it| it.is_alphanumeric() || it == '-');
                 take(&mut chars, |it| it != '\n' && it.is_whitespace());
-                match chars.next_if(|it| *it == '=') {
-                    Some(_) => res.push((section.clone(), key.to_lowercase(), value(&mut chars))),
-                    None if matches!(chars.peek(), None | Some('\n')) => {
-                        res.push((section.clone(), key.to_lowercase(), "true".to_owned()));
+                let value = match chars.next_if(|it| *it == '=') {
+                    Some(_) => Some(value(&mut chars)),
+                    None if matches!(chars.peek(), None | Some('\n')) => Some("true".to_owned()),
+                    None => {
+                        skip_line(&mut chars);
+                        None
                     }
-                    None => skip_line(&mut chars),
-                }
+                };
+                let entry =
+                    |value| Entry { section: section.clone(), name: name.clone(), key: key.to_lowercase(), value };
+                res.extend(value.map(entry));
             }
             _ => (),
         }
@@ -40,8 +57,8 @@ fn skip_line(chars: &mut Peekable<Chars<'_>>) {
     take(chars, |it| it != '\n');
 }
 
-/// What stands between the brackets, up to the first blank, dot or quote.
-fn header(chars: &mut Peekable<Chars<'_>>) -> String {
+/// What stands between the brackets, up to the first blank, dot or quote, and what stands behind that.
+fn header(chars: &mut Peekable<Chars<'_>>) -> (String, String) {
     let (mut res, mut quoted, mut escaped) = (String::new(), false, false);
     while let Some(it) = chars.next_if(|it| *it != '\n') {
         match it {
@@ -53,7 +70,9 @@ fn header(chars: &mut Peekable<Chars<'_>>) -> String {
         }
         res.push(it);
     }
-    res.split(['"', '.', ' ', '\t']).next().unwrap_or_default().to_lowercase()
+    let section = res.split(['"', '.', ' ', '\t']).next().unwrap_or_default();
+    let name = res.get(section.len()..).unwrap_or_default().trim_matches(['"', '.', ' ', '\t']).replace('\\', "");
+    (section.to_lowercase(), name)
 }
 
 fn value(chars: &mut Peekable<Chars<'_>>) -> String {
@@ -80,7 +99,15 @@ fn value(chars: &mut Peekable<Chars<'_>>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::settings;
+    use super::{entries, settings};
+
+    #[test]
+    fn sections_have_names() {
+        let text = "[Remote \"o/r\"] url = a\n[remote.up]\nurl = b\n[core] x = c\n[a \"b \\\"c\"] d = e";
+        let found: Vec<_> =
+            entries(text).into_iter().map(|it| format!("{} {} {} {}", it.section, it.name, it.key, it.value)).collect();
+        assert_eq!(found, ["remote o/r url a", "remote up url b", "core  x c", "a b \"c d e"]);
+    }
 
     #[test]
     fn every_setting_is_seen_that_git_sees() {

@@ -7,8 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use super::git_config::Entry;
 use super::{
-    git_config::{Setting, settings},
+    git_config::{self, Setting, settings},
     repository,
 };
 use crate::{
@@ -111,16 +112,27 @@ pub(super) fn by(git: &Path) -> io::Result<Vec<Named>> {
 
 /// The settings in a file of git's, none where there is no such file.
 fn settings_in(path: &Path) -> io::Result<Vec<Setting>> {
+    text_of(path).map(|it| settings(&it))
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
     match fs::metadata(path) {
         Ok(it) if it.is_file() && it.len() <= MAX => (),
         // Git fails at a folder, and so does nothing.
-        Ok(it) if !it.is_file() => return Ok(Vec::new()),
-        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Ok(it) if !it.is_file() => return Ok(String::new()),
+        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(String::new());
+        }
         Ok(_) => return Err(io::Error::other(format!("{} is too long to be git's settings", path.display()))),
         Err(it) => return Err(it),
     }
     let text = fs::read(path).map_err(|it| io::Error::new(it.kind(), format!("{}: {it}", path.display())))?;
-    Ok(settings(&String::from_utf8_lossy(&text)))
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What a file of git's says, with the names of sections; `None`: it cannot be read.
+pub fn entries(file: &Path) -> Option<Vec<Entry>> {
+    text_of(file).ok().map(|it| git_config::entries(&it))
 }
 
 /// All that the settings in a git folder say, with those of files that they include.

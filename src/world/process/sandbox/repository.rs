@@ -25,10 +25,15 @@ pub fn outside_of(root: &AbsPath) -> Option<AbsPath> {
     (is_ours && is_repository(&res) && !res.starts_with(&real)).then(|| AbsPath::new(res)).flatten()
 }
 
-/// The git folder of the repository around `dir`, if what git obeys in it is all that commands cannot write there.
-pub fn held_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
+/// The git folder of the repository around `dir`.
+pub fn around(dir: &AbsPath) -> Option<AbsPath> {
     let git = dir.as_path().ancestors().find_map(|folder| of(folder).filter(|it| is_repository(it)))?;
-    let git = AbsPath::new(git.canonicalize().ok()?)?;
+    AbsPath::new(git.canonicalize().ok()?)
+}
+
+/// The same, if what git obeys in it is all that commands cannot write there.
+pub fn held_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
+    let git = around(dir)?;
     let mut written = it.roots.iter().chain(&it.gits).filter(|_| !it.read_only);
     (written.any(|it| git.is_within(it)) && it.obeyed(&git.join("config")) && !it.keeps(&git)).then_some(git)
 }

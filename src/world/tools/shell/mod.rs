@@ -1,6 +1,7 @@
 //! `run_shell_command`: a command line, its output while it runs, and what became of it.
 
 mod completion;
+mod far;
 mod live;
 mod log;
 mod masked;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::far;
 use crate::{
     base::{
         guarded::SECRETS,
@@ -84,12 +85,13 @@ impl Params {
         let absent = made.filter(is_absent).collect();
         let git_runs = std::iter::once(self.real_dir.clone()).chain(dirs).find_map(|it| git_runs::look(&it));
         let confined = ctx.confined.as_deref().filter(|_| self.is_ours(ctx));
-        let git = confined.and_then(|it| repository::held_around(it, &self.real_dir));
-        let others = ctx.known.words.repositories.iter().filter_map(|it| {
+        let named = ctx.known.words.repositories.iter().map(String::as_str);
+        let repositories = std::iter::once("").chain(named).filter_map(|it| {
             let git = repository::held_around(confined?, &disk::real_path(&self.real_dir.join(it)).ok()?)?;
-            Some(Repository { dir: it.clone(), git })
+            Some(Repository { dir: it.to_owned(), git })
         });
-        let repositories = others.collect();
+        let repositories = repositories.collect();
+        let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx)).map(Into::into);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -101,9 +103,9 @@ impl Params {
             tracked,
             absent,
             git_runs,
-            git,
             repositories,
             reworked: None,
+            far,
             unseen,
         }
     }

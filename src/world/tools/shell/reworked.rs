@@ -70,7 +70,7 @@ pub async fn look(dir: &AbsPath, runs: bool, ctx: &ToolContext, groups: &Groups)
     let mut res = Reworked::default();
     let mut places = BTreeSet::new();
     for work in &ctx.known.words.reworks {
-        let Some(dir) = real_dir(work, dir, ctx) else { continue };
+        let Some(dir) = real_dir(&work.dir, dir, ctx) else { continue };
         res.folder = res.folder.or_else(|| trees::made(work, &dir, confined));
         let Some(looker) = Looker::new(dir, confined, ctx, groups) else { continue };
         let looker = Looker { runs, until, ..looker };
@@ -86,10 +86,10 @@ pub async fn look(dir: &AbsPath, runs: bool, ctx: &ToolContext, groups: &Groups)
 }
 
 /// Where git works.
-fn real_dir(work: &Rework, dir: &AbsPath, ctx: &ToolContext) -> Option<AbsPath> {
-    let dir = match work.dir.strip_prefix('~') {
+pub fn real_dir(work: &str, dir: &AbsPath, ctx: &ToolContext) -> Option<AbsPath> {
+    let dir = match work.strip_prefix('~') {
         Some(rest) => ctx.home()?.join(rest.trim_start_matches('/')),
-        None => dir.join(&work.dir),
+        None => dir.join(work),
     };
     disk::real_path(&dir).ok()
 }
