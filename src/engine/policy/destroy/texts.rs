@@ -8,17 +8,31 @@ use crate::engine::policy::shell::{Command, SPAWNS, Word, WordKind, base_name, i
 
 /// What starts a program in a language of which only a few words are enough for that.
 const STARTS: &[&str] = &["`", "|", "%x", "cmd(", "ctypes", "exec", "getline", "run-program", "sh(", "system", "$("];
+/// Programs that run what was written in a language, or a file, that is full of names: only what starts something counts.
+#[rustfmt::skip]
+const NAMING: &[&str] = &[
+    "bundle", "cmake", "composer", "dart", "deno", "dotnet", "earthly", "go", "gradle", "gradlew", "hatch", "java", "kotlinc",
+    "meson", "mvn", "mvnw", "nim", "pdm", "pip", "pip3", "pipenv", "pixi", "poe", "rake", "rust-script", "sbt", "scons",
+    "snakemake", "swift", "tcc", "thor", "tox", "vagrant", "zig",
+];
 /// Programs that are called like variables, files and words of code: `import numpy as np`.
 const NAMES: &[&str] = &["dd", "halt", "init", "mount", "np", "passwd", "reboot", "rm", "scrub", "service", "shutdown"];
 
 /// What some programs call it in their code, where that says something else elsewhere.
 const OWN: &[(&[&str], &[&str])] = &[
-    (&["ant"], &["<delete"]),
+    (&["ant", "mvn", "mvnw"], &["<delete"]),
+    (&["cmake"], &["file(REMOVE"]),
+    (&["dart"], &[".delete(", ".deleteSync("]),
     (
         &["groovy", "java", "jbang", "jshell", "kotlin", "kotlinc", "scala", "scala-cli"],
         &[".delete()", ".deleteDir()", ".deleteOnExit()", ".deleteRecursively()"],
     ),
+    (&["gradle", "gradlew"], &["<Delete>", "delete \"", "delete '", "delete(", "project.delete"]),
     (&["k6"], &["http.del(", "http.request('DELETE'", "http.request(\"DELETE\""]),
+    (&["nim"], &["removeDir(", "removeFile("]),
+    (&["sbt"], &["IO.delete("]),
+    (&["tcc"], &["remove(", "remove_all(", "rmdir(", "unlink("]),
+    (&["zig"], &["deleteDir(", "deleteFile(", "deleteTree("]),
 ];
 
 /// Code in another language: what it deletes with, and the commands that it names.
@@ -29,7 +43,9 @@ pub(super) fn in_code(code: &str, program: &str, command: &Command) -> Option<Si
     let called = called_in(code).map(str::to_owned);
     let spawns = SPAWNS.iter().chain(STARTS).any(|it| code.contains(it));
     // `ruby -run -e rm x`
-    let spawns = spawns || !is_language(program) || command.args().iter().any(|it| it.text == "-run");
+    let spawns = spawns
+        || !is_language(program) && !NAMING.contains(&program)
+        || command.args().iter().any(|it| it.text == "-run");
     // In quotes, or called, it is no variable: `sh.rm("x")`.
     let said = |name: &str| {
         ["\"{}\"", "'{}'", "{}(", "\"{} ", "'{} ", "!{}", "%{}"].iter().any(|it| code.contains(&it.replace("{}", name)))
@@ -37,7 +53,8 @@ pub(super) fn in_code(code: &str, program: &str, command: &Command) -> Option<Si
     // Of one letter are variables: `delete a[k]`.
     let is_name = |it: &Row| {
         let name = it.sub.is_empty() && NAMES.contains(&it.program) && !spawns;
-        (name || it.program.len() == 1) && !said(it.program)
+        let said = || if NAMING.contains(&program) { has_option(code, it.program) } else { said(it.program) };
+        (name || it.program.len() == 1) && !said()
     };
     let named = || rows_that(code, |it| !is_name(it)).map(|it| it.program.to_owned());
     let language = || command.name().is_some_and(|it| is_language(base_name(it)));
@@ -47,6 +64,12 @@ pub(super) fn in_code(code: &str, program: &str, command: &Command) -> Option<Si
     };
     let called = called.or_else(|| own().map(|it| (*it).to_owned()));
     called.or_else(named).or_else(by_language).map(|it| Signs(vec![program.to_owned(), it]))
+}
+
+/// `rm -rf`, `dd if=x`: no variable looks so.
+fn has_option(code: &str, name: &str) -> bool {
+    let behind = |it: &str| it.starts_with(" -") || it.starts_with(" if=") || it.starts_with(" of=");
+    code.match_indices(name).any(|it| code.get(it.0 + name.len()..).is_some_and(behind))
 }
 
 /// What destroys by the words of a line, or by what it calls.

@@ -1,5 +1,6 @@
 //! Scripts that a line writes and runs: what it writes is judged with what runs it.
 
+mod builds;
 mod packages;
 mod runs;
 
@@ -42,6 +43,8 @@ const MAX_FILES: usize = 64;
 pub(super) fn list_scripts(script: &mut Script) {
     let (mut files, mut by_name) = (written(script), runs::sets_path(script));
     let (mut listed, mut n_read, mut at) = (HashSet::new(), 0, 0);
+    let mut built = HashSet::new();
+    list_built(script, &files, &mut built);
     while let Some(command) = script.commands.get(at).filter(|_| !files.is_empty()) {
         let names = run_by(command, by_name).into_iter().filter(|it| files.contains_key(it.as_ref()));
         let names: BTreeSet<String> = names.map(Cow::into_owned).filter(|it| !listed.contains(it)).collect();
@@ -55,11 +58,21 @@ pub(super) fn list_scripts(script: &mut Script) {
             // What it writes it may run.
             if n_read <= MAX_FILES {
                 (files, by_name) = (written(script), runs::sets_path(script));
+                list_built(script, &files, &mut built);
             }
         }
         at += 1;
     }
     packages::list(script, &files);
+}
+
+/// Lists what stands for sources that a tool runs, each once.
+fn list_built(script: &mut Script, files: &Files, built: &mut HashSet<String>) {
+    let started = builds::started(script, files);
+    let new: Vec<Vec<Word>> = started.into_iter().filter_map(|(name, it)| built.insert(name).then_some(it)).collect();
+    if script.list(new, true, (None, false)).is_err() {
+        hide(script.commands.first_mut());
+    }
 }
 
 /// Lists what the command at `at` runs by the file; false: what reads it is listed, and comes later.

@@ -12,11 +12,41 @@ const RUNNERS: &[&str] = &["awk", "gawk", "gmake", "make", "mawk", "mysql", "psq
 /// Who reads files of these names.
 const BY_NAME: &[(&str, &[&str])] = &[
     ("ant", &["build.xml"]),
+    ("bundle", &["Gemfile"]),
+    ("cmake", &["CMakeLists.txt"]),
+    ("composer", &["composer.json"]),
+    ("deno", &["deno.json", "deno.jsonc"]),
+    ("doit", &["dodo.py"]),
+    ("earthly", &["Earthfile"]),
+    ("foreman", &["Procfile"]),
     ("gmake", MAKEFILES),
+    ("gradle", GRADLE),
+    ("gradlew", GRADLE),
+    ("hatch", &["pyproject.toml"]),
+    ("honcho", &["Procfile"]),
     ("just", &[".justfile", "Justfile", "justfile"]),
     ("make", MAKEFILES),
+    ("meson", &["meson.build"]),
+    ("mvn", &["pom.xml"]),
+    ("mvnw", &["pom.xml"]),
+    ("ninja", &["build.ninja"]),
+    ("overmind", &["Procfile"]),
+    ("pdm", &["pyproject.toml"]),
+    ("pip", &["setup.py"]),
+    ("pip3", &["setup.py"]),
+    ("pipenv", &["Pipfile"]),
+    ("pixi", &["pixi.toml"]),
+    ("poe", &["pyproject.toml"]),
+    ("rake", &["Rakefile"]),
+    ("sbt", &["build.sbt"]),
+    ("scons", &["SConstruct"]),
+    ("snakemake", &["Snakefile"]),
     ("task", &["Taskfile.yaml", "Taskfile.yml", "taskfile.yaml", "taskfile.yml"]),
+    ("thor", &["Thorfile"]),
+    ("tox", &["tox.ini"]),
+    ("vagrant", &["Vagrantfile"]),
 ];
+const GRADLE: &[&str] = &["build.gradle", "build.gradle.kts", "init.gradle"];
 const MAKEFILES: &[&str] = &["GNUmakefile", "Makefile", "makefile"];
 /// Who runs a file among its words, beside one of these.
 const AMONG: &[(&str, &[&str])] = &[
@@ -24,6 +54,8 @@ const AMONG: &[(&str, &[&str])] = &[
     ("ant", &["-f", "-file"]),
     ("cmake", &["-P"]),
     ("emacs", &["--batch", "--load", "--script", "-batch", "-l"]),
+    ("dart", &[]),
+    ("dotnet", &["fsi", "run", "script"]),
     ("expect", &[]),
     ("go", &["run"]),
     ("groovy", &[]),
@@ -32,11 +64,36 @@ const AMONG: &[(&str, &[&str])] = &[
     ("jshell", &[]),
     ("k6", &["run"]),
     ("kotlinc", &["-script"]),
+    ("nim", &["r"]),
     ("powershell", &[]),
     ("pwsh", &[]),
+    ("rust-script", &[]),
+    ("scala", &[]),
+    ("swift", &[]),
+    ("tcc", &["-run"]),
+    ("zig", &["run"]),
 ];
 /// Who starts what they are told as `./x`.
-const STARTERS: &[&str] = &["git", "rsync", "screen", "ssh", "tar", "tmux", "watch"];
+const STARTERS: &[&str] = &[
+    "entr",
+    "flock",
+    "git",
+    "hyperfine",
+    "perf",
+    "rsync",
+    "screen",
+    "script",
+    "ssh",
+    "strace",
+    "systemd-run",
+    "tar",
+    "tmux",
+    "uv",
+    "watch",
+    "watchexec",
+];
+/// Who hands the files that it is told, or finds, to what it starts.
+const FINDERS: &[&str] = &["fd", "fdfind", "find", "parallel"];
 
 /// Whether what it is started by says what reads the file, not the file itself.
 pub(super) fn is_started(command: &Command) -> bool {
@@ -80,6 +137,9 @@ pub(super) fn run_by(command: &Command, by_name: bool) -> Vec<Cow<'_, str>> {
     }
     if STARTERS.contains(&program) {
         res.extend(args.iter().filter_map(told).map(Cow::Borrowed));
+    }
+    if FINDERS.contains(&program) && args.iter().any(|it| is_shell(base_name(&it.text))) {
+        res.extend(args.iter().map(|it| last(&it.text)));
     }
     if program == "ssh" {
         res.extend(started_there(args).map(Cow::Borrowed));
