@@ -177,9 +177,17 @@ impl Confinement {
         }
         let mut res = self.clone();
         res.network |= leave.network;
-        res.granted.extend(leave.write.iter().cloned());
+        res.granted.extend(leave.write.iter().filter(|it| self.takes(it)).cloned());
         res.open.extend(leave.config.iter().cloned());
         Some(res)
+    }
+
+    /// Where output goes only what is neither held nor written anyway: a mount of its own would be in the way there.
+    fn takes(&self, it: &Granted) -> bool {
+        match it {
+            Granted::Output(path) => !self.is_too_wide(path) && !self.obeyed(path) && !self.writes(path),
+            Granted::Folder(_) | Granted::File(_) => true,
+        }
     }
 
     /// Whether writing there is what it allows.
@@ -252,12 +260,15 @@ pub enum Granted {
     Folder(AbsPath),
     /// This file alone.
     File(AbsPath),
+    /// The same of one that output goes to, as the command says: where it is not there it is made as the shell would, and
+    /// removed with the command if nothing came.
+    Output(AbsPath),
 }
 
 impl Granted {
     pub fn path(&self) -> &AbsPath {
         match self {
-            Self::Folder(it) | Self::File(it) => it,
+            Self::Folder(it) | Self::File(it) | Self::Output(it) => it,
         }
     }
 }

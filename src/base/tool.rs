@@ -80,6 +80,9 @@ pub struct Targets {
     /// folder and around others in which it has git write settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<Repository>,
+    /// Of a command that a sandbox holds: files outside of the roots that its output goes to.
+    #[serde(default, skip_serializing_if = "<[Output]>::is_empty")]
+    pub outputs: Box<[Output]>,
     /// Of a command that a sandbox holds: what it would have git change though it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reworked: Option<Reworked>,
@@ -118,6 +121,14 @@ pub struct Repository {
     /// As the command leads there; empty: it is there.
     pub dir: String,
     pub git: AbsPath,
+}
+
+/// A file outside of the roots that a command's output goes to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// As the command says it; from home with `~`.
+    pub name: String,
+    pub real: AbsPath,
 }
 
 /// What git would change in work trees, and a sandbox holds.
@@ -234,6 +245,8 @@ pub struct Words {
     pub repositories: Vec<String>,
     /// What of it may need the network when other things are done.
     pub far: Vec<Far>,
+    /// Files that its output goes to, said as in `names`.
+    pub outputs: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

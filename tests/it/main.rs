@@ -21,6 +21,7 @@ mod exits;
 mod failures;
 mod fallback;
 mod faults;
+mod given;
 mod hooks;
 mod hostile;
 mod http_model;

@@ -6,7 +6,9 @@ use super::{
     PartVerdict, Query, Verdict, danger,
     decide::{Opinion, unasked, verdict, with_paths},
     destroy::{self, Place, Signs},
-    git_settings, made, network, paths, places, plans, prefixes,
+    git_settings, made, network,
+    outside::Outside,
+    paths, places, plans, prefixes,
     reasons::Reasons,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
@@ -159,7 +161,7 @@ impl<'a> Shell<'a> {
     fn worst(&self) -> Worst<'_> {
         let (mut worst, mut asked, mut firm): (Option<Opinion>, Vec<&Command>, bool) = (None, Vec::new(), false);
         let (mut has_reasons, mut unlooked) = (false, Vec::new());
-        let (mut opens, mut gives, mut also) = (Vec::new(), None, Vec::new());
+        let (mut opens, mut gives, mut also) = (Vec::new(), Vec::new(), Vec::new());
         // The same command again is judged the same, and there may be thousands.
         let mut seen: BTreeSet<&Command> = BTreeSet::new();
         for command in &self.script.commands {
@@ -184,7 +186,7 @@ impl<'a> Shell<'a> {
                 // What a rule lets it write, whatever is asked of the others.
                 _ => {
                     opens.append(&mut opinion.opens);
-                    gives = gives.or(opinion.gives.take());
+                    gives.append(&mut opinion.gives);
                 }
             }
             // The first question with a reason of its own is the one to show.
@@ -196,7 +198,7 @@ impl<'a> Shell<'a> {
         let mut opinion = worst.unwrap_or_else(|| Opinion::new(Decision::Ask, "no command"));
         also.into_iter().for_each(|it| opinion.take(it));
         opinion.opens.extend(opens);
-        opinion.gives = opinion.gives.or(gives);
+        opinion.gives.extend(gives);
         // A yes for longer that leaves one question is none.
         if firm {
             asked.clear();
@@ -206,28 +208,37 @@ impl<'a> Shell<'a> {
 
     /// What makes even an allowed command worth a question.
     fn as_a_whole(&self, opinion: Opinion) -> Opinion {
-        match opinion.decision {
-            Decision::Deny => return opinion,
-            Decision::Ask => return opinion.beside(self.guarded_as_a_whole()),
-            Decision::Allow => (),
+        if opinion.decision == Decision::Deny {
+            return opinion;
         }
-        if let Some(it) = self.guarded_as_a_whole() {
-            return it;
-        }
+        let asked = match (opinion.decision, self.guarded_as_a_whole()) {
+            (Decision::Ask, guarded) => opinion.beside(guarded),
+            (_, Some(guarded)) => guarded,
+            (_, None) => match self.question_of_output(&opinion) {
+                Some(it) => it,
+                None => return opinion,
+            },
+        };
+        // What is asked is asked once: a yes is for where the output goes, too.
+        let outside = Outside::of(self.script, self.query, &self.place.leads, false);
+        asked.beside(outside.map(Outside::question))
+    }
+
+    /// Of an allowed command.
+    fn question_of_output(&self, opinion: &Opinion) -> Option<Opinion> {
+        let ask = |it: String| Some(Opinion::new(Decision::Ask, it));
+        let outside = |but: bool| Outside::of(self.script, self.query, &self.place.leads, but);
         if self.query.mode == Mode::Yolo {
             let named = opinion.specific && opinion.allow_redirection && opinion.tier >= Some(Tier::User);
-            let outside = paths::leads_outside(self.script, self.query.roots, &self.place.leads).filter(|_| !named);
-            let ask = |it: String| Opinion::new(Decision::Ask, format!("its output goes outside the workspace: {it}"));
-            return outside.map(ask).unwrap_or(opinion);
+            return if named { None } else { outside(true).and_then(|_| outside(false)).map(Outside::question) };
         }
         if let Some(what) = danger::find(self.script) {
-            return Opinion::new(Decision::Ask, format!("dangerous: {what}"));
+            return ask(format!("dangerous: {what}"));
         }
         let written = self.script.redirects.iter().find(|it| it.writes);
-        match written.filter(|_| !opinion.allow_redirection && !self.writes_below()) {
-            Some(it) => Opinion::new(Decision::Ask, format!("its output goes to a file: > {}", it.target.text)),
-            None => opinion,
-        }
+        let written = written.filter(|_| !opinion.allow_redirection && !self.writes_below())?;
+        let outside = outside(false).filter(Outside::is_known).map(Outside::question);
+        outside.or_else(|| ask(format!("its output goes to a file: > {}", written.target.text)))
     }
 
     /// What every mode asks about, of what no single command says.
@@ -287,7 +298,7 @@ impl<'a> Shell<'a> {
         let opinion = match (opinion.decision, question) {
             (Decision::Allow, Some(it)) => Opinion { specific: true, firm: true, ..it },
             (Decision::Allow, None) => match reasons.held.as_ref().filter(|it| named(&it.signs)) {
-                Some(it) => Opinion { opens: it.places.clone(), gives: it.folder.clone(), ..opinion },
+                Some(it) => Opinion { opens: it.places.clone(), gives: it.gives(), ..opinion },
                 None => opinion,
             },
             (_, question) => opinion.because(question),

@@ -9,12 +9,13 @@ use super::{
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
+    sandbox::Granted,
     text,
     tool::{Access, TargetPath, ToolKind},
 };
 
 /// Longest reason that a question shows, in characters.
-const MAX_WHY: usize = 300;
+pub(super) const MAX_WHY: usize = 300;
 
 /// A decision on its way, with its reason.
 #[derive(Clone, Debug)]
@@ -33,8 +34,8 @@ pub(super) struct Opinion {
     pub why: Option<String>,
     /// Configuration that the reason names, or the rule, where it is.
     pub opens: Vec<AbsPath>,
-    /// A folder outside that a yes, or the rule, is for.
-    pub gives: Option<AbsPath>,
+    /// Folders outside that a yes, or the rule, is for, and files that output goes to.
+    pub gives: Vec<Granted>,
 }
 
 impl Opinion {
@@ -42,7 +43,7 @@ impl Opinion {
     pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
         let rule = rule.into();
         let why = (decision == Decision::Ask).then(|| rule.clone());
-        let (deny_message, tier, opens, gives) = (None, None, Vec::new(), None);
+        let (deny_message, tier, opens, gives) = (None, None, Vec::new(), Vec::new());
         Self {
             decision,
             rule,
@@ -59,7 +60,7 @@ impl Opinion {
 
     /// A question about something guarded.
     pub fn guarded(guard: &paths::Guard) -> Self {
-        Self { opens: guard.place.iter().cloned().collect(), ..Self::new(Decision::Ask, guard.to_string()) }
+        Self { opens: guard.places.clone(), ..Self::new(Decision::Ask, guard.to_string()) }
     }
 
     pub fn of(rule: &Rule, query: &Query) -> Self {
@@ -69,7 +70,7 @@ impl Opinion {
             decision: rule.decision,
             why: of_people.then(|| format!("a rule asks: {name}")),
             opens: Vec::new(),
-            gives: None,
+            gives: Vec::new(),
             rule: name,
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allow_redirection: rule.allow_redirection,
@@ -99,14 +100,15 @@ impl Opinion {
     /// One yes is for both questions, as long as both are shown: what is half done cannot be asked about again.
     pub fn take(&mut self, other: Self) {
         let more: Vec<AbsPath> = other.opens.into_iter().filter(|it| !self.opens.contains(it)).collect();
+        let gives: Vec<Granted> = other.gives.into_iter().filter(|it| !self.gives.contains(it)).collect();
         let (Some(one), Some(another)) = (&self.why, other.why) else { return };
         let why = if *one == another { another } else { format!("{one}; {another}") };
-        if more.is_empty() || why.chars().count() > MAX_WHY {
+        if more.is_empty() && gives.is_empty() || why.chars().count() > MAX_WHY {
             return;
         }
         self.why = Some(why);
         self.opens.extend(more);
-        self.gives = self.gives.take().or(other.gives);
+        self.gives.extend(gives);
     }
 
     /// The same question, and another one that would be asked beside it.

@@ -11,7 +11,7 @@ use super::{
     reworks,
     shell::{Command, Script, Word, base_name},
 };
-use crate::base::{log::Decision, path::AbsPath};
+use crate::base::{log::Decision, path::AbsPath, sandbox::Granted};
 
 /// In lower case; a star stands for any ending, or for what is between.
 const RUN: &[&str] = &[
@@ -80,6 +80,10 @@ pub(super) struct Held {
 }
 
 impl Held {
+    pub fn gives(&self) -> Vec<Granted> {
+        self.folder.iter().cloned().map(Granted::Folder).collect()
+    }
+
     /// It would fail, often half-way, and ask then: a yes before is for writing there, too.
     pub fn question(&self) -> Opinion {
         self.beside(Opinion::new(Decision::Ask, self.words.clone()))
@@ -90,7 +94,7 @@ impl Held {
         let another = other.why.filter(|it| *it != self.words);
         let why = another.map_or_else(|| self.words.clone(), |it| format!("{it}; {}", self.words));
         let opens = [other.opens, self.places.clone()].concat();
-        Opinion { why: Some(why), opens, gives: self.folder.clone(), ..other }
+        Opinion { why: Some(why), opens, gives: [other.gives, self.gives()].concat(), ..other }
     }
 }
 

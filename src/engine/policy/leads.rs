@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Query, git_settings, made,
     names::current_name,
-    network,
+    network, outside,
     paths::{self, Guard},
     pieces::{self, ANY},
     places, reworks,
@@ -59,6 +59,7 @@ pub fn words(tool: &str, args: &Value) -> Words {
         reworks: reworks::all(&script),
         repositories: git_settings::repositories(&script),
         far: network::all(&script),
+        outputs: outside::outputs(&script),
     }
 }
 
@@ -68,7 +69,7 @@ fn candidates(word: &Word, script: &Script) -> Vec<String> {
 }
 
 /// A word as the shell reads it, as far as that is known; what counts from home begins with `~`.
-fn spelt(word: &Word, script: &Script) -> Vec<String> {
+pub(super) fn spelt(word: &Word, script: &Script) -> Vec<String> {
     if word.kind != WordKind::Expanded {
         return vec![word.text.clone()];
     }

@@ -17,6 +17,7 @@ mod load;
 mod made;
 mod names;
 mod network;
+mod outside;
 mod paths;
 mod pieces;
 mod places;
@@ -130,8 +131,8 @@ pub struct Verdict {
     pub why: Option<String>,
     /// Configuration that the question names, or the rule that allows it: a yes is for writing it, too.
     pub opens: Vec<AbsPath>,
-    /// A folder outside that the same yes is for.
-    pub gives: Option<AbsPath>,
+    /// Folders outside, and files that output goes to, that the same yes is for.
+    pub gives: Vec<Granted>,
     /// So is it for the network.
     pub network: bool,
     /// What "allow for this session" would grant; `None`: it is not on offer.
@@ -141,12 +142,11 @@ pub struct Verdict {
 impl Verdict {
     /// What a yes, or the rule that allows it, is for beyond the sandbox.
     pub fn leave(&self) -> Leave {
-        let write = self.gives.iter().cloned().map(Granted::Folder).collect();
-        Leave { config: self.opens.clone(), write, network: self.network, ..Leave::default() }
+        Leave { config: self.opens.clone(), write: self.gives.clone(), network: self.network, ..Leave::default() }
     }
 
     fn denied(rule: String, message: String) -> Self {
-        let (reason, why, opens, gives, grant) = (None, None, Vec::new(), None, None);
+        let (reason, why, opens, gives, grant) = (None, None, Vec::new(), Vec::new(), None);
         let deny_message = Some(message);
         Self { decision: Decision::Deny, rule, deny_message, reason, why, opens, gives, network: false, grant }
     }

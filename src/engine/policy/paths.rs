@@ -8,7 +8,7 @@ use super::{
     leads::Leads,
     pieces::ANY,
     places, public_keys,
-    shell::{self, Command, Redirect, Script, Word, WordKind, base_name},
+    shell::{Command, Redirect, Script, Word, WordKind, base_name},
 };
 use crate::base::{
     guarded::{CONFIG, Guarded, SECRETS},
@@ -16,6 +16,8 @@ use crate::base::{
     tool::{Access, TargetPath, Targets},
 };
 
+/// One question speaks of no more names of configuration.
+const MAX_TOGETHER: usize = 8;
 /// Names that a command's words had better not say: beside the guarded ones, folders that have secrets among the rest.
 const ROUGHLY_SECRET: &[&str] = &[".castor", ".config", ".docker", ".gemini"];
 
@@ -25,8 +27,10 @@ pub(super) struct Guard {
     reason: &'static str,
     /// The entry, for rules that name it.
     pub name: &'static str,
-    /// Where that is, of configuration that a command names plainly.
-    pub place: Option<AbsPath>,
+    /// Where that is, of configuration that a command names plainly; all of it.
+    pub places: Vec<AbsPath>,
+    /// What else it names of that.
+    also: Vec<&'static str>,
 }
 
 const OBEYED: &str = "configuration that castor, an editor, a shell or git obeys";
@@ -35,8 +39,16 @@ const KEPT: &str = "secrets may be kept there";
 const PRINTED: &str = "it prints what is secret";
 
 impl Guard {
+    /// What a yes to it opens, and names, besides.
+    fn with(self, config: Option<&Self>) -> Self {
+        let Some(config) = config else { return self };
+        let named = std::iter::once(config.name).chain(config.also.iter().copied()).filter(|it| *it != self.name);
+        let also = if config.places.is_empty() { Vec::new() } else { named.collect() };
+        Self { places: config.places.clone(), also, ..self }
+    }
+
     fn new(reason: &'static str, name: &'static str) -> Self {
-        Self { reason, name, place: None }
+        Self { reason, name, places: Vec::new(), also: Vec::new() }
     }
 
     /// A rule that allows just this has the entry in it.
@@ -47,7 +59,8 @@ impl Guard {
 
 impl std::fmt::Display for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.reason, self.name)
+        write!(f, "{}: {}", self.reason, self.name)?;
+        self.also.iter().try_for_each(|it| write!(f, ", {it}"))
     }
 }
 
@@ -109,12 +122,11 @@ pub(super) fn guard_of_command(command: &Command, looks: impl Fn() -> bool, here
     let lints = || LINTS.contains(&name) || name == "yq" && !args().any(edits);
     let shows = || name == "git" && args().next().is_some_and(|it| GIT_SHOWS.contains(&it.text.as_str()));
     let writes = || !(lints() || shows() || looks());
-    let config = || words().find_map(|it| config_of_word(it, here));
     let setting = || super::git_settings::sets_what_runs(command).map(|it| Guard::new(OBEYED, it));
     let vault = || super::vaults::prints(command).map(|name| Guard::new(PRINTED, name));
-    let config = config().filter(|_| writes());
-    let place = config.as_ref().and_then(|it| it.place.clone());
-    let secret = secret.map(|it| Guard { place, ..it });
+    let config = config_of_words(words(), here).filter(|_| writes());
+    // What is both, as `.npmrc`, is opened by the same yes, and so is all else that it names.
+    let secret = secret.map(|it| it.with(config.as_ref()));
     secret.or_else(vault).or(config).or_else(|| setting().filter(|_| writes()))
 }
 
@@ -260,18 +272,29 @@ pub(super) fn guard_of_reader(
 
 /// The same for where a script's redirections lead.
 pub(super) fn guard_of_redirects(script: &Script, here: Option<&AbsPath>) -> Option<Guard> {
-    let guard = |target: &Word, writes: bool| {
-        let config = if writes { config_of_word(target, here) } else { None };
-        // What is both, as `.npmrc`, is opened by the same yes.
-        let place = config.as_ref().and_then(|it| it.place.clone());
-        find_secret(target).map(|name| Guard { place, ..Guard::new(KEPT, name) }).or(config)
-    };
-    script.redirects.iter().find_map(|it| places::of_redirect(it, script).iter().find_map(|at| guard(at, it.writes)))
+    let at = |it: &Redirect| places::of_redirect(it, script);
+    let is_guarded = |at: &Word, writes: bool| find_secret(at).is_some() || writes && find_word(CONFIG, at).is_some();
+    let found = |it: &Redirect| at(it).into_iter().find(|at| is_guarded(at, it.writes));
+    let first = script.redirects.iter().find_map(found)?;
+    let written: Vec<Word> = script.redirects.iter().filter(|it| it.writes).flat_map(at).collect();
+    let config = config_of_words(written.iter(), here);
+    find_secret(&first).map(|name| Guard::new(KEPT, name).with(config.as_ref())).or(config)
 }
 
-fn config_of_word(word: &Word, here: Option<&AbsPath>) -> Option<Guard> {
-    let place = || named_config(here?, word.literal()?);
-    Some(Guard { place: place(), ..Guard::new(OBEYED, find_word(CONFIG, word)?) })
+/// All of the configuration that words name.
+fn config_of_words<'w>(words: impl Iterator<Item = &'w Word>, here: Option<&AbsPath>) -> Option<Guard> {
+    let mut found = words.filter_map(|it| Some((find_word(CONFIG, it)?, here.zip(it.literal())))).take(MAX_TOGETHER);
+    let place = |it: Option<(&AbsPath, &str)>| it.and_then(|(here, text)| named_config(here, text));
+    let (name, first) = found.next()?;
+    let mut res = Guard { places: place(first).into_iter().collect(), ..Guard::new(OBEYED, name) };
+    for (name, it) in found {
+        let more = place(it).filter(|it| !res.places.contains(it));
+        if more.is_some() && name != res.name && !res.also.contains(&name) {
+            res.also.push(name);
+        }
+        res.places.extend(more);
+    }
+    Some(res)
 }
 
 /// The whole of the configuration below `root` that a path names. Of a repository only what is named in it, never all.
@@ -287,38 +310,6 @@ fn named_config(root: &AbsPath, text: &str) -> Option<AbsPath> {
         whole.push(it);
         CONFIG.find(&whole).map(|_| root.join(&whole))
     })
-}
-
-/// Where a redirection plainly leads out of the roots. What only the shell knows is not guessed at. Places that are thrown
-/// away do not count where they are said: `make > /tmp/log` is everyday, and where there is a sandbox, that asks about it
-/// or stops it. `../x` is the neighbour of the workspace, wherever that lies.
-pub(super) fn leads_outside(script: &Script, roots: &[AbsPath], leads: &Leads) -> Option<String> {
-    const THROWN_AWAY: &[&str] = &["/dev", "/proc", "/tmp", "/var/tmp"];
-    let here = roots.first().filter(|_| !places::moves(script));
-    let outside = |word: &Word, here: Option<&AbsPath>| {
-        let home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"].iter().any(|it| word.text.starts_with(it));
-        let said = word.literal().is_some_and(|it| it.starts_with('/'));
-        let path = match word.literal() {
-            Some(it) if said => AbsPath::new(it),
-            Some(it) => here.map(|here| here.join(it)),
-            None => None,
-        };
-        let thrown_away = THROWN_AWAY.iter().filter(|_| said).filter_map(AbsPath::new);
-        let kept: Vec<AbsPath> = roots.iter().cloned().chain(thrown_away).collect();
-        home || path.is_some_and(|path| !kept.iter().any(|it| path.is_within(it)))
-    };
-    // Where a `cd` goes first, what is said counts from nowhere that is known.
-    let from = |it: &Word, said: &Word| if it == said { here } else { roots.first() };
-    let led = |it: &Redirect| places::of_redirect(it, script).into_iter().find(|at| outside(at, from(at, &it.target)));
-    let redirected = script.redirects.iter().filter(|it| it.writes);
-    let mut redirected =
-        redirected.filter_map(|it| led(it).or_else(|| Some(it.target.clone()).filter(|it| leads.leave(it))));
-    let filled = |it: &Word| {
-        let began = places::from_start(it, script);
-        began.as_ref().map_or_else(|| outside(it, here), |it| outside(it, roots.first())) || leads.leave(it)
-    };
-    let told = || script.commands.iter().flat_map(shell::filled).find(|it| filled(it)).cloned();
-    redirected.next().or_else(told).map(|it| it.text)
 }
 
 pub(super) fn find_word(list: Guarded, word: &Word) -> Option<&'static str> {

@@ -13,7 +13,7 @@ use crate::{
     base::{
         guarded::SECRETS,
         path::AbsPath,
-        tool::{Lead, Tracked, Words},
+        tool::{Lead, Output, Tracked, Words},
     },
     world::{
         disk,
@@ -93,6 +93,18 @@ pub fn look(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Found {
     leads.retain(|it| !it.name.is_empty() || !it.in_roots || SECRETS.find(it.real.as_path()).is_some());
     let tracked = words.shows.then(|| tracked::tracked(&kept.secrets, dir));
     Found { leads, unseen, tracked, secrets: kept.secrets }
+}
+
+/// Where output really goes, as far as that is outside. Blocks.
+pub fn outputs(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Box<[Output]> {
+    let scratch = places.scratch.and_then(|it| disk::real_path(it).ok());
+    let is_inside = |real: &AbsPath| places.roots.iter().chain(&scratch).any(|it| real.is_within(it));
+    let place = |name: &str| match name.strip_prefix('~') {
+        Some(rest) => disk::real_place(&places.home?.as_path().join(rest.strip_prefix('/')?)).ok(),
+        None => disk::real_place(&dir.as_path().join(name)).ok(),
+    };
+    let all = words.outputs.iter().filter_map(|name| Some(Output { name: name.clone(), real: place(name)? }));
+    all.filter(|it| !is_inside(&it.real)).collect()
 }
 
 struct Looker<'a> {

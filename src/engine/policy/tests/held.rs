@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     base::{
         ids::CallId,
-        sandbox::Denial,
+        sandbox::{Denial, Granted},
         tool::{Change, Repository, Reworked, ToolCall},
     },
     engine::policy::{half_done, words},
@@ -207,7 +207,8 @@ fn what_git_would_change_is_asked_about_and_a_yes_opens_it() {
         let targets = Targets { reworked: Some(reworked.clone()), ..targets(command) };
         let said = decided(&targets, &json!({ "command": command }), interactive);
         assert_eq!(opened(&said), want, "{command}");
-        assert_eq!(said.gives, said.opens.contains(&path("/t")).then(|| path("/t")), "{command}");
+        let given = said.opens.contains(&path("/t")).then(|| Granted::Folder(path("/t")));
+        assert_eq!(said.gives, given.into_iter().collect::<Vec<_>>(), "{command}");
         said
     };
     let said = check("git stash -u", true, &works, "ask /w/.npmrc /w/.vscode");
@@ -226,17 +227,17 @@ fn what_git_would_change_is_asked_about_and_a_yes_opens_it() {
     let top = Reworked { top: Some(path("/t")), places: vec![path("/t/.vscode")], ..Reworked::default() };
     let at_top = |it: &Reworked| Targets { reworked: Some(it.clone()), ..targets("git switch x") };
     let said = decided(&at_top(&top), &json!({ "command": "git switch x" }), true);
-    assert_eq!((opened(&said).as_str(), said.gives), ("ask /t/.vscode", Some(path("/t"))));
+    assert_eq!((opened(&said).as_str(), said.gives), ("ask /t/.vscode", vec![Granted::Folder(path("/t"))]));
     let wide = Reworked { closed: true, ..top };
     let said = decided(&at_top(&wide), &json!({ "command": "git switch x" }), true);
-    assert!(said.gives.is_none() && said.why.unwrap().contains("too wide to be opened"));
+    assert!(said.gives.is_empty() && said.why.unwrap().contains("too wide to be opened"));
     // One yes is for both reasons.
     let said = check("git reset --hard x", true, &perhaps, "ask /w/.npmrc /w/.vscode");
     assert!(said.why.unwrap().starts_with("destructive: git reset --hard; git may change"));
     let named = rules(&rule("allow", "commandPrefix='git stash'"));
     let targets = Targets { reworked: Some(folder), ..targets("git stash") };
     let said = decide(&named, &Query::new("run_shell_command", ToolKind::Execute, &json!({}), &targets));
-    assert_eq!((said.decision, said.gives), (Decision::Allow, Some(path("/t"))));
+    assert_eq!((said.decision, said.gives), (Decision::Allow, vec![Granted::Folder(path("/t"))]));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod leads;
 mod met;
 mod network;
 mod origins;
+mod outside;
 mod pieces;
 mod shell;
 mod standing;

@@ -18,7 +18,7 @@ use super::{
     below, excludes,
     held::{self, Held},
     named::{self, Named, OfUser},
-    rights, submodules,
+    outputs, rights, submodules,
 };
 use crate::{
     base::{
@@ -65,7 +65,7 @@ fn look(it: &Confinement, around: Around<'_>, below: Option<usize>, held: &mut H
     let (cwd, of_user) = (around.cwd.as_path().into(), OfUser::look(around.home));
     let mut plan = Plan { cwd, of_user, network: it.network, namespaces, ..Plan::default() };
     plan.tmp = it.tmp.as_path().canonicalize()?;
-    it.granted.iter().for_each(make);
+    it.granted.iter().for_each(|it| make(it, held));
     plan.writable = writable(it)?;
     // Of what is kept nothing is ever open.
     let is_kept = |open: &AbsPath| it.kept.iter().any(|it| it.is_within(open) || open.is_within(it));
@@ -111,7 +111,8 @@ pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
     let mut res = Vec::new();
     // By a link a grant may lead where nothing is granted.
     let is_given = |real: &Path| AbsPath::new(real).is_some_and(|real| !it.is_too_wide(&real));
-    let granted = it.granted.iter().filter_map(|it| it.path().as_path().canonicalize().ok());
+    let leads_there = |it: &&Granted| !matches!(it, Granted::Output(path) if !outputs::is_own(path.as_path()));
+    let granted = it.granted.iter().filter(leads_there).filter_map(|it| it.path().as_path().canonicalize().ok());
     res.extend(granted.filter(|it| is_given(it)));
     for folder in roots.iter().chain(&it.writable).filter(|it| it.as_path().symlink_metadata().is_ok()) {
         let Ok(real) = folder.as_path().canonicalize() else { continue };
@@ -128,7 +129,11 @@ pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Makes what the user allowed to be written and is not there, for the user alone. Where it cannot be made it is left out.
-fn make(it: &Granted) {
+fn make(it: &Granted, held: &mut Held) {
+    if let Granted::Output(path) = it {
+        held.output(path.as_path());
+        return;
+    }
     let (path, private) = (it.path().as_path(), OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC);
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
     if path.symlink_metadata().is_ok() {
@@ -136,7 +141,9 @@ fn make(it: &Granted) {
     }
     let made = held::open_folder(above).and_then(|above| match it {
         Granted::Folder(_) => Ok(mkdirat(&above, name, Mode::S_IRWXU)?),
-        Granted::File(_) => Ok(openat(&above, name, private, Mode::S_IRUSR | Mode::S_IWUSR).map(|_| ())?),
+        Granted::File(_) | Granted::Output(_) => {
+            Ok(openat(&above, name, private, Mode::S_IRUSR | Mode::S_IWUSR).map(|_| ())?)
+        }
     });
     if let Err(why) = made {
         tracing::warn!("{} may be written, and cannot be made: {why}", path.display());

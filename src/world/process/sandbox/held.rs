@@ -23,7 +23,7 @@ use nix::{
     sys::stat::{Mode, mkdirat},
 };
 
-use super::{Before, aside::Head, going, records};
+use super::{Before, aside::Head, going, outputs::Made, records};
 use crate::base::sandbox::{ITSELF, StandIn};
 
 const MARK: nix::libc::mode_t = going::MARK as nix::libc::mode_t;
@@ -41,6 +41,8 @@ pub struct Held {
     life: Option<PipeWriter>,
     before: Arc<Before>,
     heads: Vec<Head>,
+    /// For what it prints.
+    made: Vec<Made>,
     tmp: Option<PathBuf>,
     /// Where it is written down what stands.
     records: PathBuf,
@@ -107,6 +109,11 @@ impl Held {
         Err(io::Error::other(format!("{} cannot be held", path.display())))
     }
 
+    /// Makes the file that output goes to, if nothing is there.
+    pub(super) fn output(&mut self, path: &Path) {
+        self.made.extend(Made::make(path, &self.records));
+    }
+
     /// Where stand-ins of its own are.
     pub(super) fn standing(&self) -> BTreeSet<&Path> {
         self.standing.iter().map(|it| it.path.as_path()).collect()
@@ -138,7 +145,7 @@ impl Held {
 
     /// Where it is written down what stands.
     pub fn records(&self) -> Option<PathBuf> {
-        (!self.standing.is_empty()).then(|| self.records.clone())
+        (!self.standing.is_empty() || !self.made.is_empty()).then(|| self.records.clone())
     }
 
     /// What was there before the command.
@@ -150,6 +157,7 @@ impl Held {
     pub fn let_go(&mut self) -> Gone {
         self.life.take().iter().for_each(end);
         self.before.over();
+        self.made.drain(..).for_each(Made::let_go);
         let _alone = alone();
         // Of the last one: most stand in the same.
         let mut folder = None;

@@ -16,6 +16,7 @@ mod held;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
 pub mod named;
+mod outputs;
 pub(super) mod records;
 mod refused;
 pub mod repository;

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     coded, going,
     held::{alone, open_folder, same},
+    outputs,
 };
 use crate::base::sandbox::StandIn;
 
@@ -35,6 +36,9 @@ struct Line {
     path: PathBuf,
     /// What is in it; `None`: a folder.
     text: Option<String>,
+    /// No stand-in: a file that a command's output goes to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    output: bool,
 }
 
 /// The record of this process in one home, and what is in it: each place is written down once.
@@ -54,23 +58,33 @@ fn own() -> MutexGuard<'static, BTreeMap<PathBuf, Own>> {
 /// to guard is more than to tidy up.
 /// `looks`: whether the record is there is looked at, which the first of many is enough for.
 pub(super) fn note(folder: &Path, path: &Path, what: StandIn, looks: bool) {
-    if let Err(it) = try_note(folder, path, what, looks) {
-        tracing::warn!("{} cannot be written down in {}: {it}", path.display(), folder.display());
+    let line = Line { path: path.to_owned(), text: what.text().map(str::to_owned), output: false };
+    note_line(folder, &line, looks);
+}
+
+/// The same of a file that output goes to.
+pub(super) fn note_output(folder: &Path, path: &Path) {
+    note_line(folder, &Line { path: path.to_owned(), text: Some(String::new()), output: true }, true);
+}
+
+fn note_line(folder: &Path, line: &Line, looks: bool) {
+    if let Err(it) = try_note(folder, line, looks) {
+        tracing::warn!("{} cannot be written down in {}: {it}", line.path.display(), folder.display());
     }
 }
 
-fn try_note(folder: &Path, path: &Path, what: StandIn, looks: bool) -> io::Result<()> {
+fn try_note(folder: &Path, line: &Line, looks: bool) -> io::Result<()> {
     let mut all = own();
     // Of castor itself; whoever removed it wants none, but a kill needs one.
     let is_there = all.get(folder).is_some_and(|it| !looks || same(&it.file, &it.path));
     if !is_there {
         all.insert(folder.to_owned(), begin(folder)?);
     }
-    let Some(own) = all.get_mut(folder).filter(|it| !it.known.contains(path)) else { return Ok(()) };
-    let line = Line { path: path.to_owned(), text: what.text().map(str::to_owned) };
-    let line = serde_json::to_string(&line).map_err(io::Error::other)?;
+    let Some(own) = all.get_mut(folder).filter(|it| !it.known.contains(&line.path)) else { return Ok(()) };
+    let path = line.path.clone();
+    let line = serde_json::to_string(line).map_err(io::Error::other)?;
     own.file.write_all(format!("{line}\n").as_bytes())?;
-    own.known.insert(path.to_owned());
+    own.known.insert(path);
     Ok(())
 }
 
@@ -118,7 +132,7 @@ fn clear(path: &Path) -> Vec<PathBuf> {
     _ = File::open(path).and_then(|it| it.take(MAX_RECORD).read_to_string(&mut text));
     let (mut res, mut is_used) = (Vec::new(), false);
     for it in text.lines().filter_map(|it| serde_json::from_str::<Line>(it).ok()) {
-        match remove(&it.path, it.text.as_deref()) {
+        match remove(&it) {
             Some(true) => res.push(it.path),
             Some(false) => (),
             None => is_used = true,
@@ -131,8 +145,12 @@ fn clear(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes it if it is a stand-in; `None`: somebody uses it.
-fn remove(path: &Path, text: Option<&str>) -> Option<bool> {
+fn remove(line: &Line) -> Option<bool> {
     let _alone = alone();
+    let (path, text) = (line.path.as_path(), line.text.as_deref());
+    if line.output {
+        return Some(outputs::sweep(path));
+    }
     let (Some(Ok(folder)), Some(name)) = (path.parent().map(open_folder), path.file_name()) else { return Some(false) };
     // A kill may have come between the two names of a file.
     let half = text.is_some_and(|_| remove_named(&folder, &going::going(name), text) == Some(true));
@@ -173,7 +191,7 @@ mod tests {
     fn record(folder: &Path, lines: &[(&Path, Option<&str>)]) {
         fs::create_dir_all(folder).unwrap();
         let line = |(path, text): &(&Path, Option<&str>)| {
-            let it = Line { path: (*path).to_owned(), text: text.map(str::to_owned) };
+            let it = Line { path: (*path).to_owned(), text: text.map(str::to_owned), output: false };
             serde_json::to_string(&it).unwrap() + "\n"
         };
         let text: String = lines.iter().map(line).collect();

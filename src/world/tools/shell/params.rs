@@ -92,6 +92,7 @@ impl Params {
         });
         let repositories = repositories.collect();
         let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx)).map(Into::into);
+        let outputs = confined.map_or_else(Box::default, |_| leads::outputs(&ctx.known.words, &self.real_dir, &places));
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -104,6 +105,7 @@ impl Params {
             absent,
             git_runs,
             repositories,
+            outputs,
             reworked: None,
             far,
             unseen,
