@@ -195,7 +195,8 @@ impl Confinement {
         let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
         let in_roots = !self.read_only && (below(&self.roots) || below(&self.gits));
         let granted = self.granted.iter().any(|it| path.is_within(it.path()) && !self.is_too_wide(it.path()));
-        let open = below(&self.writable) || granted || path.is_within(&self.tmp) || in_roots;
+        let opened = self.read_only && below(&self.open);
+        let open = below(&self.writable) || granted || opened || path.is_within(&self.tmp) || in_roots;
         open && !self.obeyed(path)
     }
 

@@ -123,6 +123,7 @@ fn links_are_followed_before_the_question_and_not_after_it() {
         let (mut bed, home) = bed(namespaces, &commands);
         bed.sandbox.write("home/.bashrc", "mine");
         bed.sandbox.write("home/late", "mine");
+        bed.sandbox.write("home/other", "mine");
         symlink("../../home/real", bed.path("out/led")).unwrap();
         symlink("real", home.join("led")).unwrap();
         symlink(".bashrc", home.join("rc")).unwrap();
@@ -145,12 +146,12 @@ fn links_are_followed_before_the_question_and_not_after_it() {
         let told = answered(&mut bed, &mut |_| {
             if std::mem::take(&mut first) {
                 fs::remove_file(&late).unwrap();
-                symlink(".bashrc", &late).unwrap();
+                symlink("other", &late).unwrap();
                 return "allow_once";
             }
             "reject_once"
         });
-        assert_eq!(read(&home.join(".bashrc")), "mine", "{namespaces:?} {told}");
+        assert_eq!(read(&home.join("other")), "mine", "{namespaces:?} {told}");
     }
 }
 
@@ -206,6 +207,52 @@ fn what_a_killed_castor_made_goes_if_nothing_came() {
     bed.client.initialize(&json!({})).unwrap();
     bed.client.new_session(&bed.sandbox.workspace()).unwrap();
     assert_eq!((names(&home), read(&home.join("b")).as_str()), (vec!["b".to_owned()], "y\n"));
+}
+
+/// Git makes a file beside them in a home folder: nothing less than all of it would do, and that is said.
+#[test]
+fn settings_of_the_user_are_asked_about_once_by_their_name() {
+    for command in [
+        "git config --global user.name me",
+        "git config --global alias.st status",
+        "git config --global x.y z; git config --global --get x.y",
+    ] {
+        let (mut bed, home) = bed(Namespaces::Castor, &[command, command, "git config --global --get user.name; true"]);
+        bed.sandbox.write("home/.gitconfig", "[core]\n");
+        let (n, told) = run(&mut bed, "reject_once");
+        let said = "git would write ~/.gitconfig, which the sandbox keeps: a yes runs all of it without the sandbox";
+        assert!(n == 1 && told.contains(said) && !told.contains(": .git;"), "{command}: {told}");
+        assert_eq!(read(&home.join(".gitconfig")), "[core]\n");
+        let (n, told) = run(&mut bed, "allow_once");
+        assert!(n == 1 && read(&home.join(".gitconfig")).len() > "[core]\n".len(), "{command}: {told}");
+        assert_eq!(run(&mut bed, "reject_once").0, 0, "to read them is nobody's question");
+    }
+}
+
+/// Also where nothing of the workspace is written.
+#[test]
+fn a_repository_is_made_with_one_yes() {
+    for namespaces in Namespaces::all() {
+        for level in ["read-only", "workspace-write"] {
+            if (namespaces, level) == (Namespaces::Nobody, "workspace-write") {
+                // Nothing new is made at the top of a root there.
+                continue;
+            }
+            let command = "bash more.sh 2>/dev/null; git init -q && git rev-parse --git-dir";
+            let mut bed = Bed::prepared(&[command, command], |it| {
+                it.namespaces = namespaces;
+                it.args.extend(["--sandbox", level].map(Into::into));
+                fs::remove_dir_all(it.workspace().join(".git")).unwrap();
+                it.write("ws/more.sh", "echo x > a; echo y > .vscode");
+            });
+            let (n, told) = run(&mut bed, "reject_once");
+            assert_eq!((n, bed.path(".git").exists()), (1, false), "{namespaces:?} {level} {told}");
+            let (n, told) = run(&mut bed, "allow_once");
+            assert!(n == 1 && bed.path(".git/config").is_file(), "{namespaces:?} {level} {told}");
+            assert_eq!(bed.path("a").exists(), level == "workspace-write", "{namespaces:?} {told}");
+            assert!(!bed.path(".vscode").is_file(), "{namespaces:?} {level} {told}");
+        }
+    }
 }
 
 /// All pieces of configuration that a line names, and no others.

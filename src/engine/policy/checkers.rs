@@ -72,8 +72,8 @@ pub(super) fn heard_out(rules: &Rules, query: &Query, ruled: Verdict) -> Verdict
             Some(Err(why)) => checker.fails(why),
             Some(Ok(it)) if it.decision == Decision::Deny => checker.denies(&it.reason),
             Some(Ok(it)) if it.decision == Decision::Ask && res.reason.is_none() => {
-                let asked = checker.asks(query, &it.reason);
-                Verdict { why: res.why, opens: res.opens, gives: res.gives, network: res.network, ..asked }
+                let Verdict { why, opens, gives, network, unconfined, .. } = res;
+                Verdict { why, opens, gives, network, unconfined, ..checker.asks(query, &it.reason) }
             }
             Some(Ok(_)) => res,
         };

@@ -180,7 +180,8 @@ impl<'a> Shell<'a> {
                 Decision::Ask => {
                     firm |= opinion.firm;
                     asked.push(command);
-                    let is_one = !opinion.opens.is_empty() && also.len() < MAX_TOGETHER;
+                    let opens = !opinion.opens.is_empty() || opinion.unconfined;
+                    let is_one = opens && also.len() < MAX_TOGETHER;
                     also.extend(is_one.then(|| opinion.clone()));
                 }
                 // What a rule lets it write, whatever is asked of the others.

@@ -36,6 +36,8 @@ pub(super) struct Opinion {
     pub opens: Vec<AbsPath>,
     /// Folders outside that a yes, or the rule, is for, and files that output goes to.
     pub gives: Vec<Granted>,
+    /// A yes is for all of it without the sandbox.
+    pub unconfined: bool,
 }
 
 impl Opinion {
@@ -55,6 +57,7 @@ impl Opinion {
             why,
             opens,
             gives,
+            unconfined: false,
         }
     }
 
@@ -71,6 +74,7 @@ impl Opinion {
             why: of_people.then(|| format!("a rule asks: {name}")),
             opens: Vec::new(),
             gives: Vec::new(),
+            unconfined: false,
             rule: name,
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allow_redirection: rule.allow_redirection,
@@ -103,12 +107,14 @@ impl Opinion {
         let gives: Vec<Granted> = other.gives.into_iter().filter(|it| !self.gives.contains(it)).collect();
         let (Some(one), Some(another)) = (&self.why, other.why) else { return };
         let why = if *one == another { another } else { format!("{one}; {another}") };
-        if more.is_empty() && gives.is_empty() || why.chars().count() > MAX_WHY {
+        let nothing = more.is_empty() && gives.is_empty() && self.unconfined >= other.unconfined;
+        if nothing || why.chars().count() > MAX_WHY {
             return;
         }
         self.why = Some(why);
         self.opens.extend(more);
         self.gives.extend(gives);
+        self.unconfined |= other.unconfined;
     }
 
     /// The same question, and another one that would be asked beside it.
@@ -125,7 +131,9 @@ impl Opinion {
     /// The same question, with the reason of another one that would be asked in its place.
     pub fn because(self, other: Option<Self>) -> Self {
         match other {
-            Some(it) if self.is_ordinary_question() => Self { why: it.why, opens: it.opens, gives: it.gives, ..self },
+            Some(it) if self.is_ordinary_question() => {
+                Self { why: it.why, opens: it.opens, gives: it.gives, unconfined: it.unconfined, ..self }
+            }
             _ => self,
         }
     }
@@ -207,6 +215,8 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
     }
     let asks = opinion.decision == Decision::Ask;
     let in_a_line = |it: String| text::first_line(&it.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WHY);
+    // What cannot be read in the question no yes is for, nor a rule.
+    let is_said = opinion.why.as_ref().is_some_and(|it| it.chars().count() <= MAX_WHY);
     Verdict {
         decision: opinion.decision,
         rule: opinion.rule,
@@ -216,6 +226,7 @@ pub(super) fn verdict(query: &Query, opinion: Opinion, grant: Option<Grant>) -> 
         opens: opinion.opens,
         gives: opinion.gives,
         network: false,
+        unconfined: opinion.unconfined && asks && is_said,
         grant: grant.filter(|_| asks),
     }
 }

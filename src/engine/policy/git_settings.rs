@@ -60,6 +60,8 @@ const HARMLESS: &[&str] = &["", "0", "1", ":", "cache", "cat", "false", "less", 
 const CONFIG: &[&str] = &["config"];
 const MODULES: &[&str] = &["config", "modules", "../.gitmodules"];
 const SPARSE: &[&str] = &["config", "config.worktree", "info"];
+/// As a question names the user's own settings.
+const OF_USER: &str = "~/.gitconfig";
 /// Files of other settings than the repository's own.
 const ELSEWHERE: &[&str] = &["--global", "--system", "--file", "-f", "--blob"];
 const BRANCH: &[&str] = &["--copy", "--edit-description", "--move", "--set-upstream-to", "--unset-upstream"];
@@ -74,6 +76,8 @@ pub(super) struct Held {
     pub places: Vec<AbsPath>,
     /// A folder outside that git would make.
     pub folder: Option<AbsPath>,
+    /// No less would do: git makes a file beside the settings, in a folder that cannot be opened.
+    pub unconfined: bool,
     /// A rule that allows just this has these words in it.
     pub signs: Signs,
     pub words: String,
@@ -93,8 +97,9 @@ impl Held {
     pub fn beside(&self, other: Opinion) -> Opinion {
         let another = other.why.filter(|it| *it != self.words);
         let why = another.map_or_else(|| self.words.clone(), |it| format!("{it}; {}", self.words));
+        let unconfined = other.unconfined || self.unconfined;
         let opens = [other.opens, self.places.clone()].concat();
-        Opinion { why: Some(why), opens, gives: [other.gives, self.gives()].concat(), ..other }
+        Opinion { why: Some(why), opens, gives: [other.gives, self.gives()].concat(), unconfined, ..other }
     }
 }
 
@@ -114,7 +119,8 @@ pub(super) fn held(command: &Command, query: &Query, script: &Script, here: Opti
 
 /// Where nobody can be asked, it may try what then fails as a whole.
 fn settings(command: &Command, query: &Query, script: &Script, here: Option<&AbsPath>) -> Option<Held> {
-    let (sub, places) = written(command)?;
+    let of_user = || of_user(command, query).filter(|_| query.interactive);
+    let Some((sub, places)) = written(command) else { return of_user() };
     let halves = sub == "branch" && git_words(command.args()).iter().any(moves_branch);
     if !query.interactive && !halves {
         return None;
@@ -132,7 +138,36 @@ fn settings(command: &Command, query: &Query, script: &Script, here: Option<&Abs
     let shown: Vec<String> = places.iter().map(shown).collect();
     let words = format!("the sandbox keeps commands from what it writes: {}", shown.join(", "));
     let signs = Signs::new(["git", sub].map(str::to_owned).into_iter());
-    Some(Held { places: places.iter().map(|it| git.join(it)).collect(), folder: None, signs, words })
+    let places = places.iter().map(|it| git.join(it)).collect();
+    Some(Held { places, folder: None, unconfined: false, signs, words })
+}
+
+/// The user's own settings. The world says where they are, where a sandbox holds commands.
+fn of_user(command: &Command, query: &Query) -> Option<Held> {
+    let is_there = query.targets.outputs.iter().any(|it| it.name == OF_USER);
+    if !is_there || !sets_of_user(command) {
+        return None;
+    }
+    let words = format!("git would write {OF_USER}, which the sandbox keeps: a yes runs all of it without the sandbox");
+    let signs = Signs::new(["git", "config", "--global"].map(str::to_owned).into_iter());
+    Some(Held { places: Vec::new(), folder: None, unconfined: true, signs, words })
+}
+
+/// Where they are, if a script writes them.
+pub(super) fn settings_of_user(script: &Script) -> Option<String> {
+    script.commands.iter().any(sets_of_user).then(|| OF_USER.to_owned())
+}
+
+fn sets_of_user(command: &Command) -> bool {
+    if command.name().map(base_name) != Some("git") {
+        return false;
+    }
+    let Some((sub, args)) = git_words(command.args()).split_first() else { return false };
+    let is_global = |it: &Word| it.text == "--global";
+    sub.text == "config" && args.iter().any(is_global) && {
+        let rest: Vec<Word> = args.iter().filter(|it| !is_global(it)).cloned().collect();
+        sets(&rest)
+    }
 }
 
 /// The folders, other than its own, in which a script writes settings.
@@ -203,7 +238,8 @@ const MANAGERS: &[(&str, &[&str], &str)] = &[
 /// Where the command sets such a setting.
 pub(super) fn sets_what_runs(command: &Command) -> Option<&'static str> {
     match command.name().map(base_name)? {
-        "git" => of_git(command).then_some(".git"),
+        "git" if of_git(command) => Some(if sets_of_user(command) { ".gitconfig" } else { ".git" }),
+        "git" => None,
         name => of_manager(name, command.args()),
     }
 }

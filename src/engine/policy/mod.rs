@@ -135,6 +135,8 @@ pub struct Verdict {
     pub gives: Vec<Granted>,
     /// So is it for the network.
     pub network: bool,
+    /// The yes is for all of it without the sandbox, as the question says.
+    pub unconfined: bool,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
 }
@@ -142,13 +144,15 @@ pub struct Verdict {
 impl Verdict {
     /// What a yes, or the rule that allows it, is for beyond the sandbox.
     pub fn leave(&self) -> Leave {
-        Leave { config: self.opens.clone(), write: self.gives.clone(), network: self.network, ..Leave::default() }
+        let (config, write) = (self.opens.clone(), self.gives.clone());
+        Leave { config, write, network: self.network, unconfined: self.unconfined, ..Leave::default() }
     }
 
     fn denied(rule: String, message: String) -> Self {
         let (reason, why, opens, gives, grant) = (None, None, Vec::new(), Vec::new(), None);
         let deny_message = Some(message);
-        Self { decision: Decision::Deny, rule, deny_message, reason, why, opens, gives, network: false, grant }
+        let (network, unconfined) = (false, false);
+        Self { decision: Decision::Deny, rule, deny_message, reason, why, opens, gives, network, unconfined, grant }
     }
 }
 

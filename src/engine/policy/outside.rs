@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     Query,
     decide::Opinion,
+    git_settings,
     leads::{self, Leads},
     paths, places,
     shell::{self, Redirect, Script, Word, WordKind},
@@ -115,7 +116,7 @@ pub(super) fn outputs(script: &Script) -> Vec<String> {
     let filled = script.commands.iter().flat_map(shell::filled);
     let filled = filled.map(|it| places::from_start(it, script).unwrap_or_else(|| it.clone()));
     let names: BTreeSet<String> = redirected.chain(filled).filter_map(|it| spelt(&it, script)).collect();
-    names.into_iter().take(MAX_OUTPUTS).collect()
+    names.into_iter().take(MAX_OUTPUTS).chain(git_settings::settings_of_user(script)).collect()
 }
 
 /// The one file that a word is, if it is one. In quotes `~` is a name like others.

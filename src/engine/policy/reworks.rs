@@ -102,6 +102,7 @@ pub(super) fn held(command: &Command, query: &Query, script: &Script) -> Option<
         places: places.iter().chain(folder).cloned().collect(),
         folder: folder.as_ref().or(top.as_ref().filter(|_| !closed)).cloned(),
         signs,
+        unconfined: false,
         words: words.join("; "),
     })
 }

@@ -5,9 +5,12 @@ use crate::{
     base::{
         ids::CallId,
         sandbox::{Denial, Granted},
-        tool::{Change, Repository, Reworked, ToolCall},
+        tool::{Change, Output, Repository, Reworked, ToolCall},
     },
-    engine::policy::{half_done, words},
+    engine::policy::{
+        decide::{Opinion, verdict as verdict_of},
+        half_done, words,
+    },
 };
 
 fn verdict(rules: &Rules, mode: Mode, interactive: bool, command: &str, git: Option<&str>) -> super::super::Verdict {
@@ -311,4 +314,49 @@ fn a_rule_that_names_it_opens_it() {
     check("git", Mode::Default, (Decision::Ask, 1));
     // Somebody is asked about the rest, and its yes is for the whole.
     check("git remote", Mode::Default, (Decision::Ask, 1));
+}
+
+/// A yes is for all of it without the sandbox, where the question says so and can be read to its end.
+#[test]
+fn settings_of_the_user_leave_the_sandbox_only_where_that_is_said() {
+    let outputs =
+        || Box::from([Output { name: "~/.gitconfig".to_owned(), real: AbsPath::new("/h/.gitconfig").unwrap() }]);
+    let check = |rules: &Rules, command: &str, want: (Decision, bool)| {
+        let args = json!({ "command": command });
+        let targets = Targets { outputs: outputs(), ..targets(command) };
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        let said = decide(rules, &Query { mode: Mode::Yolo, ..query });
+        assert_eq!((said.decision, said.leave().unconfined), want, "{command}");
+        let words = said.why.unwrap_or_default().contains("a yes runs all of it without the sandbox");
+        assert_eq!(words, want.1, "{command}");
+        assert_eq!(said.grant, None, "{command}");
+    };
+    let shipped = rules("");
+    let named = |command: &str| words("run_shell_command", &json!({ "command": command })).outputs;
+    for it in [
+        "git config --global user.name x",
+        "git config --global alias.x y",
+        "rm -rf x; git config --global --unset a.b",
+    ] {
+        check(&shipped, it, (Decision::Ask, true));
+        assert_eq!(named(it), ["~/.gitconfig"], "{it}");
+    }
+    for it in ["git config --global --get a.b", "git config --global -l", "git status --global x y"] {
+        check(&shipped, it, (Decision::Allow, false));
+        assert_eq!(named(it), Vec::<String>::new(), "{it}");
+    }
+    // Behind another reason, and on its own.
+    let (args, targets) = (json!({}), Targets::default());
+    let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+    for (before, len, want) in [(10, 20, true), (290, 20, false), (0, 300, true), (0, 301, false)] {
+        let free = |why: usize| Opinion { unconfined: true, ..Opinion::new(Decision::Ask, "x".repeat(why)) };
+        let opinion = match before {
+            0 => free(len),
+            before => Opinion::new(Decision::Ask, "y".repeat(before)).beside(Some(free(len))),
+        };
+        assert_eq!(verdict_of(&query, opinion, None).unconfined, want, "{before} {len}");
+    }
+    let by_rule = rules(&rule("allow", "commandPrefix='git config --global'"));
+    check(&by_rule, "git config --global user.name x", (Decision::Allow, false));
+    check(&by_rule, "git config --global user.name x; rm -rf x", (Decision::Ask, false));
 }

@@ -66,6 +66,10 @@ fn look(it: &Confinement, around: Around<'_>, below: Option<usize>, held: &mut H
     let mut plan = Plan { cwd, of_user, network: it.network, namespaces, ..Plan::default() };
     plan.tmp = it.tmp.as_path().canonicalize()?;
     it.granted.iter().for_each(|it| make(it, held));
+    // A repository is made in a folder that is not written, too.
+    let repositories =
+        it.open.iter().filter(|open| it.read_only && open.as_path().ends_with(".git") && !it.keeps(open));
+    repositories.for_each(|open| make(&Granted::Folder(open.clone()), held));
     plan.writable = writable(it)?;
     // Of what is kept nothing is ever open.
     let is_kept = |open: &AbsPath| it.kept.iter().any(|it| it.is_within(open) || open.is_within(it));
@@ -114,6 +118,10 @@ pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
     let leads_there = |it: &&Granted| !matches!(it, Granted::Output(path) if !outputs::is_own(path.as_path()));
     let granted = it.granted.iter().filter(leads_there).filter_map(|it| it.path().as_path().canonicalize().ok());
     res.extend(granted.filter(|it| is_given(it)));
+    // Nothing above it is written, and no link on the way may lead elsewhere.
+    let opened = it.open.iter().filter(|_| it.read_only).map(AbsPath::as_path);
+    let opened = opened.filter(|open| open.canonicalize().is_ok_and(|real| real == **open));
+    res.extend(opened.filter(|it| is_given(it)).map(Path::to_owned));
     for folder in roots.iter().chain(&it.writable).filter(|it| it.as_path().symlink_metadata().is_ok()) {
         let Ok(real) = folder.as_path().canonicalize() else { continue };
         let is_within = it.roots.iter().chain(&it.writable).any(|it| it != folder && folder.is_within(it));
