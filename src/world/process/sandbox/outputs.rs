@@ -170,11 +170,13 @@ mod tests {
         symlink(&there, root.join("link")).unwrap();
         symlink("nowhere", root.join("dangling")).unwrap();
         fs::hard_link(there.join("own"), there.join("second")).unwrap();
+        fs::write(there.join("alone"), "").unwrap();
+        assert!(is_own(&there.join("alone")));
         for it in ["link/new", "dangling", "there/own", "no/folder"] {
             assert!(Made::make(&root.join(it), &records).is_none(), "{it}");
         }
-        assert_eq!(fs::read_dir(&there).unwrap().count(), 2);
-        for it in ["link/own", "dangling", "there", "there/own", "there/new"] {
+        assert_eq!(fs::read_dir(&there).unwrap().count(), 3);
+        for it in ["link/alone", "link/own", "dangling", "there", "there/own", "there/new"] {
             assert!(!is_own(&root.join(it)), "{it}");
         }
     }
