@@ -76,22 +76,29 @@ pub struct Targets {
     /// Of a command: what the repository around its folder has git run, also where git only looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_runs: Option<String>,
-    /// Of a command that a sandbox holds: the git folders, whose settings it cannot write, of the repositories around its
-    /// folder and around others in which it has git write settings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub repositories: Vec<Repository>,
-    /// Of a command that a sandbox holds: files outside of the roots that its output goes to.
-    #[serde(default, skip_serializing_if = "<[Output]>::is_empty")]
-    pub outputs: Box<[Output]>,
-    /// Of a command that a sandbox holds: what it would have git change though it is held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reworked: Option<Reworked>,
-    /// Of a command that a sandbox keeps from the network: what surely needs that, behind what changes something.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub far: Option<Box<str>>,
+    #[serde(flatten)]
+    pub beyond: Box<Beyond>,
     /// Of a command: it names more than was looked up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,
+}
+
+/// What a command that a sandbox holds would do beyond that.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beyond {
+    /// The git folders, whose settings it cannot write, of the repositories around its folder and around others in which it
+    /// has git write settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<Repository>,
+    /// Files outside of the roots that its output goes to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<Output>,
+    /// What it would have git change though it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reworked: Option<Reworked>,
+    /// What of it surely needs the network, behind what changes something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<String>,
 }
 
 /// A name that leads elsewhere: there is a link on the way, or it is another name of a file of secrets. Also one that says

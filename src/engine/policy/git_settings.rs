@@ -127,7 +127,7 @@ fn settings(command: &Command, query: &Query, script: &Script, here: Option<&Abs
     }
     let is_here = here.is_some() && reworks::globals(command).iter().all(|it| !reworks::leads(it));
     let dir = if is_here { String::new() } else { reworks::folder(command, script)? };
-    let git = &query.targets.repositories.iter().find(|it| it.dir == dir)?.git;
+    let git = &query.targets.beyond.repositories.iter().find(|it| it.dir == dir)?.git;
     let shown = |it: &&str| match is_here {
         true => it.strip_prefix("../").map_or(format!(".git/{it}"), str::to_owned),
         false => git.join(it).to_string(),
@@ -144,7 +144,7 @@ fn settings(command: &Command, query: &Query, script: &Script, here: Option<&Abs
 
 /// The user's own settings. The world says where they are, where a sandbox holds commands.
 fn of_user(command: &Command, query: &Query) -> Option<Held> {
-    let is_there = query.targets.outputs.iter().any(|it| it.name == OF_USER);
+    let is_there = query.targets.beyond.outputs.iter().any(|it| it.name == OF_USER);
     if !is_there || !sets_of_user(command) {
         return None;
     }

@@ -145,7 +145,7 @@ impl Verdict {
     /// What a yes, or the rule that allows it, is for beyond the sandbox.
     pub fn leave(&self) -> Leave {
         let (config, write) = (self.opens.clone(), self.gives.clone());
-        Leave { config, write, network: self.network, unconfined: self.unconfined, ..Leave::default() }
+        Leave { config, write, network: self.network, unconfined: self.unconfined }
     }
 
     fn denied(rule: String, message: String) -> Self {

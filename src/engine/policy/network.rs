@@ -238,7 +238,7 @@ pub fn done_before(call: &ToolCall) -> bool {
 
 /// The same question as after a denial, before anything is done. Nobody is asked where nobody can be: then it may try.
 pub(super) fn asked_before(query: &Query, verdict: Verdict) -> Verdict {
-    let far = query.targets.far.as_ref().filter(|_| query.interactive && verdict.decision != Decision::Deny);
+    let far = query.targets.beyond.far.as_ref().filter(|_| query.interactive && verdict.decision != Decision::Deny);
     let Some(words) = far else { return verdict };
     let why = format!(
         "`{words}` needs the network: asked before anything runs, so that nothing is done twice, and a yes is for that, too"

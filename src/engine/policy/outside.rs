@@ -101,13 +101,19 @@ fn leads_out(word: &Word, here: Option<&AbsPath>, roots: &[AbsPath], only_kept: 
 
 /// Where a word's file really is. What is guarded, or held for the tools of a home folder, no such yes opens.
 fn files<'q>(word: &Word, script: &Script, targets: &'q Targets) -> impl Iterator<Item = AbsPath> + use<'q> {
-    let name = if targets.outputs.is_empty() { None } else { spelt(word, script) };
+    let name = if targets.beyond.outputs.is_empty() { None } else { spelt(word, script) };
     let is_free = |it: &&Output| {
         let real = it.real.as_path();
         let guarded = paths::guard_of_place(&it.real, true).is_some() || TOOLS.find(real).is_some();
         !guarded && !OF_THE_SYSTEM.iter().any(|it| real.starts_with(it))
     };
-    targets.outputs.iter().filter(move |it| name.as_ref() == Some(&it.name)).filter(is_free).map(|it| it.real.clone())
+    targets
+        .beyond
+        .outputs
+        .iter()
+        .filter(move |it| name.as_ref() == Some(&it.name))
+        .filter(is_free)
+        .map(|it| it.real.clone())
 }
 
 /// What a script's output goes to, for who looks where that is.

@@ -72,7 +72,7 @@ pub(super) fn all(script: &Script) -> Vec<Rework> {
 
 /// What of it a sandbox holds, as the world found it.
 pub(super) fn held(command: &Command, query: &Query, script: &Script) -> Option<Held> {
-    let Reworked { places, perhaps, folder, top, closed } = query.targets.reworked.as_ref()?;
+    let Reworked { places, perhaps, folder, top, closed } = query.targets.beyond.reworked.as_ref()?;
     // Where nobody can be asked, what will most likely go well may try.
     if *perhaps && !query.interactive {
         return None;

@@ -20,7 +20,7 @@ use crate::{
 
 /// Decides, or asks the next safety checker first.
 pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, mut targets: Targets, heard: Vec<Heard>) {
-    targets.far = targets.far.filter(|_| !call.has_network(step, tools));
+    targets.beyond.far = targets.beyond.far.filter(|_| !call.has_network(step, tools));
     let grants = tools.grants(&step.record.grants);
     let outside = tools.outside(&call.call.name);
     let digest = outside.map(|it| it.digest());

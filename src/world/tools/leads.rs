@@ -96,7 +96,7 @@ pub fn look(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Found {
 }
 
 /// Where output really goes, as far as that is outside. Blocks.
-pub fn outputs(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Box<[Output]> {
+pub fn outputs(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Vec<Output> {
     let scratch = places.scratch.and_then(|it| disk::real_path(it).ok());
     let is_inside = |real: &AbsPath| places.roots.iter().chain(&scratch).any(|it| real.is_within(it));
     let place = |name: &str| match name.strip_prefix('~') {

@@ -5,7 +5,7 @@ use crate::{
     base::{
         ids::CallId,
         sandbox::{Denial, Granted},
-        tool::{Change, Output, Repository, Reworked, ToolCall},
+        tool::{Beyond, Change, Output, Repository, Reworked, ToolCall},
     },
     engine::policy::{
         decide::{Opinion, verdict as verdict_of},
@@ -17,7 +17,11 @@ fn verdict(rules: &Rules, mode: Mode, interactive: bool, command: &str, git: Opt
     let args = json!({ "command": command });
     let repository = |git| Repository { dir: String::new(), git };
     let repositories = git.and_then(AbsPath::new).map(repository).into_iter().collect();
-    let targets = Targets { command: Some(command.to_owned()), repositories, ..Targets::default() };
+    let targets = Targets {
+        command: Some(command.to_owned()),
+        beyond: Box::new(Beyond { repositories, ..Beyond::default() }),
+        ..Targets::default()
+    };
     let roots = [AbsPath::new("/w").unwrap()];
     let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
     decide(rules, &Query { mode, interactive, roots: &roots, ..query })
@@ -91,7 +95,8 @@ fn settings_of_a_repository_elsewhere_are_those_of_where_the_command_leads() {
         assert_eq!(words("run_shell_command", &args).repositories, [dir], "{command}");
         let git = AbsPath::new("/w/.git/modules/lib").unwrap();
         let own = Repository { dir: String::new(), git: AbsPath::new("/w/.git").unwrap() };
-        let targets = Targets { repositories: vec![own, Repository { dir: dir.to_owned(), git }], ..targets(command) };
+        let repositories = vec![own, Repository { dir: dir.to_owned(), git }];
+        let targets = Targets { beyond: Box::new(Beyond { repositories, ..Beyond::default() }), ..targets(command) };
         assert_eq!(opened(&decided(&targets, &args, interactive)), want, "{command}");
     };
     let config = "ask /w/.git/modules/lib/config";
@@ -207,7 +212,10 @@ fn what_git_would_change_is_asked_about_and_a_yes_opens_it() {
     let path = |it: &str| AbsPath::new(it).unwrap();
     let works = Reworked { places: vec![path("/w/.npmrc"), path("/w/.vscode")], ..Reworked::default() };
     let check = |command: &str, interactive, reworked: &Reworked, want: &str| {
-        let targets = Targets { reworked: Some(reworked.clone()), ..targets(command) };
+        let targets = Targets {
+            beyond: Box::new(Beyond { reworked: Some(reworked.clone()), ..Beyond::default() }),
+            ..targets(command)
+        };
         let said = decided(&targets, &json!({ "command": command }), interactive);
         assert_eq!(opened(&said), want, "{command}");
         let given = said.opens.contains(&path("/t")).then(|| Granted::Folder(path("/t")));
@@ -228,7 +236,10 @@ fn what_git_would_change_is_asked_about_and_a_yes_opens_it() {
     assert_eq!(said.why.unwrap(), "git would write outside of the workspace, below /t");
     // Only what is made is open whole.
     let top = Reworked { top: Some(path("/t")), places: vec![path("/t/.vscode")], ..Reworked::default() };
-    let at_top = |it: &Reworked| Targets { reworked: Some(it.clone()), ..targets("git switch x") };
+    let at_top = |it: &Reworked| Targets {
+        beyond: Box::new(Beyond { reworked: Some(it.clone()), ..Beyond::default() }),
+        ..targets("git switch x")
+    };
     let said = decided(&at_top(&top), &json!({ "command": "git switch x" }), true);
     assert_eq!((opened(&said).as_str(), said.gives), ("ask /t/.vscode", vec![Granted::Folder(path("/t"))]));
     let wide = Reworked { closed: true, ..top };
@@ -238,7 +249,8 @@ fn what_git_would_change_is_asked_about_and_a_yes_opens_it() {
     let said = check("git reset --hard x", true, &perhaps, "ask /w/.npmrc /w/.vscode");
     assert!(said.why.unwrap().starts_with("destructive: git reset --hard; git may change"));
     let named = rules(&rule("allow", "commandPrefix='git stash'"));
-    let targets = Targets { reworked: Some(folder), ..targets("git stash") };
+    let targets =
+        Targets { beyond: Box::new(Beyond { reworked: Some(folder), ..Beyond::default() }), ..targets("git stash") };
     let said = decide(&named, &Query::new("run_shell_command", ToolKind::Execute, &json!({}), &targets));
     assert_eq!((said.decision, said.gives), (Decision::Allow, vec![Granted::Folder(path("/t"))]));
 }
@@ -320,10 +332,11 @@ fn a_rule_that_names_it_opens_it() {
 #[test]
 fn settings_of_the_user_leave_the_sandbox_only_where_that_is_said() {
     let outputs =
-        || Box::from([Output { name: "~/.gitconfig".to_owned(), real: AbsPath::new("/h/.gitconfig").unwrap() }]);
+        || Vec::from([Output { name: "~/.gitconfig".to_owned(), real: AbsPath::new("/h/.gitconfig").unwrap() }]);
     let check = |rules: &Rules, command: &str, want: (Decision, bool)| {
         let args = json!({ "command": command });
-        let targets = Targets { outputs: outputs(), ..targets(command) };
+        let targets =
+            Targets { beyond: Box::new(Beyond { outputs: outputs(), ..Beyond::default() }), ..targets(command) };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         let said = decide(rules, &Query { mode: Mode::Yolo, ..query });
         assert_eq!((said.decision, said.leave().unconfined), want, "{command}");

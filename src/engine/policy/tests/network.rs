@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     base::{
         ids::CallId,
-        tool::{ToolCall, Which},
+        tool::{Beyond, ToolCall, Which},
     },
     engine::policy::{done_before, words},
 };
@@ -118,7 +118,7 @@ fn what_may_be_done_twice_changes_nothing() {
 fn decided(mode: Mode, interactive: bool, command: &str, far: Option<&str>) -> Verdict {
     let args = json!({ "command": command });
     let (command, far) = (Some(command.to_owned()), far.map(Into::into));
-    let targets = Targets { command, far, ..Targets::default() };
+    let targets = Targets { command, beyond: Box::new(Beyond { far, ..Beyond::default() }), ..Targets::default() };
     let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
     decide(&rules(""), &Query { mode, interactive, ..query })
 }

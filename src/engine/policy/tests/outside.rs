@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    base::{sandbox::Granted, tool::Output},
+    base::{
+        sandbox::Granted,
+        tool::{Beyond, Output},
+    },
     engine::policy::words,
 };
 
@@ -21,7 +24,11 @@ fn said(mode: Mode, command: &str) -> String {
     let args = json!({ "command": command });
     let outputs = words("run_shell_command", &args).outputs;
     let outputs = outputs.into_iter().filter_map(|name| Some(Output { real: place(&name)?, name })).collect();
-    let targets = Targets { command: Some(command.to_owned()), outputs, ..Targets::default() };
+    let targets = Targets {
+        command: Some(command.to_owned()),
+        beyond: Box::new(Beyond { outputs, ..Beyond::default() }),
+        ..Targets::default()
+    };
     let roots = [AbsPath::new("/w").unwrap()];
     let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
     let said = decide(&rules(""), &Query { mode, roots: &roots, ..query });

@@ -237,10 +237,12 @@ impl Builtin for Shell {
         Box::pin(async {
             let (params, looker) = (Params::read(args, ctx)?, ctx.clone());
             let (dir, is_ours) = (params.real_dir.clone(), params.is_ours(ctx));
-            let targets = paths::blocking(move || params.targets(&looker)).await?;
+            let mut targets = paths::blocking(move || params.targets(&looker)).await?;
             let runs = targets.git_runs.is_some();
-            let reworked = if is_ours { reworked::look(&dir, runs, ctx, &self.groups).await } else { None };
-            Ok(Targets { reworked, ..targets })
+            if is_ours {
+                targets.beyond.reworked = reworked::look(&dir, runs, ctx, &self.groups).await;
+            }
+            Ok(targets)
         })
     }
 

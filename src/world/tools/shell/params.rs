@@ -9,7 +9,7 @@ use crate::{
     base::{
         guarded::SECRETS,
         path::AbsPath,
-        tool::{Access, Repository, TargetPath, Targets, ToolError},
+        tool::{Access, Beyond, Repository, TargetPath, Targets, ToolError},
     },
     world::{
         disk,
@@ -91,8 +91,8 @@ impl Params {
             Some(Repository { dir: it.to_owned(), git })
         });
         let repositories = repositories.collect();
-        let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx)).map(Into::into);
-        let outputs = confined.map_or_else(Box::default, |_| leads::outputs(&ctx.known.words, &self.real_dir, &places));
+        let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx));
+        let outputs = confined.map_or_else(Vec::new, |_| leads::outputs(&ctx.known.words, &self.real_dir, &places));
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -104,10 +104,7 @@ impl Params {
             tracked,
             absent,
             git_runs,
-            repositories,
-            outputs,
-            reworked: None,
-            far,
+            beyond: Box::new(Beyond { repositories, outputs, reworked: None, far }),
             unseen,
         }
     }
