@@ -1,5 +1,7 @@
 //! How a session's commands are confined: settings, trust and what the system can.
 
+use std::path::PathBuf;
+
 use crate::{
     app::{
         settings::{SandboxSettings, Settings},
@@ -17,6 +19,8 @@ use crate::{
     world::{
         disk,
         process::sandbox,
+        secrets::Env,
+        workspace,
         workspace::{ground::Ground, saved},
     },
 };
@@ -104,6 +108,12 @@ fn folders_left_out(state: &State, harmless: bool, settings: &Settings) -> Optio
     let said = left_out(settings, home.as_ref());
     let next = "Where that changes, the next session writes it.";
     (level != Level::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
+}
+
+/// Removes what castors that were killed left standing in folders; what was removed.
+pub fn sweep(env: &Env) -> Vec<PathBuf> {
+    let records = workspace::castor_home(env).map(|it| records(&it));
+    records.map(|it| sandbox::sweep(it.as_path())).unwrap_or_default()
 }
 
 /// Where castor writes down what stands in for configuration while commands run.

@@ -260,10 +260,26 @@ fn cancelled() {
 
 const SCRIPT: &str = "--fake-responses=script.jsonl";
 
-/// `castor run` with a scripted model.
 /// Who is ended leaves the agent a moment: nothing that stood in for configuration stays in the folder.
 #[test]
 fn terminated_while_a_command_runs() {
+    assert_eq!(left_when_terminated(|_| ()), ["script.jsonl", "there"]);
+}
+
+/// Nor where the agent does not hear of it, and is killed.
+#[cfg(target_os = "linux")]
+#[test]
+fn terminated_while_the_agent_hangs() {
+    let stop = |run: u32| {
+        for agent in children(run) {
+            kill(agent, Signal::SIGSTOP).unwrap();
+        }
+    };
+    assert_eq!(left_when_terminated(stop), ["script.jsonl", "there"]);
+}
+
+/// What is in the folder when `castor run` was ended while a command ran.
+fn left_when_terminated(before: impl FnOnce(u32)) -> Vec<std::ffi::OsString> {
     let command = r#"call run_shell_command {"command": "echo > there; sleep 3333"}"#;
     let mut case = Case::answers(&[command]);
     case.args = &[SCRIPT, "--approval-mode", "yolo"];
@@ -273,14 +289,26 @@ fn terminated_while_a_command_runs() {
         assert!(start.elapsed() < WATCHDOG, "the command does not begin");
         thread::yield_now();
     }
+    before(run.id());
     kill(Pid::from_raw(run.id().cast_signed()), Signal::SIGTERM).unwrap();
     ends_with(run, 130, "");
     let mut left: Vec<_> =
         std::fs::read_dir(case.sandbox.workspace()).unwrap().map(|it| it.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["script.jsonl", "there"]);
+    left
 }
 
+/// The processes that any thread of this one started.
+#[cfg(target_os = "linux")]
+fn children(pid: u32) -> Vec<Pid> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|it| it.unwrap().path());
+    let lists = threads.map(|it| std::fs::read_to_string(it.join("children")).unwrap_or_default());
+    lists
+        .flat_map(|it| it.split_whitespace().map(|it| Pid::from_raw(it.parse().unwrap())).collect::<Vec<_>>())
+        .collect()
+}
+
+/// `castor run` with a scripted model.
 struct Case {
     sandbox: Sandbox,
     args: &'static [&'static str],

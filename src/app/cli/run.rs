@@ -39,8 +39,12 @@ use self::{
     turn::{Driver, Ears, Signal},
 };
 use crate::{
-    app::cli::args::{AgentArgs, OutputFormat, RunArgs},
+    app::{
+        cli::args::{AgentArgs, OutputFormat, RunArgs},
+        confinement,
+    },
     base::path::AbsPath,
+    world::secrets::Env,
 };
 
 /// Questions and signals that may wait.
@@ -160,7 +164,9 @@ async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
     let end = converse(&mut driver, &wish, &prepared.prompt, Some(&mut agent)).await;
     let exit = conclude(driver, end, started.elapsed()).await;
     // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
-    agent.leave().await;
+    if !agent.leave().await {
+        confinement::sweep(&Env::from_process());
+    }
     exit
 }
 

@@ -106,9 +106,7 @@ pub(super) struct Failed {
 
 /// Removes what killed castors left standing; what it was.
 fn sweep(env: &Env) -> Vec<String> {
-    let records = workspace::castor_home(env).map(|it| confinement::records(&it));
-    let left = records.map(|it| sandbox::sweep(it.as_path())).unwrap_or_default();
-    left.iter().map(|it| it.display().to_string()).collect()
+    confinement::sweep(env).iter().map(|it| it.display().to_string()).collect()
 }
 
 /// `shake` does the handshake; it is told whether the settings name servers.

@@ -83,10 +83,24 @@ async fn read_stderr(stderr: ChildStderr, to: mpsc::Sender<String>) {
 }
 
 impl Agent {
-    /// Waits for the exit that follows the end of stdin, kills the group after three seconds.
-    pub async fn leave(mut self) {
-        if timeout(GRACE, self.child.wait()).await.is_ok() {
+    /// Waits for the exit that follows the end of stdin, kills the group after three seconds. Whether it left by itself.
+    pub async fn leave(mut self) -> bool {
+        let left = timeout(GRACE, self.child.wait()).await.is_ok();
+        if left {
             self.group = None;
+            return true;
+        }
+        self.kill();
+        // Only when it is gone others may tidy up.
+        _ = timeout(GRACE, self.child.wait()).await;
+        false
+    }
+
+    fn kill(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = self.group.take() {
+            use nix::{sys::signal, unistd::Pid};
+            _ = signal::killpg(Pid::from_raw(group), signal::Signal::SIGKILL);
         }
     }
 
@@ -100,11 +114,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(group) = self.group {
-            use nix::{sys::signal, unistd::Pid};
-            _ = signal::killpg(Pid::from_raw(group), signal::Signal::SIGKILL);
-        }
+        self.kill();
     }
 }
 
@@ -198,7 +208,7 @@ mod tests {
         assert_eq!(pipes.stderr.recv().await.as_deref(), Some("up"));
         drop(pipes.stdin);
         let start = Instant::now();
-        agent.leave().await;
+        assert!(!agent.leave().await);
         // The grandchild held the pipe open, too.
         assert_eq!(pipes.stderr.recv().await, None);
         assert!(start.elapsed() < Duration::from_secs(5));
