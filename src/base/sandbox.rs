@@ -320,11 +320,16 @@ pub enum Denial {
         path: AbsPath,
         folder: AbsPath,
     },
+    /// Making what must not be there before, in such a folder: castor can only open what is there.
+    New {
+        path: AbsPath,
+    },
     /// Writing, or making, configuration in the workspace.
     Config {
         path: AbsPath,
     },
-    /// Something that is never allowed to a confined command: sockets of other programs, the user's own configuration.
+    /// Something that is never allowed to a confined command (sockets of other programs, the user's own configuration), or
+    /// of which nobody says what it was.
     Other,
 }
 
@@ -340,13 +345,19 @@ impl Denial {
                     shown(path)
                 )
             }
+            Self::New { path } => {
+                format!("The sandbox kept this command from making {}, which is outside of the workspace.", shown(path))
+            }
             Self::Config { path } => {
                 let path = shown(path);
                 format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
             }
-            Self::Other => "The sandbox kept this command from something that it allows to none: configuration that \
-                            editors, git or castor obey, sockets of other programs, or other processes."
-                .to_owned(),
+            Self::Other => {
+                "The sandbox kept this command from something that it names nowhere, or that is open to none: \
+                            a file elsewhere, configuration that editors, git or castor obey, sockets of other \
+                            programs, or other processes."
+                    .to_owned()
+            }
         }
     }
 
@@ -360,7 +371,7 @@ impl Denial {
             Self::Outside { folder, .. } if folder.parent().is_none() => Leave { unconfined: true, ..Leave::default() },
             Self::Outside { folder, .. } => Leave { write: vec![Granted::Folder(folder.clone())], ..Leave::default() },
             Self::Config { path } => Leave { config: vec![path.clone()], ..Leave::default() },
-            Self::Other => Leave { unconfined: true, ..Leave::default() },
+            Self::New { .. } | Self::Other => Leave { unconfined: true, ..Leave::default() },
         }
     }
 
@@ -374,7 +385,7 @@ impl Denial {
             Self::Outside { folder, .. } if folder.parent().is_some() => {
                 format!("Allow runs all of it again with writing below {}, this once, and no more.", shown(folder))
             }
-            Self::Outside { .. } | Self::Other => {
+            Self::Outside { .. } | Self::New { .. } | Self::Other => {
                 "Allow runs all of it again without the sandbox, with all your rights.".to_owned()
             }
         }
@@ -385,7 +396,7 @@ impl Denial {
         match self {
             Self::Network => Some(Grant::Network),
             Self::Write { folder } => Some(Grant::Write { folder: folder.clone() }),
-            Self::File { .. } | Self::Outside { .. } | Self::Config { .. } | Self::Other => None,
+            Self::File { .. } | Self::Outside { .. } | Self::New { .. } | Self::Config { .. } | Self::Other => None,
         }
     }
 }

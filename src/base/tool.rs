@@ -98,7 +98,17 @@ pub struct Beyond {
     pub reworked: Option<Reworked>,
     /// What of it surely needs the network, behind what changes something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub far: Option<String>,
+    pub far: Option<Reach>,
+}
+
+/// What surely needs the network when other things are done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reach {
+    /// What people are told of it: `git push`.
+    pub words: String,
+    /// Where it keeps what it downloaded, if it cannot write there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<AbsPath>,
 }
 
 /// A name that leads elsewhere: there is a link on the way, or it is another name of a file of secrets. Also one that says

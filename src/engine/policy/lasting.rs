@@ -73,7 +73,9 @@ pub fn kept(call: &ToolCall, denial: &Denial) -> Option<Grant> {
     let grant = match denial {
         Denial::Network => Grant::NetworkFor { prefixes: network_prefixes(call)? },
         Denial::Write { folder } => Grant::Write { folder: folder.clone() },
-        Denial::File { .. } | Denial::Outside { .. } | Denial::Config { .. } | Denial::Other => return None,
+        Denial::File { .. } | Denial::Outside { .. } | Denial::New { .. } | Denial::Config { .. } | Denial::Other => {
+            return None;
+        }
     };
     may_be_kept(&grant).then_some(grant)
 }

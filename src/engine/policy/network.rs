@@ -13,7 +13,8 @@ use super::{
 use crate::base::{
     address::is_far,
     log::{Decision, Grant},
-    tool::{Far, Remote, ToolCall, Which},
+    sandbox::Granted,
+    tool::{Far, Reach, Remote, ToolCall, Which},
 };
 
 /// More of one script are not looked up.
@@ -239,10 +240,14 @@ pub fn done_before(call: &ToolCall) -> bool {
 /// The same question as after a denial, before anything is done. Nobody is asked where nobody can be: then it may try.
 pub(super) fn asked_before(query: &Query, verdict: Verdict) -> Verdict {
     let far = query.targets.beyond.far.as_ref().filter(|_| query.interactive && verdict.decision != Decision::Deny);
-    let Some(words) = far else { return verdict };
+    let Some(Reach { words, cache }) = far else { return verdict };
+    let below = cache.as_ref().map(|it| format!(", and to write below {it}")).unwrap_or_default();
     let why = format!(
-        "`{words}` needs the network: asked before anything runs, so that nothing is done twice, and a yes is for that, too"
+        "`{words}` needs the network{below}: asked before anything runs, so that nothing is done twice, and a yes is for \
+         that, too"
     );
+    let gives = verdict.gives.into_iter().chain(cache.clone().map(Granted::Folder)).collect();
+    let verdict = Verdict { gives, ..verdict };
     match verdict.decision {
         Decision::Allow => {
             let (rule, grant) = (why.clone(), Some(Grant::Network));

@@ -59,7 +59,8 @@ impl Guard {
 
 impl std::fmt::Display for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.reason, self.name)?;
+        let more = if SECRETS.starts.contains(&self.name) { "*" } else { "" };
+        write!(f, "{}: {}{more}", self.reason, self.name)?;
         self.also.iter().try_for_each(|it| write!(f, ", {it}"))
     }
 }

@@ -197,6 +197,10 @@ impl Script {
         res.mark_aliases();
         res.mark_homes()?;
         res.loops.only = loops::find(&res);
+        // `> x`
+        if res.commands.is_empty() && !res.redirects.is_empty() {
+            res.commands.push(Command::new(vec![Word::literally(":")], ":".to_owned()));
+        }
         match res.commands.is_empty() {
             true => Err(Unparsed("it has no command in it")),
             false => Ok(res),

@@ -154,7 +154,10 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
         let Ok(script) = Script::parse(it) else { return logs_in.then(|| Signs(vec![super::UNSEEN.to_owned()])) };
         let inner = apart.within(&script);
         let device = script.redirects.iter().find(|it| it.writes && super::is_device(&it.target.text));
-        let device = device.map(|it| named(">", &it.target.text));
+        // `ssh h '> log'` empties it.
+        let only = || script.commands.iter().all(|it| it.name() == Some(":"));
+        let emptied = || script.redirects.iter().find(|it| logs_in && it.writes && only());
+        let device = device.or_else(emptied).map(|it| named(">", &it.target.text));
         // What cannot be told of it is told of the command itself.
         // `/bin/r? -rf x`, `r{m,} -rf x`: what is called so only the other shell knows.
         let blind = |it: &Command| it.name().is_none_or(|it| is_shell(base_name(it)));

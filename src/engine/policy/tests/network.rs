@@ -4,7 +4,8 @@ use super::*;
 use crate::{
     base::{
         ids::CallId,
-        tool::{Beyond, ToolCall, Which},
+        sandbox::Granted,
+        tool::{Beyond, Reach, ToolCall, Which},
     },
     engine::policy::{done_before, words},
 };
@@ -117,7 +118,7 @@ fn what_may_be_done_twice_changes_nothing() {
 
 fn decided(mode: Mode, interactive: bool, command: &str, far: Option<&str>) -> Verdict {
     let args = json!({ "command": command });
-    let (command, far) = (Some(command.to_owned()), far.map(Into::into));
+    let (command, far) = (Some(command.to_owned()), far.map(|it| Reach { words: it.to_owned(), cache: None }));
     let targets = Targets { command, beyond: Box::new(Beyond { far, ..Beyond::default() }), ..Targets::default() };
     let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
     decide(&rules(""), &Query { mode, interactive, ..query })
@@ -139,6 +140,15 @@ fn it_is_asked_about_once_and_a_yes_is_for_the_network() {
     let said = decided(Mode::Yolo, true, "rm -r x; git push", Some("git push"));
     let both = format!("destructive: rm -r; {why}");
     assert_eq!((said.why, said.network, said.grant), (Some(both), true, None));
+    // Package managers stop without their caches, too.
+    let cache = AbsPath::new("/h/.npm");
+    let (words, command) = ("npm publish".to_owned(), Some("npm version patch && npm publish".to_owned()));
+    let beyond = Box::new(Beyond { far: Some(Reach { words, cache: cache.clone() }), ..Beyond::default() });
+    let (args, targets) = (json!({}), Targets { command, beyond, ..Targets::default() });
+    let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+    let said = decide(&rules(""), &Query { mode: Mode::Yolo, ..query });
+    assert_eq!(said.leave().write, cache.into_iter().map(Granted::Folder).collect::<Vec<_>>());
+    assert!(said.why.unwrap().contains("needs the network, and to write below /h/.npm: asked before"));
     // Where nobody can be asked it may try, and what is denied is denied.
     let said = decided(Mode::Yolo, false, line, Some("git push"));
     assert_eq!((said.decision, said.network), (Decision::Allow, false));

@@ -29,6 +29,20 @@ const CACHES: &[&str] = &[
     "go/pkg/mod",
 ];
 
+/// Whose caches they are.
+const OF: &[(&str, &str)] = &[
+    ("cargo", ".cargo/registry"),
+    ("npm", ".npm"),
+    ("pip", ".cache/pip"),
+    ("pip3", ".cache/pip"),
+    ("yarn", ".cache/yarn"),
+];
+
+/// The cache of a program.
+pub fn of(program: &str, home: &AbsPath) -> Option<AbsPath> {
+    OF.iter().find(|it| it.0 == program).map(|it| home.join(it.1))
+}
+
 /// The cache that a path lies in, or is.
 pub(super) fn around(path: &AbsPath, home: &AbsPath) -> Option<AbsPath> {
     let below = path.as_path().strip_prefix(home.as_path()).ok()?;

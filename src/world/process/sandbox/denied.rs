@@ -175,7 +175,10 @@ fn refused(it: &Confinement, cwd: &AbsPath, lines: &[String], originals: &[&str]
             let could = |path: &AbsPath| (world.could)(path, refusal(words, low));
             path.as_ref().is_none_or(|path| is_of_the_system(path) || it.writes(path) || could(path))
         };
-        let Some((low, path)) = said.find(is_denied) else { continue };
+        // Node.js says the reason once more, on a line that names nothing.
+        let denied: Vec<_> = said.by_ref().filter(is_denied).collect();
+        let names = denied.iter().position(|it| it.1.is_some()).unwrap_or_default();
+        let Some((low, path)) = denied.into_iter().nth(names) else { continue };
         match path {
             // Nothing there is for anybody, and its names may be other ones to the command.
             Some(path) if is_of_the_system(&path) => (),
@@ -235,7 +238,11 @@ fn is_of_the_system(path: &AbsPath) -> bool {
 
 /// What a line in lower case says of what could not be written: that it is a folder, or a file; `None`: neither.
 fn says_kind(low: &str) -> Option<Kind> {
+    const NEW: &[&str] = &["cannot move", "cp: cannot create directory", "hard link", "symbolic link", "work tree dir"];
     let says = |words: &[&str]| words.iter().any(|it| low.contains(it));
+    if says(NEW) {
+        return Some(Kind::New);
+    }
     match (says(&["mkdir", "director"]), says(&["touch", "open", "cannot create", ": line "])) {
         (true, _) => Some(Kind::Folder),
         (false, true) => Some(Kind::File),
@@ -247,6 +254,15 @@ fn says_kind(low: &str) -> Option<Kind> {
 enum Kind {
     Folder,
     File,
+    /// What has to be new there.
+    New,
+}
+
+/// `out.json`, not `.npm`: what is called so is a file, whoever says nothing of it.
+fn is_called_file(path: &AbsPath) -> bool {
+    let name = path.as_path().file_name().and_then(|it| it.to_str()).and_then(|it| it.rsplit_once('.'));
+    let is_ending = |it: &str| (1..=5).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_alphanumeric());
+    name.is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(ending))
 }
 
 /// What may be offered: configuration for once, a tool's cache as a whole, the first folder that is not there, and a folder not so wide that a yes
@@ -260,6 +276,8 @@ fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &Wo
     let above = |it: &AbsPath| it.as_path().ancestors().filter_map(AbsPath::new).collect::<Vec<_>>();
     let missing = above(path).into_iter().take_while(|it| !(world.is_there)(it)).last();
     let Some(around) = missing.as_ref().unwrap_or(path).parent() else { return Denial::Other };
+    let kind = kind.or_else(|| (missing.as_ref() == Some(path) && is_called_file(path)).then_some(Kind::File));
+    let is_new = kind == Some(Kind::New) && missing.is_some();
     let is_guarded =
         |path: &AbsPath| [guarded::CONFIG, guarded::SECRETS].iter().any(|it| it.find(path.as_path()).is_some());
     let offered = |cache: &AbsPath| {
@@ -273,7 +291,9 @@ fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &Wo
     }
     match missing {
         // Who makes a folder needs no more than that one.
-        Some(new) if new != *path || kind == Some(Kind::Folder) || kind.is_none() && !is_given(&around) => {
+        Some(new)
+            if !is_new && (new != *path || kind == Some(Kind::Folder) || kind.is_none() && !is_given(&around)) =>
+        {
             match (is_given(&new), is_guarded(&new)) {
                 (true, false) => return Denial::Write { folder: new },
                 (_, true) => return Denial::Other,
@@ -287,6 +307,7 @@ fn write_denial(it: &Confinement, path: &AbsPath, kind: Option<Kind>, world: &Wo
         (true, _) => Denial::Write { folder: around },
         (_, false) if (world.opens)(&around) => Denial::Outside { path: path.clone(), folder: around },
         _ if is_guarded(path) || it.is_too_wide(path) || (world.is_dir)(path) => Denial::Other,
+        _ if is_new => Denial::New { path: path.clone() },
         _ => Denial::File { path: path.clone() },
     }
 }
@@ -358,6 +379,11 @@ fn named<'l>(line: &'l str, low: &str, words: &[&str]) -> Option<&'l str> {
     let between = before.rsplit(": ").next()?;
     if !between.contains(' ') && (between.contains('/') || before.contains(": ")) {
         return Some(between).filter(|it| !it.is_empty());
+    }
+    // `tar (child): /x/a.tgz: Cannot open: Read-only file system`
+    let whole = before.rsplit(": ").skip(1).find(|it| it.starts_with('/') && !it.contains(' '));
+    if whole.is_some() {
+        return whole;
     }
     // `sh: 1: cannot create .envrc: Is a directory`, and `mkdir .vscode: File exists` of Perl.
     between.rsplit(' ').next().filter(|it| it.contains('/') || it.starts_with('.'))

@@ -4,7 +4,7 @@
 mod apparmor;
 mod aside;
 mod below;
-mod caches;
+pub mod caches;
 mod coded;
 pub mod denied;
 mod environment;

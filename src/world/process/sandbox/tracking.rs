@@ -4,6 +4,7 @@
 //! branch has no settings yet.
 
 use std::{
+    borrow::Cow,
     fs::{self, File},
     io::{self, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
@@ -73,6 +74,15 @@ pub fn note_down(it: &Confinement, cwd: &AbsPath, command: &str, output: &str) -
     }
     words.dedup();
     Some(Noted { words, settles }).filter(|it| it.settles || !it.words.is_empty())
+}
+
+/// What a command printed, but for what git says of settings that it could not write: that may be all that it was denied,
+/// and need not be.
+pub fn without_failures(output: &str) -> Cow<'_, str> {
+    match output.contains(FAILED.0) {
+        true => output.lines().filter(|it| failed_at(it).is_none()).collect::<Vec<_>>().join("\n").into(),
+        false => output.into(),
+    }
 }
 
 fn failed_at(line: &str) -> Option<&str> {

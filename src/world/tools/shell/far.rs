@@ -4,11 +4,11 @@ use crate::{
     base::{
         address::is_far,
         path::AbsPath,
-        tool::{Remote, Which},
+        tool::{Reach, Remote, Which},
     },
     world::{
         disk,
-        process::sandbox::{named, repository},
+        process::sandbox::{caches, named, repository},
         tools::ToolContext,
     },
 };
@@ -17,9 +17,21 @@ use crate::{
 const MAX: u64 = 4_096;
 
 /// What of a command surely needs the network when other things are done. Blocks.
-pub fn first(dir: &AbsPath, ctx: &ToolContext) -> Option<String> {
+pub fn first(dir: &AbsPath, ctx: &ToolContext) -> Option<Reach> {
     let needs = |it: &Remote| leads_far(it, dir, ctx).unwrap_or(false);
-    ctx.known.words.far.iter().find(|it| it.remote.as_ref().is_none_or(needs)).map(|it| it.words.clone())
+    let words =
+        ctx.known.words.far.iter().find(|it| it.remote.as_ref().is_none_or(needs)).map(|it| it.words.clone())?;
+    let cache = words.split(' ').next().and_then(|it| cache(it, ctx));
+    Some(Reach { words, cache })
+}
+
+/// Without its cache a package manager stops as it does without the network.
+fn cache(program: &str, ctx: &ToolContext) -> Option<AbsPath> {
+    let (home, confined) = (ctx.home()?, ctx.confined.as_deref()?);
+    let cache = disk::real_place(caches::of(program, &disk::real_path(&home).ok()?)?.as_path()).ok()?;
+    let above = cache.parent()?;
+    let can_be = disk::metadata(&cache).map_or_else(|_| disk::metadata(&above).is_ok(), |it| it.is_dir);
+    (can_be && !confined.writes(&cache) && !confined.is_too_wide(&cache) && !confined.obeyed(&cache)).then_some(cache)
 }
 
 /// `None`: nobody knows.

@@ -14,7 +14,10 @@ use crate::{
         text::{path_in_words, tail, untrusted},
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox::denied::{made_before, recognise},
+    world::process::sandbox::{
+        denied::{made_before, recognise},
+        tracking,
+    },
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
@@ -72,11 +75,10 @@ impl Facts {
         if let Some(said) = found.clone() {
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
-        let (said, failed) =
-            (self.denied(&self.text), matches!(&self.ending, Ending::Exited(it) if it.code != Some(0)));
-        // It ended well, and castor did the rest.
-        let is_settled = |it: &Denial| matches!(it, Denial::Config { path } if path.as_path().ends_with("config"));
-        let said = said.filter(|it| failed || !self.settled || !is_settled(it));
+        let failed = matches!(&self.ending, Ending::Exited(it) if it.code != Some(0));
+        // What git could not note down counts last, and not at all where castor did the rest.
+        let other = self.denied(&tracking::without_failures(&self.text));
+        let said = other.or_else(|| if self.settled { None } else { self.denied(&self.text) });
         let is_hidden = !failed && self.masked && said.is_some() && self.denied(self.last_lines()) == said;
         let made = failed.then(|| made_before(self.confined.as_deref()?, &self.cwd, &self.text)).flatten();
         let (left, mut res) = (self.left_to_do(), self.plain_report());

@@ -80,6 +80,16 @@ fn denials_are_told_from_failures() {
     check("mkdir: cannot create directory '/h/u/.npm': Read-only file system", "writing below /h/u/.npm.");
     check("mkdir: cannot create directory '/h/u/.pnpm/a/b': Read-only file system", "writing below /h/u/.pnpm.");
     check("OSError: [Errno 30] Read-only file system: '/h/u/store'", "writing below /h/u/store.");
+    check("OSError: [Errno 30] Read-only file system: '/h/u/q.txt'", "writing /h/u/q.txt, which is outside");
+    check("tar (child): /h/u/a.tgz: Cannot open: Read-only file system", "writing /h/u/a.tgz, which is outside");
+    let node = "Error: EROFS: read-only file system, open '/h/u/o.json'\n  code: 'EROFS',\n  syscall: 'open'";
+    check(node, "writing /h/u/o.json, which is outside");
+    // What would be in the way if castor made it.
+    check("mv: cannot move 'a' to '/h/u/y.md': Read-only file system", "making /h/u/y.md, which is outside");
+    check("ln: failed to create symbolic link '/h/u/l': Read-only file system", "making /h/u/l, which is outside");
+    check("cp: cannot create directory '/h/u/sub': Read-only file system", "making /h/u/sub, which is outside");
+    check("fatal: could not create work tree dir '/h/u/c': Read-only file system", "making /h/u/c, which is outside");
+    check("mv: cannot move 'a' to '/opt/a/y.md': Read-only file system", "writing below /opt/a.");
     check("bash: line 1: /h/u/notes: Read-only file system", "writing /h/u/notes, which is outside");
     check("mkdir: cannot create directory '/h/u': Read-only file system", "something");
     check("mkdir: cannot create directory '/h/u/.aws': Read-only file system", "something");
