@@ -238,7 +238,14 @@ fn is_of_the_system(path: &AbsPath) -> bool {
 
 /// What a line in lower case says of what could not be written: that it is a folder, or a file; `None`: neither.
 fn says_kind(low: &str) -> Option<Kind> {
-    const NEW: &[&str] = &["cannot move", "cp: cannot create directory", "hard link", "symbolic link", "work tree dir"];
+    const NEW: &[&str] = &[
+        "cannot move",
+        "cp: cannot create directory",
+        "hard link",
+        "inter-device move",
+        "symbolic link",
+        "work tree dir",
+    ];
     let says = |words: &[&str]| words.iter().any(|it| low.contains(it));
     if says(NEW) {
         return Some(Kind::New);

@@ -86,6 +86,8 @@ fn denials_are_told_from_failures() {
     check(node, "writing /h/u/o.json, which is outside");
     // What would be in the way if castor made it.
     check("mv: cannot move 'a' to '/h/u/y.md': Read-only file system", "making /h/u/y.md, which is outside");
+    let moved = "mv: inter-device move failed: 'a' to '/h/u/y.md'; unable to remove target: Read-only file system";
+    check(moved, "making /h/u/y.md, which is outside");
     check("ln: failed to create symbolic link '/h/u/l': Read-only file system", "making /h/u/l, which is outside");
     check("cp: cannot create directory '/h/u/sub': Read-only file system", "making /h/u/sub, which is outside");
     check("fatal: could not create work tree dir '/h/u/c': Read-only file system", "making /h/u/c, which is outside");
