@@ -15,7 +15,7 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     sandbox::{Gone, Held, records},
@@ -32,6 +32,8 @@ const REMOVING: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(500);
 /// The variable by which those are found who left both their session and their parents.
 pub(super) const MARK: &str = "CASTOR_COMMAND";
+/// Who is being started at castor's end is waited for, but no longer.
+const STARTING: Duration = Duration::from_secs(1);
 /// After KILL: whoever is still there hangs in the kernel, and waiting does not help.
 const GIVE_UP: Duration = Duration::from_millis(200);
 
@@ -46,6 +48,10 @@ pub struct Groups {
 
 #[derive(Debug)]
 enum Order {
+    /// A process is being started, and things are made that stand in for it.
+    Begins,
+    /// It was added by now, or did not come to be.
+    Began,
     Add(Process, String, Held),
     /// Nobody is left in it; told when all that was held for it is let go.
     Forget(u32, oneshot::Sender<()>),
@@ -55,15 +61,39 @@ enum Order {
     EndAll(oneshot::Sender<()>),
 }
 
+/// A process that is being started, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Starting(Groups);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.0.order(Order::Began);
+    }
+}
+
 impl Groups {
     /// Ends all groups: TERM, and KILL for those who are still there 500 ms later. Returns when they are gone, at
-    /// the latest after 700 ms. What is started afterwards is ended at once: this is for castor's own end.
+    /// the latest after 700 ms, and a second for what is just being started. What is started afterwards is ended at once:
+    /// this is for castor's own end.
     pub async fn kill_all(&self) {
         let Some(Some(reaper)) = self.reaper.get() else { return };
         let (done, all_gone) = oneshot::channel();
         if reaper.send(Order::EndAll(done)).is_ok() {
             // An error means that the reaper is gone, and with it all groups.
-            _ = all_gone.await;
+            _ = timeout(STARTING + GRACE + GIVE_UP, all_gone).await;
+        }
+    }
+
+    /// To be held while a process is started: until it is added nobody else knows what was made for it.
+    pub(super) fn starts(&self) -> Starting {
+        self.order(Order::Begins);
+        Starting(self.clone())
+    }
+
+    fn order(&self, order: Order) {
+        if let Some(it) = self.reaper.get_or_init(|| start(self.prefix().to_owned())) {
+            // Without a reaper there is nobody to hear of it.
+            _ = it.send(order);
         }
     }
 
@@ -125,7 +155,7 @@ fn is_helper(pid: u32) -> bool {
 fn start(prefix: String) -> Option<Sender<Order>> {
     let (sender, orders) = channel();
     let (groups, tmps, records) = Default::default();
-    let reaper = Reaper { prefix, groups, waiting: Vec::new(), closing: false, tmps, records };
+    let reaper = Reaper { prefix, groups, waiting: Vec::new(), closing: false, starting: 0, tmps, records };
     let reaper = move || reaper.run(&orders);
     thread::Builder::new().name("reaper".to_owned()).stack_size(256 * 1024).spawn(reaper).ok()?;
     Some(sender)
@@ -169,6 +199,8 @@ struct Reaper {
     /// Who waits until all are gone; not empty: castor is going away.
     waiting: Vec<oneshot::Sender<()>>,
     closing: bool,
+    /// How many processes are being started.
+    starting: usize,
     /// Folders for temporary files that commands had.
     tmps: BTreeSet<PathBuf>,
     /// Where it was written down what stood in for configuration.
@@ -202,6 +234,8 @@ impl Reaper {
 
     fn follow(&mut self, order: Order) {
         match order {
+            Order::Begins => self.starting += 1,
+            Order::Began => self.starting = self.starting.saturating_sub(1),
             Order::Add(leader, mark, held) => {
                 self.forget_empty();
                 self.tmps.extend(held.tmp());
@@ -292,7 +326,7 @@ impl Reaper {
             let table = Table::read();
             self.groups.retain(|_, it| it.ending.is_none_or(|since| it.remains(since, &table)));
         }
-        if self.groups.is_empty() {
+        if self.groups.is_empty() && self.starting == 0 {
             if self.closing {
                 remove(std::mem::take(&mut self.tmps));
                 records::end(&std::mem::take(&mut self.records));

@@ -122,6 +122,8 @@ impl Spawn<'_> {
     }
 
     fn start_with(&self, pipe: pipe::Receiver, output: OwnedFd, groups: &Groups) -> io::Result<Child> {
+        // Castor's end waits for it: what is made for it must not stay.
+        let _starting = groups.starts();
         let mark = groups.mark();
         let (command, rest) = self.command(output, &mark)?;
         let (mut child, held) = begin(command, rest)?;

@@ -228,6 +228,26 @@ async fn silent_background_children_are_found() {
     all_dead(&[pid]).await;
 }
 
+/// Else what was made for it would stay: nobody knows of it before it is added.
+#[tokio::test]
+async fn kill_all_waits_for_who_is_being_started() {
+    let groups = Groups::default();
+    let starting = groups.starts();
+    let mut end = std::pin::pin!(groups.kill_all());
+    for _ in 0..2 {
+        let ended = std::future::poll_fn(|cx| std::task::Poll::Ready(end.as_mut().poll(cx).is_ready())).await;
+        assert!(!ended);
+        // Orders are followed one after the other: by then that of the end was.
+        groups.exited(0).await;
+    }
+    let child = shell(&groups, "sleep 300");
+    drop(starting);
+    in_time(end).await;
+    let pid = child.pid();
+    drop(child);
+    all_dead(&[pid]).await;
+}
+
 #[tokio::test]
 async fn kill_all_does_not_wait_for_the_stubborn() {
     let groups = Groups::default();
