@@ -4,8 +4,8 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::fd::{AsFd, OwnedFd},
-    sync::mpsc,
-    thread::{self, JoinHandle},
+    sync::{Arc, OnceLock, mpsc},
+    thread,
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -27,7 +27,8 @@ const HERE: u64 = u64::MAX;
 pub struct Stdout {
     fd: OwnedFd,
     lines: mpsc::Sender<Vec<u8>>,
-    thread: JoinHandle<io::Result<()>>,
+    /// Why no more is written. Known before the loop hears that it is so.
+    failed: Arc<OnceLock<io::Error>>,
 }
 
 impl Stdout {
@@ -49,12 +50,9 @@ impl Stdout {
     /// # Errors
     /// When lines are lost, as on a full disk. A client that reads no more is gone, and misses none.
     pub fn ended(self) -> io::Result<()> {
-        if !self.thread.is_finished() {
-            return Ok(());
-        }
-        match self.thread.join() {
-            Ok(Err(it)) if it.kind() != io::ErrorKind::BrokenPipe => Err(it),
-            _ => Ok(()),
+        match self.failed.get().filter(|it| it.kind() != io::ErrorKind::BrokenPipe) {
+            Some(it) => Err(it.raw_os_error().map_or_else(|| it.kind().into(), io::Error::from_raw_os_error)),
+            None => Ok(()),
         }
     }
 }
@@ -222,19 +220,19 @@ fn write_at_once(_fd: &OwnedFd, _bytes: &[u8]) -> usize {
 pub fn write_stdout(fd: OwnedFd, events: Sender<Event>) -> io::Result<Stdout> {
     let mut stdout = File::from(fd.try_clone()?);
     let (lines, queue) = mpsc::channel::<Vec<u8>>();
-    let thread = thread::Builder::new().name("stdout".to_owned()).spawn(move || {
+    let failed = Arc::new(OnceLock::new());
+    let why = failed.clone();
+    thread::Builder::new().name("stdout".to_owned()).spawn(move || {
         for piece in queue {
             let written = stdout.write_all(&piece);
             let event = written.as_ref().map_or(Event::StdoutClosed, |()| Event::Written(piece.len()));
-            let is_heard = events.blocking_send(event).is_ok();
-            written?;
-            if !is_heard {
+            let goes_on = written.map_err(|it| why.set(it)).is_ok();
+            if events.blocking_send(event).is_err() || !goes_on {
                 break;
             }
         }
-        Ok(())
     })?;
-    Ok(Stdout { fd, lines, thread })
+    Ok(Stdout { fd, lines, failed })
 }
 
 #[cfg(test)]
@@ -302,6 +300,22 @@ mod tests {
         while unsent > 0 {
             let Some(Event::Written(n)) = written.blocking_recv() else { panic!("the client is there") };
             unsent -= n;
+        }
+    }
+
+    /// Not only when the thread is over: who ends at once would end well.
+    #[cfg(target_os = "linux")]
+    #[test]
+    // A device, which the hands do not open.
+    #[allow(clippy::disallowed_methods)]
+    fn lines_that_are_lost_are_known_before_it_is_said() {
+        for _ in 0..100 {
+            let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+            let (events, mut written) = channel(4);
+            let stdout = write_stdout(full.into(), events).unwrap();
+            stdout.send(b"{}\n".to_vec(), true);
+            assert!(matches!(written.blocking_recv(), Some(Event::StdoutClosed)));
+            assert_eq!(stdout.ended().unwrap_err().kind(), std::io::ErrorKind::StorageFull);
         }
     }
 
