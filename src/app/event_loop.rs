@@ -137,7 +137,7 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
     let groups = machine.groups();
     let written = go_on(machine, &mut inbox, Machine::has_unsent);
     let written = tokio::time::timeout(Duration::from_millis(500), written);
-    // Both at once: the whole end takes less than a second.
+    // Both at once: the whole end takes less than a second, unless a command is just being started.
     _ = tokio::join!(written, groups.kill_all());
 }
 
