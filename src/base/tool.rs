@@ -73,6 +73,9 @@ pub struct Targets {
     /// Of a command: files of secrets that it would make, and that are not there.
     #[serde(default, skip_serializing_if = "<[AbsPath]>::is_empty")]
     pub absent: Box<[AbsPath]>,
+    /// Of a command: what it has git check out that is a path, and no branch: what was changed there goes.
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    pub undone: Box<[String]>,
     /// Of a command: what the repository around its folder has git run, also where git only looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_runs: Option<String>,

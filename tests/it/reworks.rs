@@ -86,6 +86,21 @@ fn work_is_stashed_as_a_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_path_that_is_checked_out_is_asked_about_and_a_branch_is_not() {
+    let (mut bed, root) = bed(&["git checkout a", "git checkout plain", "git checkout a"]);
+    fs::write(root.join("a"), "changed").unwrap();
+    let (n, told) = run(&mut bed, "reject_once");
+    assert_eq!((n, fs::read_to_string(root.join("a")).unwrap().as_str()), (1, "changed"), "{told}");
+    git(&root, &["stash", "-q"]);
+    fs::create_dir(root.join("plain")).unwrap();
+    let (n, told) = run(&mut bed, "reject_once");
+    assert_eq!((n, said(&root, &["branch", "--show-current"]).as_str()), (0, "plain"), "{told}");
+    fs::write(root.join("a"), "changed").unwrap();
+    let (n, told) = run(&mut bed, "allow_once");
+    assert_eq!((n, fs::read_to_string(root.join("a")).unwrap().as_str()), (1, "2"), "{told}");
+}
+
+#[test]
 fn what_changes_guarded_files_is_asked_about_once_and_done() {
     for (command, places) in [
         ("git merge -q other", ".github/workflows, .gitlab-ci.yml, .npmrc, .zed"),

@@ -297,6 +297,7 @@ impl When {
             Self::Unless(list) => (!args.iter().any(|it| list.contains(&it.text.as_str()))).then(Vec::new),
             Self::Holds(holds) => holds(args).map(|it| vec![it]),
             Self::HoldsBeside(holds) => holds(args).filter(|_| !place.has_only_build(args)).map(|it| vec![it]),
+            Self::Undone => operands().find(|it| place.undoes(it)).map(text),
             Self::HoldsOutside(holds) => {
                 // `find target -name x`: what follows an option is no folder.
                 let ends = |it: &Word| it.text.starts_with(['-', '(', '!']);

@@ -14,12 +14,18 @@ const PACKAGES: &[(&str, &str)] = &[
     ("eas-cli", "eas"),
     ("expo-cli", "expo"),
     ("firebase-tools", "firebase"),
+    ("lerna-lite", "lerna"),
     ("netlify-cli", "netlify"),
     ("sequelize-cli", "sequelize"),
     ("serverless", "sls"),
 ];
 /// Modules that are not called as their programs.
-const MODULES: &[(&str, &str)] = &[("awscli", "aws"), ("django", "manage.py"), ("git_filter_repo", "git-filter-repo")];
+const MODULES: &[(&str, &str)] = &[
+    ("awscli", "aws"),
+    ("django", "manage.py"),
+    ("git_filter_repo", "git-filter-repo"),
+    ("zest.releaser", "fullrelease"),
+];
 
 /// What a package brings, whatever version is asked for.
 pub(super) fn by_package(name: &str) -> Option<&'static str> {

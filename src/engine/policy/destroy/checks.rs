@@ -21,7 +21,7 @@ pub(super) fn forced_checkout(args: &[Word]) -> Option<&str> {
 }
 
 /// `git checkout` throws changes away when it names paths. `git checkout x` may be a branch or a file: what has the
-/// ending of a file is taken for one.
+/// ending of a file is taken for one, and what the world found to be one is by another row.
 pub(super) fn checkout(args: &[Word]) -> Option<&str> {
     if let Some(it) = args.iter().find(|it| option_matches(it, "", &["--ours", "--theirs", "--pathspec-from-file"])) {
         return Some(&it.text);
@@ -186,12 +186,19 @@ pub(super) fn publish(args: &[Word]) -> Option<&str> {
         "dropAll",
         "flywayClean",
         "jib",
+        "jreleaserDeploy",
         "jreleaserFullRelease",
         "jreleaserRelease",
+        "liquibaseDropAll",
         "release",
         "uploadArchives",
     ];
-    let releases = |it: &str| it.starts_with("publish") || it.starts_with("closeAndRelease") || TASKS.contains(&it);
+    let releases = |it: &str| {
+        it.starts_with("publish")
+            || it.starts_with("closeAndRelease")
+            || it.starts_with("appDistributionUpload")
+            || TASKS.contains(&it)
+    };
     let publishes = |it: &str| releases(it) && !it.contains("Local") && it != "publishM2";
     args.iter().map(|it| it.text.as_str()).find(|it| publishes(&task(it)))
 }
@@ -230,6 +237,7 @@ pub(super) fn mongo(args: &[Word]) -> Option<&str> {
         "remove: true",
         "remove:true",
         "removeShard",
+        "$out",
     ];
     args.iter().find_map(|it| CALLS.iter().find(|call| it.text.contains(**call)).copied())
 }

@@ -27,6 +27,7 @@ pub(in crate::engine::policy) struct Place<'a> {
     /// Something in the script runs in a container, where folders are other ones.
     pub(super) contains: bool,
     pub(super) script: &'a Script,
+    undone: &'a [String],
 }
 
 impl<'a> Place<'a> {
@@ -44,7 +45,8 @@ impl<'a> Place<'a> {
         let led = calls(&["ln"]) && calls(&["cd", "pushd"]);
         let steady = inside && !places::set_elsewhere(script) && all_stay && !led;
         let contains = places::has_container(script);
-        let place = Self { roots, leads, steady, made: true, contains, script };
+        let undone = &query.targets.undone;
+        let place = Self { roots, leads, steady, made: true, contains, script, undone };
         let made = !script.commands.iter().any(|it| place.fills_build(it));
         Self { made, ..place }
     }
@@ -214,6 +216,11 @@ impl<'a> Place<'a> {
         // `:!build` is all but that.
         let all = paths.iter().filter(|it| !it.text.starts_with('-'));
         !args.iter().any(valued) && !all.clone().any(|it| it.text.starts_with(':')) && self.all_build(all)
+    }
+
+    /// Whether git takes the word for a path, and throws away what was changed there.
+    pub(super) fn undoes(&self, word: &Word) -> bool {
+        self.undone.contains(&word.text) && !self.is_build(word)
     }
 
     /// Whether the word may name something outside of the roots.

@@ -83,9 +83,11 @@ pub(super) enum When {
     OutsideBuild,
     /// What decides, if it does.
     Holds(for<'a> fn(&'a [Word]) -> Option<&'a str>),
-    /// The same, unless all of git's paths lie in build folders.
+    /// What decides, unless all of git's paths lie in build folders.
     HoldsBeside(for<'a> fn(&'a [Word]) -> Option<&'a str>),
-    /// The same, unless all its operands before the first option do.
+    /// One of its operands is a path, as the world found, and lies outside of build folders.
+    Undone,
+    /// The same as `Holds`, unless all its operands before the first option do.
     HoldsOutside(for<'a> fn(&'a [Word]) -> Option<&'a str>),
     /// Its last operand, or all of them, lie outside of the roots.
     OntoOutside,

@@ -318,3 +318,31 @@ pub(super) fn goreleases(args: &[Word]) -> Option<&str> {
 pub(super) fn to_registry(args: &[Word]) -> Option<&str> {
     operands(args).next_back().filter(|it| it.starts_with("docker://"))
 }
+
+/// All that migrations did, where nothing says how many of them.
+pub(super) fn all_down(args: &[Word]) -> Option<&str> {
+    operands(args).next_back().filter(|it| *it == "down")
+}
+
+/// Nothing of what ran stays: `--num-nodes=0`, `--desired-capacity 0`, `--scaling-config minSize=0,desiredSize=0`.
+pub(super) fn to_zero(args: &[Word]) -> Option<&str> {
+    const SIZES: &[&str] =
+        &["--desired-capacity", "--new-capacity", "--node-count", "--nodes", "--num-nodes", "--size"];
+    let pairs = args.iter().zip(args.iter().skip(1));
+    let apart = pairs.filter(|it| SIZES.contains(&it.0.text.as_str()) && it.1.text == "0").map(|it| it.0.text.as_str());
+    let is_zero = |it: &str| {
+        it.split_once('=').is_some_and(|(name, value)| SIZES.contains(&name) && value == "0")
+            || it.split(',').any(|it| it == "desiredSize=0")
+    };
+    apart.chain(texts(args).filter(|it| is_zero(it))).next()
+}
+
+/// Whatever another command lists: `$(docker ps -aq)`.
+pub(super) fn listed(args: &[Word]) -> Option<&str> {
+    texts(args).find(|it| ["$(", "`"].iter().any(|sign| it.contains(sign)))
+}
+
+/// `web=0`
+pub(super) fn processes_to_zero(args: &[Word]) -> Option<&str> {
+    operands(args).find(|it| it.ends_with("=0"))
+}

@@ -182,6 +182,23 @@ fn a_file_of_secrets_is_made_where_there_is_none() {
 }
 
 #[test]
+fn a_path_that_is_checked_out_loses_what_was_changed() {
+    let check = |command: &str, undone: &[&str], want: Decision| {
+        let undone = undone.iter().map(|it| (*it).to_owned()).collect();
+        let targets = Targets { undone, ..targets(command, &[]) };
+        assert_eq!(asked(&rules(""), Mode::Yolo, command, &targets).decision, want, "{command}");
+    };
+    let (allow, ask) = (Decision::Allow, Decision::Ask);
+    check("git checkout docs", &["docs"], ask);
+    check("git checkout docs", &[], allow);
+    check("git -C sub checkout -q docs", &["docs"], ask);
+    check("make; sh -c 'git checkout docs'", &["docs"], ask);
+    check("git checkout dist", &["dist"], allow);
+    check("git checkout -b docs", &[], allow);
+    check("git checkout docs; git log docs", &["log"], allow);
+}
+
+#[test]
 fn who_names_too_much_is_not_known_to_be_safe() {
     let shipped = rules("");
     let targets = Targets { unseen: true, ..targets("cat a", &[]) };

@@ -38,6 +38,13 @@ pub fn held_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
     (written.any(|it| git.is_within(it)) && it.obeyed(&git.join("config")) && !it.keeps(&git)).then_some(git)
 }
 
+/// Whether there is such a reference in a git folder, alone or among those that git packed: `refs/heads/main`.
+pub fn has_reference(git: &AbsPath, full: &str) -> bool {
+    let packed = || fs::read_to_string(git.join("packed-refs").as_path()).unwrap_or_default();
+    let is_it = |line: &str| line.split_once(' ').is_some_and(|it| it.1 == full);
+    git.join(full).as_path().is_file() || packed().lines().any(is_it)
+}
+
 /// The repository that a folder says is its own.
 pub(super) fn of(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");

@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Cow,
-    fs::{self, File},
+    fs::File,
     io::{self, Read, Write},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Component, Path},
@@ -17,7 +17,7 @@ use nix::{
     unistd::{UnlinkatFlags, geteuid, unlinkat},
 };
 
-use super::{aside::is_repository, held::open_folder};
+use super::{aside::is_repository, held::open_folder, repository};
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
 /// Longer settings are nobody's.
@@ -191,10 +191,7 @@ impl Git {
         if name.is_empty() || name.starts_with('-') || name.contains(is_odd) || !is_plain {
             return false;
         }
-        let full = format!("{kind}/{name}");
-        let packed = || fs::read_to_string(self.path.join("packed-refs").as_path()).unwrap_or_default();
-        let is_it = |line: &str| line.split_once(' ').is_some_and(|it| it.1 == full);
-        self.path.join(&full).as_path().is_file() || packed().lines().any(is_it)
+        repository::has_reference(&self.path, &format!("{kind}/{name}"))
     }
 
     /// Behind all that is there, in the same file: mounts of others hold it. git is kept from it meanwhile as git does that.

@@ -10,6 +10,7 @@ mod params;
 mod quiet;
 mod report;
 mod reworked;
+mod undone;
 mod untold;
 mod watch;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::far;
+use super::{far, undone};
 use crate::{
     base::{
         guarded::SECRETS,
@@ -93,6 +93,7 @@ impl Params {
         let repositories = repositories.collect();
         let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx));
         let outputs = confined.map_or_else(Vec::new, |_| leads::outputs(&ctx.known.words, &self.real_dir, &places));
+        let undone = undone::all(&self.real_dir, ctx);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
@@ -103,6 +104,7 @@ impl Params {
             leads,
             tracked,
             absent,
+            undone,
             git_runs,
             beyond: Box::new(Beyond { repositories, outputs, reworked: None, far }),
             unseen,

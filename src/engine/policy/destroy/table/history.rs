@@ -3,7 +3,7 @@
 
 use super::{
     Row,
-    When::{Always, Begins, Holds, HoldsBeside, Options, Unless, Words},
+    When::{Always, Begins, Holds, HoldsBeside, Options, Undone, Unless, Words},
     row,
 };
 use crate::engine::policy::destroy::checks;
@@ -65,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     row("git", &["send-pack"], Begins(&["+", ":", "--stdin"])),
     row("git", &["checkout"], Holds(checks::forced_checkout)),
     row("git", &["checkout"], HoldsBeside(checks::checkout)),
+    row("git", &["checkout"], Undone),
     row("git", &["switch"], Options("fC", &["--force", "--force-create", "--discard-changes"])),
     row("git", &["restore"], HoldsBeside(checks::restore)),
     row("git", &["stash", "drop"], Always),
