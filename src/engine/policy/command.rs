@@ -8,7 +8,7 @@ use super::{
     destroy::{self, Place, Signs},
     git_settings, made, network,
     outside::Outside,
-    paths, places, plans, prefixes,
+    paths, places, plans, prefixes, readers,
     reasons::Reasons,
     rules::{Hit, Rule, Rules, Spelt, Tier},
     safe,
@@ -18,6 +18,7 @@ use super::{
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
+    tool::Targets,
 };
 
 /// More commands in one command's words are not looked into.
@@ -38,6 +39,8 @@ struct Shell<'a> {
     all_safe: bool,
     /// Where the words of its commands count from, as far as that is known.
     here: Option<&'a AbsPath>,
+    /// What there is for commands in containers, where that is more.
+    mounted: Option<Targets>,
 }
 
 /// The command of a call that runs one; the arguments must not say another than the targets.
@@ -155,7 +158,8 @@ impl<'a> Shell<'a> {
         let plain = plain && (all_safe || script.loops.only.is_none());
         let place = Place::of(query, script);
         let here = query.roots.first().filter(|_| !places::moves(script));
-        Self { query, rules, text, script, place, plain, all_safe, here }
+        let mounted = here.and_then(|it| readers::in_containers(script, it, query.targets));
+        Self { query, rules, text, script, place, plain, all_safe, here, mounted }
     }
 
     fn worst(&self) -> Worst<'_> {
@@ -349,6 +353,7 @@ impl<'a> Shell<'a> {
         // Few commands need to know.
         let known = OnceCell::new();
         let looks = || *known.get_or_init(|| safe::is_safe(command, self.script));
+        let targets = self.mounted.as_ref().filter(|_| command.carried).unwrap_or(self.query.targets);
         let is_new = made::is_new(command, here, self.query.targets);
         let named = if is_new { None } else { paths::guard_of_command(command, looks, here) };
         let led = || self.place.leads.guard_of_command(command, self.script, looks);
@@ -363,7 +368,7 @@ impl<'a> Shell<'a> {
             .or_else(led)
             .or_else(handed)
             .or_else(told)
-            .or_else(|| paths::guard_of_reader(command, self.script, here, self.query.targets))
+            .or_else(|| paths::guard_of_reader(command, self.script, here, targets))
     }
 
     /// What a matching rule says, with what is known of the command besides.

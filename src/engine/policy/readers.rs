@@ -32,24 +32,16 @@ const GREPS: &[&str] = &["egrep", "fgrep", "grep"];
 /// As grep, but leave out hidden files unless they are told not to.
 const RGS: &[&str] = &["ack", "ag", "rg"];
 
+/// What there is for what runs in containers: folders are under other names there. `None`: as it is for all.
+pub(super) fn in_containers(script: &Script, here: &AbsPath, targets: &Targets) -> Option<Targets> {
+    let mounted = mounts::leads(script, here);
+    let leads = || targets.leads.iter().cloned().chain(mounted.iter().cloned()).collect();
+    (!mounted.is_empty()).then(|| Targets { leads: leads(), ..targets.clone() })
+}
+
 /// The entry of the first file of secrets that a command would come upon. `here`: where its words count from, if that is
 /// known; `targets`: the secrets that there are, and links to them.
 pub(super) fn comes_upon(
-    command: &Command,
-    script: &Script,
-    here: Option<&AbsPath>,
-    targets: &Targets,
-) -> Option<&'static str> {
-    let mounted = here.filter(|_| command.carried).map(|it| mounts::leads(script, it)).unwrap_or_default();
-    if mounted.is_empty() {
-        return comes_upon_there(command, script, here, targets);
-    }
-    let leads = targets.leads.iter().cloned().chain(mounted).collect();
-    comes_upon_there(command, script, here, &Targets { leads, ..targets.clone() })
-}
-
-/// The same where all that leads elsewhere is known.
-fn comes_upon_there(
     command: &Command,
     script: &Script,
     here: Option<&AbsPath>,

@@ -103,6 +103,8 @@ fn large_ones() {
     assert_eq!(decision(Mode::Yolo, &"npm run x;".repeat(4_000)), Decision::Allow);
     let runs: String = (0..1_000).map(|it| format!("echo a>b{it};sh b{it};")).collect();
     assert_eq!(decision(Mode::Yolo, &runs), Decision::Deny);
+    let carried: String = (0..4_000).map(|it| format!("uv run a{it};")).collect();
+    assert_eq!(decision(Mode::Yolo, &carried), Decision::Allow);
     let code = format!("python3 -c 'import os\n{}'", "os.system(\"ls\")\n".repeat(2_000));
     assert_eq!(decision(Mode::Yolo, &code), Decision::Deny);
 }
