@@ -309,6 +309,16 @@ mod tests {
         assert!(!settings("{}").1.contains("Warnings"));
         // A mode that nobody gets allows nothing.
         let yolo = || castor_policy(&["check", "npm test", "--mode", "yolo"], &env, &ws);
+        let (check, _) = settings(r#"{"tools": {"allowed": "x"}}"#);
+        assert!(check.contains(": tools.allowed: should be a list of texts; ignored\n"), "{check}");
+        assert_ne!(yolo().1, 0);
+        settings("{}");
+        assert_eq!(yolo().1, 0);
+        // A rule for commands is about them, whatever it calls the shell.
+        let misspelt = "[[rule]]\ntoolName='run_shell_comand'\ndecision='deny'\npriority=1\ncommandPrefix='npm'\n";
+        ground.write("h/.castor/policies/a.toml", misspelt);
+        assert_ne!(yolo().1, 0);
+        ground.write("h/.castor/policies/a.toml", "");
         assert_eq!(yolo().1, 0);
         settings(r#"{"security": {"disableYoloMode": true}}"#);
         assert!(yolo().1 == 1 && yolo().0.contains("security.disableYoloMode"), "{}", yolo().0);

@@ -36,6 +36,8 @@ pub fn unheld_lists(sources: Sources<'_>) -> Vec<(Scope, String)> {
         "mcp.allowed",
         "mcp.excluded",
         "policyPaths",
+        // One that names commands denies all others.
+        "tools.allowed",
         "tools.confirmationRequired",
         "tools.core",
         "tools.exclude",

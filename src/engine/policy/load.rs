@@ -147,7 +147,7 @@ fn stand_in(table: &toml::Table, tier: Tier, place: &Source) -> Option<Rule> {
     if table.get("decision").and_then(toml::Value::as_str) == Some("allow") {
         return None;
     }
-    let tools = match table.get("toolName").or_else(|| table.get("mcpName").and(None)) {
+    let mut tools = match table.get("toolName") {
         Some(toml::Value::String(it)) if !it.is_empty() => vec![it.clone()],
         Some(toml::Value::Array(list)) => {
             let names: Option<Vec<String>> = list.iter().map(|it| it.as_str().map(str::to_owned)).collect();
@@ -155,6 +155,11 @@ fn stand_in(table: &toml::Table, tier: Tier, place: &Source) -> Option<Rule> {
         }
         _ => vec!["*".to_owned()],
     };
+    // Whatever it calls the shell, that is what it is about.
+    let for_commands = ["commandPrefix", "commandRegex"].iter().any(|it| table.contains_key(*it));
+    if for_commands && !tools.iter().any(|it| it == "*" || current_name(it) == SHELL) {
+        tools.push(SHELL.to_owned());
+    }
     let priority = table.get("priority").and_then(toml::Value::as_integer);
     let priority = priority.and_then(|it| u16::try_from(it).ok()).unwrap_or(999).min(999);
     Some(broken(tools, tier, priority, place.clone()))
