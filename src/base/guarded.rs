@@ -25,6 +25,8 @@ pub struct Guarded {
     /// Names that follow each other, such as `.github/workflows`; `*` is any one name. Those with a `/` in front count
     /// from the top of the disk only.
     pub paths: &'static [&'static str],
+    /// What was copied before it was changed counts, too.
+    pub copies: bool,
 }
 
 /// Where secrets are kept: to read them, or to change them, is asked about in every mode.
@@ -132,6 +134,7 @@ pub const SECRETS: Guarded = Guarded {
         ".config/sops",
         ".docker/config.json",
         ".gem/credentials",
+        ".git/credentials",
         ".huggingface/token",
         ".local/share/keyrings",
         ".m2/settings-security.xml",
@@ -159,6 +162,7 @@ pub const SECRETS: Guarded = Guarded {
         "/run/secrets",
         "/var/run/secrets",
     ],
+    copies: true,
 };
 
 /// What castor, editors, shells, version control or machines that build obey: who writes it makes them run things.
@@ -307,6 +311,7 @@ pub const CONFIG: Guarded = Guarded {
         "library/launchdaemons",
         "mise/config.toml",
     ],
+    copies: false,
 };
 
 /// Programs and settings of a home folder that its user's tools run or obey. Commands name them all day to use them
@@ -326,6 +331,7 @@ pub const TOOLS: Guarded = Guarded {
         ".m2/settings.xml",
         ".pip/pip.conf",
     ],
+    copies: false,
 };
 
 /// What people publish in place of a secret file.
@@ -384,7 +390,12 @@ impl Guarded {
         res
     }
 
+    /// The entry of a name, or of the one that it is a copy of.
     fn find_name(&self, name: &str) -> Option<&'static str> {
+        self.entry(name).or_else(|| self.entry(original(name).filter(|_| self.copies)?))
+    }
+
+    fn entry(&self, name: &str) -> Option<&'static str> {
         if let Some(it) = self.names.binary_search(&name).ok().and_then(|it| self.names.get(it)) {
             return Some(it);
         }
@@ -393,6 +404,13 @@ impl Guarded {
         let found = start.or_else(end)?;
         (!TEMPLATES.iter().any(|it| name.ends_with(it)) && !is_no_env(name)).then_some(found)
     }
+}
+
+/// What editors and people put beside a file before they change it: `.env~`, `#id_rsa#`, `server.key.bak`.
+fn original(name: &str) -> Option<&str> {
+    const COPIES: &[&str] = &["~", ".bak", ".old", ".orig", ".save", ".swp"];
+    let behind = || COPIES.iter().find_map(|it| name.strip_suffix(it));
+    name.strip_prefix('#').and_then(|it| it.strip_suffix('#')).or_else(behind).filter(|it| !it.is_empty())
 }
 
 /// `example.env`, `prod.sample.env`; and what is left out, or stands in a sentence, is `.env` alone: `:!.env`, `ignore .env`.

@@ -42,6 +42,16 @@ fn tells_guarded_paths() {
     check("/w/src/main.rs", (None, None));
     check("/w/.env", (Some(".env"), None));
     check("/w/.ENV.", (Some(".env"), None));
+    for copy in [".env~", ".env.bak", "#.env#", ".env.swp"] {
+        assert!(SECRETS.find(&Path::new("/w").join(copy)).is_some(), "{copy}");
+    }
+    check("/w/id_rsa.old", (Some("id_rsa"), None));
+    check("/w/server.key~", (Some(".key"), None));
+    check("/w/example.env.bak", (None, None));
+    check("/w/notes.bak", (None, None));
+    check("/h/.bashrc.bak", (None, None));
+    check("/w/~", (None, None));
+    check("/w/.git/credentials", (Some(".git/credentials"), Some(".git")));
     check("/w/.env.local", (Some(".env."), None));
     check("/w/.env.example", (None, None));
     check("/w/environment.ts", (None, None));
