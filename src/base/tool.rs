@@ -73,7 +73,8 @@ pub struct Targets {
     /// Of a command: files of secrets that it would make, and that are not there.
     #[serde(default, skip_serializing_if = "<[AbsPath]>::is_empty")]
     pub absent: Box<[AbsPath]>,
-    /// Of a command: what it has git check out that is a path, and no branch: what was changed there goes.
+    /// Of a command: names that git checks out, and something is lost: a path, and no branch of that name; or a branch that
+    /// is moved.
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     pub undone: Box<[String]>,
     /// Of a command: what the repository around its folder has git run, also where git only looks.
@@ -246,6 +247,14 @@ pub enum Which {
     Modules,
 }
 
+/// A name that git takes for a branch or a path, as it finds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedOut {
+    pub name: String,
+    /// A branch of that name is moved, and what only that had is lost.
+    pub moves: bool,
+}
+
 /// What a command names: who reads commands cannot look, and who looks does not read them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Words {
@@ -259,6 +268,8 @@ pub struct Words {
     pub makes: Vec<String>,
     /// It may have git show what is in files that nobody names.
     pub shows: bool,
+    /// What it has git check out.
+    pub checked_out: Vec<CheckedOut>,
     /// What it has git do to files.
     pub reworks: Vec<Rework>,
     /// Folders in which it has git write settings, other than its own.

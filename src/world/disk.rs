@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod digest;
+mod names;
 mod private;
 #[cfg(unix)]
 mod real;
@@ -20,6 +21,7 @@ use crate::base::{
 };
 
 pub use digest::*;
+pub use names::*;
 pub use private::*;
 #[cfg(unix)]
 pub use real::Folder;
@@ -97,24 +99,6 @@ pub fn metadata(path: &AbsPath) -> io::Result<Meta> {
     let it = fs::metadata(path)?;
     let modified = it.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
     Ok(Meta { is_dir: it.is_dir(), len: it.len(), modified_ms: modified.map_or(0, |it| it.as_millis() as u64) })
-}
-
-/// What a file is, whatever its names: device and number.
-pub type FileId = (u64, u64);
-
-/// Of a regular file that has more than one name. Elsewhere than on Unix nobody knows.
-pub fn shared_id(path: &AbsPath) -> Option<FileId> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let it = fs::metadata(path).ok()?;
-        (it.is_file() && it.nlink() > 1).then(|| (it.dev(), it.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        _ = path;
-        None
-    }
 }
 
 /// Whether nobody but root can change it. Elsewhere than on Unix nobody knows.

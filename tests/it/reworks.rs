@@ -87,7 +87,8 @@ fn work_is_stashed_as_a_whole_or_not_at_all() {
 
 #[test]
 fn a_path_that_is_checked_out_is_asked_about_and_a_branch_is_not() {
-    let (mut bed, root) = bed(&["git checkout a", "git checkout plain", "git checkout a"]);
+    let (mut bed, root) =
+        bed(&["git checkout a", "git checkout plain", "d=a; git checkout $d", "git checkout -B main"]);
     fs::write(root.join("a"), "changed").unwrap();
     let (n, told) = run(&mut bed, "reject_once");
     assert_eq!((n, fs::read_to_string(root.join("a")).unwrap().as_str()), (1, "changed"), "{told}");
@@ -98,6 +99,8 @@ fn a_path_that_is_checked_out_is_asked_about_and_a_branch_is_not() {
     fs::write(root.join("a"), "changed").unwrap();
     let (n, told) = run(&mut bed, "allow_once");
     assert_eq!((n, fs::read_to_string(root.join("a")).unwrap().as_str()), (1, "2"), "{told}");
+    let (n, told) = run(&mut bed, "reject_once");
+    assert_eq!((n, said(&root, &["branch", "--show-current"]).as_str()), (1, "plain"), "{told}");
 }
 
 #[test]

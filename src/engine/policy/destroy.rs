@@ -27,6 +27,7 @@ use texts::{called_in, in_code, in_own_words, rows_in};
 pub(super) use verbs::looks;
 
 use super::{
+    checked_out,
     danger::git_words,
     rules::{Matcher, Rule, Tier},
     shell::{Command, Word, WordKind, base_name},
@@ -164,9 +165,11 @@ pub(super) fn sub_commands<'a>(program: &str, args: &'a [Word]) -> Vec<&'a [Word
     if program == "git" {
         return vec![git_words(args)];
     }
+    // `make V=1 deploy`
+    let assigns = |it: &Word| matches!(program, "gmake" | "make" | "rake") && it.text.contains('=');
     let (mut res, mut valued) = (Vec::new(), false);
     for (at, word) in args.iter().enumerate() {
-        let option = word.text.starts_with(['-', '+']);
+        let option = word.text.starts_with(['-', '+']) || assigns(word);
         if !option {
             res.extend(args.get(at..));
         }
@@ -297,7 +300,7 @@ impl When {
             Self::Unless(list) => (!args.iter().any(|it| list.contains(&it.text.as_str()))).then(Vec::new),
             Self::Holds(holds) => holds(args).map(|it| vec![it]),
             Self::HoldsBeside(holds) => holds(args).filter(|_| !place.has_only_build(args)).map(|it| vec![it]),
-            Self::Undone => operands().find(|it| place.undoes(it)).map(text),
+            Self::Undone => checked_out::named(args).filter(|it| place.undoes(it)).map(|it| text(it.word)),
             Self::HoldsOutside(holds) => {
                 // `find target -name x`: what follows an option is no folder.
                 let ends = |it: &Word| it.text.starts_with(['-', '(', '!']);

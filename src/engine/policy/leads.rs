@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    Query, git_settings, made,
+    Query, checked_out, git_settings, made,
     names::current_name,
     network, outside,
     paths::{self, Guard},
@@ -56,6 +56,7 @@ pub fn words(tool: &str, args: &Value) -> Words {
         more,
         makes: script.commands.iter().filter_map(made::target).take(MAX_MADE).map(str::to_owned).collect(),
         shows: shown::may_show(&script),
+        checked_out: checked_out::all(&script),
         reworks: reworks::all(&script),
         repositories: git_settings::repositories(&script),
         far: network::all(&script),

@@ -1,6 +1,7 @@
 //! May this call run? One pure function over rules, call, mode and the facts about its targets.
 
 mod ansi;
+mod checked_out;
 mod checkers;
 mod command;
 mod danger;

@@ -19,7 +19,7 @@ use crate::{
         disk,
         tools::{
             kept::{self, Aliases, Kept},
-            tracked,
+            tracked, undone,
         },
     },
 };
@@ -39,6 +39,8 @@ pub struct Found {
     pub secrets: Vec<AbsPath>,
     /// Those of them that git may show, where the command has it show or name something.
     pub tracked: Option<Vec<Tracked>>,
+    /// Names that git checks out, and something is lost.
+    pub undone: Box<[String]>,
     /// Not all could be looked up.
     pub unseen: bool,
 }
@@ -67,6 +69,7 @@ pub fn look(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Found {
         unseen: words.more,
     };
     let bases = looker.bases(dir, &words.dirs);
+    let undone = undone::all(&words.checked_out, &bases);
     for base in &bases {
         looker.look_into(base);
     }
@@ -92,7 +95,7 @@ pub fn look(words: &Words, dir: &AbsPath, places: &Places<'_>) -> Found {
     // Most links of a project lead from one place of it to another.
     leads.retain(|it| !it.name.is_empty() || !it.in_roots || SECRETS.find(it.real.as_path()).is_some());
     let tracked = words.shows.then(|| tracked::tracked(&kept.secrets, dir));
-    Found { leads, unseen, tracked, secrets: kept.secrets }
+    Found { leads, unseen, tracked, undone, secrets: kept.secrets }
 }
 
 /// Where output really goes, as far as that is outside. Blocks.

@@ -22,6 +22,7 @@ mod testing;
 mod text_file;
 mod tracked;
 pub mod truncate;
+mod undone;
 mod walk;
 pub mod write_file;
 

@@ -23,7 +23,9 @@ pub(super) fn forced_checkout(args: &[Word]) -> Option<&str> {
 /// `git checkout` throws changes away when it names paths. `git checkout x` may be a branch or a file: what has the
 /// ending of a file is taken for one, and what the world found to be one is by another row.
 pub(super) fn checkout(args: &[Word]) -> Option<&str> {
-    if let Some(it) = args.iter().find(|it| option_matches(it, "", &["--ours", "--theirs", "--pathspec-from-file"])) {
+    const TREE: &[&str] = &["--ours", "--theirs", "--patch", "--pathspec-from-file"];
+    let before = args.split(|it| is_short(it, 'b') || is_short(it, 'B')).next().unwrap_or_default();
+    if let Some(it) = before.iter().find(|it| option_matches(it, "p", TREE)) {
         return Some(&it.text);
     }
     if let Some(at) = args.iter().position(|it| it.text == "--") {

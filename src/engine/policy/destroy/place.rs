@@ -8,8 +8,9 @@ use crate::{
     base::path::AbsPath,
     engine::policy::{
         Query,
+        checked_out::Named,
         danger::git_words,
-        leads::Leads,
+        leads::{self, Leads},
         pieces, places,
         shell::{Command, FOUND, Script, Word, WordKind, base_name},
     },
@@ -218,9 +219,12 @@ impl<'a> Place<'a> {
         !args.iter().any(valued) && !all.clone().any(|it| it.text.starts_with(':')) && self.all_build(all)
     }
 
-    /// Whether git takes the word for a path, and throws away what was changed there.
-    pub(super) fn undoes(&self, word: &Word) -> bool {
-        self.undone.contains(&word.text) && !self.is_build(word)
+    /// Whether git throws something away as it checks that out.
+    pub(super) fn undoes(&self, named: &Named) -> bool {
+        let lost = |it: &String| self.undone.contains(it);
+        !self.undone.is_empty()
+            && (named.moves || !self.is_build(&named.name))
+            && leads::spelt(&named.name, self.script).iter().any(lost)
     }
 
     /// Whether the word may name something outside of the roots.

@@ -85,7 +85,7 @@ pub(super) enum When {
     Holds(for<'a> fn(&'a [Word]) -> Option<&'a str>),
     /// What decides, unless all of git's paths lie in build folders.
     HoldsBeside(for<'a> fn(&'a [Word]) -> Option<&'a str>),
-    /// One of its operands is a path, as the world found, and lies outside of build folders.
+    /// git throws something away as it checks that out, as the world found.
     Undone,
     /// The same as `Holds`, unless all its operands before the first option do.
     HoldsOutside(for<'a> fn(&'a [Word]) -> Option<&'a str>),

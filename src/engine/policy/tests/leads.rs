@@ -196,6 +196,32 @@ fn a_path_that_is_checked_out_loses_what_was_changed() {
     check("git checkout dist", &["dist"], allow);
     check("git checkout -b docs", &[], allow);
     check("git checkout docs; git log docs", &["log"], allow);
+    check("git checkout -B main", &["main"], ask);
+    check("git checkout -qBmain", &["main"], ask);
+    check("git checkout -B main", &[], allow);
+    check("d=docs; git checkout \"$d\"", &["docs"], ask);
+    let found = |command: &str| {
+        let all = looked_up(command).checked_out;
+        all.into_iter().map(|it| if it.moves { format!("+{}", it.name) } else { it.name }).collect::<Vec<_>>()
+    };
+    assert_eq!(found("git checkout docs; git -C x checkout -q y; env -C z git checkout a"), ["docs", "y", "a"]);
+    assert_eq!(found("git checkout -b x; git checkout -- y; git checkout a b; git checkout"), [""; 0]);
+    assert_eq!(found("git checkout -B x; git checkout -qBy; git checkout -B z main"), ["+x", "+y"]);
+    for command in [
+        "d=docs; git checkout $d",
+        "d=do; git checkout ${d}cs",
+        "for d in docs sub; do git checkout \"$d\"; done",
+        "git checkout $(echo docs)",
+        "git checkout ${X:-docs}",
+        "a=(docs sub); git checkout ${a[0]}",
+        "a=(docs); git checkout \"${a[@]}\"",
+        "git checkout {docs,sub}",
+        "f() { git checkout \"$1\"; }; f docs",
+        "bash -c 'git checkout \"$1\"' x docs",
+        "read d <<< docs; git checkout $d",
+    ] {
+        assert!(found(command).contains(&"docs".to_owned()), "{command}: {:?}", found(command));
+    }
 }
 
 #[test]

@@ -129,26 +129,33 @@ fn grants_widen_asks_only() {
 /// `go test` is one thing to allow, `go test -exec x` another.
 #[test]
 fn a_yes_for_the_session_is_none_to_what_options_run() {
-    let prefixes = ["cargo test", "go test", "gradle test", "make test", "npm test"].map(str::to_owned).to_vec();
-    let grants = [Grant::Commands { prefixes }];
+    let prefixes = "cargo test,eslint,go test,gradle test,make test,npm test,prettier,pytest".split(',');
+    let grants = [Grant::Commands { prefixes: prefixes.map(str::to_owned).collect() }];
     let decision = |command: &str| {
         let args = json!({ "command": command });
         let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         decide(&rules(""), &Query { grants: &grants, ..query }).decision
     };
-    for command in ["cargo test -p a", "go test -run X ./...", "gradle test --info", "make test V=1", "npm test -- -u"]
-    {
+    for command in ["cargo test -p a", "go test -run X ./...", "make test V=1", "npm test -- -u", "pytest -x tests"] {
         assert_eq!(decision(command), Decision::Allow, "{command}");
     }
-    for command in [
-        "cargo test --config x.toml",
-        "go test -exec ./x ./...",
-        "gradle test -I x.gradle",
-        "make test SHELL=./x",
-        "npm test --script-shell=./x",
-        "npm test --node-options '--require ./x'",
-    ] {
+    let asked = "
+        cargo test --config x.toml
+        go test -exec ./x ./...
+        gradle test -I x.gradle
+        make test SHELL=./x
+        npm test --script-shell=./x
+        npm test --node-options '--require ./x'
+        npm test --userconfig x.cfg
+        npm test --globalconfig=x.cfg
+        go test -vettool=./x ./...
+        go test -overlay x ./...
+        pytest tests -p evil
+        eslint src --rulesdir=./x
+        prettier --check src --plugin=./x.js
+        ";
+    for command in asked.trim().lines().map(str::trim) {
         assert_eq!(decision(command), Decision::Ask, "{command}");
     }
 }

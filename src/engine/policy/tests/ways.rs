@@ -396,7 +396,7 @@ fn a_search_hands_on_what_it_finds() {
 fn what_is_denied_is_so_behind_options_and_in_odd_spellings() {
     let denies = rules(&rule(
         "deny",
-        "commandPrefix=['kubectl delete', 'npm publish', 'docker compose down', 'git commit --amend']",
+        "commandPrefix=['kubectl delete', 'npm publish', 'docker compose down', 'git commit --amend', 'make deploy']",
     ));
     let table = "
         yolo  kubectl -n x delete pod y => deny
@@ -406,6 +406,8 @@ fn what_is_denied_is_so_behind_options_and_in_odd_spellings() {
         yolo  git commit -m x --amend => deny
         yolo  git commit -m x -- --amend => allow
         yolo  docker --context x compose down => deny
+        yolo  make V=1 -s deploy => deny
+        yolo  make V=1 => allow
         yolo  kubectl get pods => allow
         yolo  kubectl -n x get delete => allow
         yolo  npm run publish => allow";

@@ -10,7 +10,6 @@ mod params;
 mod quiet;
 mod report;
 mod reworked;
-mod undone;
 mod untold;
 mod watch;
 

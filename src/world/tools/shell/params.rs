@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{far, undone};
+use super::far;
 use crate::{
     base::{
         guarded::SECRETS,
@@ -78,7 +78,7 @@ impl Params {
         let is_told = !in_roots || SECRETS.find(self.real_dir.as_path()).is_some();
         let home = ctx.home();
         let places = Places { roots, scratch: Some(&ctx.scratch), home: home.as_ref() };
-        let Found { leads, secrets, tracked, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
+        let Found { leads, secrets, tracked, undone, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
         // `git -C sub status` is of another repository, perhaps.
         let dirs = ctx.known.words.dirs.iter().filter_map(|it| disk::real_path(&self.real_dir.join(it)).ok());
         let made = ctx.known.words.makes.iter().map(|it| self.real_dir.join(it));
@@ -93,7 +93,6 @@ impl Params {
         let repositories = repositories.collect();
         let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx));
         let outputs = confined.map_or_else(Vec::new, |_| leads::outputs(&ctx.known.words, &self.real_dir, &places));
-        let undone = undone::all(&self.real_dir, ctx);
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {

@@ -59,6 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     row("openrsync", &[], Begins(&["--del", "--remove-s"])),
     row("openrsync", &[], Words(&["--force"])),
     row("premove", &[], OutsideBuild),
+    row("pytest", &[], Clears(&[], &["--basetemp"])),
     row("python", &["venv"], Clears(&["--clear"], &[""])),
     row("python", &["virtualenv"], Clears(&["--clear"], &[""])),
     row("rar", &["m"], Always),
