@@ -309,9 +309,14 @@ mod tests {
         assert!(!settings("{}").1.contains("Warnings"));
         // A mode that nobody gets allows nothing.
         let yolo = || castor_policy(&["check", "npm test", "--mode", "yolo"], &env, &ws);
-        let (check, _) = settings(r#"{"tools": {"allowed": "x"}}"#);
-        assert!(check.contains(": tools.allowed: should be a list of texts; ignored\n"), "{check}");
-        assert_ne!(yolo().1, 0);
+        for (text, said) in [
+            (r#"{"tools": {"allowed": "x"}}"#, ": tools.allowed: should be a list of texts; ignored\n"),
+            (r#"{"tools": [{"exclude": ["x"]}]}"#, ": tools: should be an object {…}"),
+        ] {
+            let (check, _) = settings(text);
+            assert!(check.contains(said), "{check}");
+            assert_ne!(yolo().1, 0, "{text}");
+        }
         settings("{}");
         assert_eq!(yolo().1, 0);
         // A rule for commands is about them, whatever it calls the shell.

@@ -52,7 +52,16 @@ pub fn unheld_lists(sources: Sources<'_>) -> Vec<(Scope, String)> {
         }
         _ => None,
     });
-    unheld.collect()
+    unheld.chain(unheld_groups(sources)).collect()
+}
+
+/// What stands where a group of settings should, which may have had such lists in it.
+fn unheld_groups(sources: Sources<'_>) -> impl Iterator<Item = (Scope, String)> {
+    let layers = sources.layers.layers.iter().filter(|it| it.scope != Scope::Workspace);
+    layers.flat_map(|layer| {
+        let is_none = |it: &&str| layer.written.get(it).is_some_and(|it| !it.is_object() && !it.is_null());
+        ["mcp", "tools"].into_iter().filter(is_none).map(|it| (layer.scope, format!("{}: {it}", layer.file)))
+    })
 }
 
 /// Whether an answer may hold for ever.
