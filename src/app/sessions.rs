@@ -82,6 +82,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let site = survey(state, place)?;
     let model = model_of(&state.options, &site.settings);
     let (mode, notice) = first_mode(&state.options, &site.ground.trust, &site.settings)?;
+    let unread = trust::unread(&site.ground);
     let held = confinement::notice(state, confinement::is_harmless(&site.ground), &site.settings);
     let now = state.now();
     let id = new_id(now);
@@ -97,7 +98,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
-    for it in [notice, held].into_iter().flatten() {
+    for it in [notice, unread, held].into_iter().flatten() {
         state.step(&id, Input::Noticed(it));
     }
     reach::tell(state, &id);

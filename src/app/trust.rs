@@ -10,7 +10,7 @@ use crate::{
     },
     base::{
         ids::{EffectId, SessionId},
-        trust::{TrustChoice, would_allow},
+        trust::{Trust, TrustChoice, would_allow},
     },
     engine::step::{Choice, Doubted, Input},
     wire::acp::session::Place,
@@ -23,6 +23,13 @@ pub struct Pending {
     pub place: Place,
     /// The session was begun before: its model is its own.
     pub goes_on: bool,
+}
+
+/// What is to be said where no folder counts as trusted, as the list of those cannot be read: nobody is asked then.
+pub fn unread(ground: &Ground) -> Option<String> {
+    let Trust::Untrusted(why) = &ground.trust else { return None };
+    let by_list = ground.warnings.iter().any(|it| it.to_string() == *why);
+    by_list.then(|| format!("What this folder brings is not used, settings and instructions too: {why}"))
 }
 
 /// The session's next turn asks, or tells where nobody can be asked.
