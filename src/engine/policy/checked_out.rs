@@ -39,22 +39,25 @@ pub(super) struct Named<'a> {
 
 /// `None`: it makes a branch, says which of both is meant, or names more.
 pub(super) fn named(args: &[Word]) -> Option<Named<'_>> {
-    let letters = |it: &Word| {
-        let short = it.text.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
-        short.find(['b', 'B']).map(|at| short.split_at(at + 1)).map(|it| (it.0.to_owned(), it.1.to_owned()))
-    };
-    let mut operands = args.iter().filter(|it| !it.text.starts_with('-'));
     if args.iter().any(|it| matches!(it.text.as_str(), "--" | "--orphan")) {
         return None;
     }
+    let mut operands = args.iter().filter(|it| !it.text.starts_with('-'));
     let (first, second) = (operands.next(), operands.next());
-    match args.iter().find_map(|it| Some((it, letters(it)?))) {
-        Some((word, (letters, stuck))) if letters.ends_with('B') && !stuck.is_empty() && first.is_none() => {
-            let name = Word { text: stuck, kind: word.kind };
-            Some(Named { word, name, moves: true })
+    let only = |moves| first.filter(|_| second.is_none()).map(|word| Named { word, name: word.clone(), moves });
+    match args.iter().find_map(|it| Some((it, branch_option(it)?))) {
+        None => only(false),
+        Some((_, ('B', ""))) => only(true),
+        Some((word, ('B', stuck))) if first.is_none() => {
+            Some(Named { word, name: Word { text: stuck.to_owned(), kind: word.kind }, moves: true })
         }
-        Some((_, (letters, stuck))) if !letters.ends_with('B') || !stuck.is_empty() => None,
-        found if second.is_none() => first.map(|word| Named { word, name: word.clone(), moves: found.is_some() }),
-        _ => None,
+        Some(_) => None,
     }
+}
+
+/// `-b`, which makes a branch, or `-B`, which may move one, alone or behind others, with the name that sticks to it.
+pub(super) fn branch_option(word: &Word) -> Option<(char, &str)> {
+    let letters = word.text.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
+    let (at, letter) = letters.char_indices().find(|it| matches!(it.1, 'b' | 'B'))?;
+    Some((letter, letters.get(at + 1..)?))
 }

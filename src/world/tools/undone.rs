@@ -24,7 +24,10 @@ fn is_lost(CheckedOut { name, moves }: &CheckedOut, dir: &AbsPath) -> bool {
 #[cfg(test)]
 mod tests {
     use super::all;
-    use crate::{base::tool::CheckedOut, world::tools::testing::Ground};
+    use crate::{
+        base::tool::CheckedOut,
+        world::{disk, tools::testing::Ground},
+    };
 
     #[test]
     fn a_path_is_no_branch() {
@@ -50,5 +53,10 @@ mod tests {
         let names = ["docs", "kept", "packed", "main", "lib", "../docs", "dangling", "HEAD"];
         check(false, &names, &["docs", "lib", "../docs", "dangling"]);
         check(true, &names, &["kept", "packed"]);
+        // Nobody writes to it: who reads it waits for ever.
+        let packed = cwd.join(".git/packed-refs");
+        disk::remove_file(&packed).unwrap();
+        nix::unistd::mkfifo(packed.as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        check(true, &["packed"], &[]);
     }
 }

@@ -1,6 +1,7 @@
 //! What the table of destructive commands cannot say by words and options alone. Each returns what decides.
 
 use crate::engine::policy::{
+    checked_out::branch_option,
     destroy::{option_matches, stores},
     shell::{FOUND, Word, WordKind, base_name},
 };
@@ -24,7 +25,7 @@ pub(super) fn forced_checkout(args: &[Word]) -> Option<&str> {
 /// ending of a file is taken for one, and what the world found to be one is by another row.
 pub(super) fn checkout(args: &[Word]) -> Option<&str> {
     const TREE: &[&str] = &["--ours", "--theirs", "--patch", "--pathspec-from-file"];
-    let before = args.split(|it| is_short(it, 'b') || is_short(it, 'B')).next().unwrap_or_default();
+    let before = args.split(|it| branch_option(it).is_some()).next().unwrap_or_default();
     if let Some(it) = before.iter().find(|it| option_matches(it, "p", TREE)) {
         return Some(&it.text);
     }
@@ -49,9 +50,8 @@ pub(super) fn checkout(args: &[Word]) -> Option<&str> {
 
 /// How many names stand in front of a start point: `-B x`, `-qBx`; what sticks to `-b` is another name.
 fn moves(word: &Word) -> Option<usize> {
-    let letters = word.text.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
-    let (at, letter) = letters.char_indices().find(|it| matches!(it.1, 'b' | 'B'))?;
-    (letter == 'B').then(|| usize::from(at + 1 == letters.len()))
+    let (letter, name) = branch_option(word)?;
+    (letter == 'B').then(|| usize::from(name.is_empty()))
 }
 
 /// Onto a branch of one's own, over what that has: `+main:main`. Branches of others are copies.

@@ -11,10 +11,15 @@ use std::{
 use nix::unistd::geteuid;
 
 use super::{aside::is_repository, held::is_placeholder};
-use crate::base::{path::AbsPath, sandbox::Confinement};
+use crate::{
+    base::{path::AbsPath, sandbox::Confinement},
+    world::disk,
+};
 
 /// Longer files say nothing about where a repository is.
 const MAX: u64 = 4096;
+/// What git packed of references beyond that is not looked through.
+const MAX_PACKED: u64 = 64 << 20;
 
 /// What commands in `root` must write for git to work there; `None`: it is in the root, is another's, or does not know of
 /// this root.
@@ -40,9 +45,10 @@ pub fn held_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
 
 /// Whether there is such a reference in a git folder, alone or among those that git packed: `refs/heads/main`.
 pub fn has_reference(git: &AbsPath, full: &str) -> bool {
-    let packed = || fs::read_to_string(git.join("packed-refs").as_path()).unwrap_or_default();
+    // A pipe of that name would never end.
+    let packed = || disk::read_head(&git.join("packed-refs"), MAX_PACKED).unwrap_or_default();
     let is_it = |line: &str| line.split_once(' ').is_some_and(|it| it.1 == full);
-    git.join(full).as_path().is_file() || packed().lines().any(is_it)
+    git.join(full).as_path().is_file() || String::from_utf8_lossy(&packed()).lines().any(is_it)
 }
 
 /// The repository that a folder says is its own.
