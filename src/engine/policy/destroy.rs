@@ -21,6 +21,7 @@ mod tries;
 mod verbs;
 
 pub(super) use devices::is_device;
+pub(super) use fed::starts_from_input;
 pub(super) use place::{Place, works_elsewhere};
 use table::{Row, When, published_by, rows_of};
 use texts::{called_in, in_code, in_own_words, rows_in};

@@ -128,6 +128,15 @@ impl<'a> Spelt<'a> {
         Self { command, line, whole, plain: plain_line(command), args }
     }
 
+    /// Whether it is fed what may start programs: `ed <<< '!x'`, `sqlite3 y <<< '.shell x'`.
+    fn may_start(&self) -> bool {
+        let fed = self.command.input.is_some() || self.command.piped;
+        let signs = self.command.name().filter(|_| fed).and_then(|it| destroy::starts_from_input(base_name(it)));
+        let line = self.whole.unwrap_or(&self.command.text);
+        let input = self.command.input.as_ref().map_or("", |it| it.text.as_str());
+        signs.is_some_and(|it| it.iter().any(|it| line.contains(it) || input.contains(it)))
+    }
+
     /// Its other spellings: its text, the whole call's, and the plain one, where they do not say the same.
     fn texts(&self) -> impl Iterator<Item = &str> {
         let text = Some(self.command.text.as_str()).filter(|it| *it != self.line);
@@ -202,7 +211,7 @@ impl Rule {
                 Hit::from(it.is_match(&spelt.line) || generous && spelt.texts().any(|text| it.is_match(text)))
             }
         };
-        match hit == Hit::No && generous && (command.opaque || self.may_be_in_code(command)) {
+        match hit == Hit::No && generous && (command.opaque || self.may_be_in_code(command) || spelt.may_start()) {
             true => Hit::Maybe,
             false => hit,
         }

@@ -190,6 +190,13 @@ pub(super) fn signs(command: &Command, program: &str, place: &Place) -> Option<S
     })
 }
 
+/// Behind which words of its input a program starts others, where it does not take all of that for something else.
+pub(in crate::engine::policy) fn starts_from_input(program: &str) -> Option<&'static [&'static str]> {
+    // Of a compiler's input it is only known what it may come to.
+    let signs = TEXTS.binary_search_by_key(&program, |it| it.0).ok().and_then(|at| TEXTS.get(at))?.1;
+    (signs != C && signs != DOTNET).then_some(signs)
+}
+
 /// What hands on what it reads as it is.
 fn speaks_raw(command: &Command, program: &str) -> bool {
     const WIRES: &[&str] = &["nc", "ncat", "netcat", "socat", "telnet"];

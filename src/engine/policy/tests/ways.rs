@@ -408,6 +408,13 @@ fn what_is_denied_is_so_behind_options_and_in_odd_spellings() {
         yolo  docker --context x compose down => deny
         yolo  make V=1 -s deploy => deny
         yolo  make V=1 => allow
+        yolo  ed <<< '!npm publish' => deny
+        yolo  echo '!npm publish' | ed -s => deny
+        yolo  m4 <<< 'syscmd(npm publish)' => deny
+        yolo  sqlite3 x <<< '.shell npm publish' => deny
+        yolo  sqlite3 x <<< 'select 1' => allow
+        yolo  psql <<< 'select 1 != 2' => allow
+        yolo  ed -s x <<< 'p' => allow
         yolo  kubectl get pods => allow
         yolo  kubectl -n x get delete => allow
         yolo  npm run publish => allow";
