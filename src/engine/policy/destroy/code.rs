@@ -39,6 +39,7 @@ const DELETES: &[&str] = &[
     ".destroy({",
     ".drop()",
     ".drop_all(",
+    "\").delete",
     ").del()",
     ").remove({",
     ").truncate()",
