@@ -47,6 +47,10 @@ text_id!(
     CallId
 );
 text_id!(
+    /// One checkpoint of a session: taken before a call, or by a restore. Unique within the session.
+    CheckpointId
+);
+text_id!(
     /// One message of the agent; all its chunks carry it.
     MessageId
 );

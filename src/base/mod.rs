@@ -3,6 +3,7 @@
 pub mod address;
 pub mod ansi;
 pub mod check;
+pub mod checkpoint;
 pub mod content;
 pub mod elicitation;
 pub mod event;

@@ -1,0 +1,113 @@
+//! Checkpoints: what is held of the roots before a call, what the call changed, and what a restore gave back.
+//!
+//! The engine decides when one is taken and what a restore is about; it knows paths and counts, never a file's bytes.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{ids::CheckpointId, path::AbsPath};
+
+/// What a call may write, and so what is held before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything below the session's roots: commands, MCP tools, hooks, foreign agents.
+    Roots,
+    /// These files alone, by their real paths: castor's own file tools.
+    Files(Vec<AbsPath>),
+}
+
+/// What became of a path between the two ends of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    Added,
+    Changed,
+    Removed,
+}
+
+/// One changed path, for people and clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChange {
+    /// Bytes that are no UTF-8 are shown by a replacement character.
+    pub path: PathBuf,
+    pub change: ChangeKind,
+    /// Lines; 0 where the content is no text.
+    pub added: u64,
+    pub removed: u64,
+}
+
+/// What is held before a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// What lies below the roots and cannot be given back: read-only in mode `auto`.
+    pub not_kept: Vec<PathBuf>,
+}
+
+/// Most changed paths that a log entry names, and so does the wire; `n_files` counts them all.
+pub const MAX_CHANGES: usize = 200;
+
+/// What a call changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Changes {
+    /// The first [`MAX_CHANGES`], sorted by path.
+    pub files: Vec<FileChange>,
+    pub n_files: u64,
+    /// Lines, of all of them.
+    pub added: u64,
+    pub removed: u64,
+    /// What was changed and is not held.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<PathBuf>,
+}
+
+impl Changes {
+    pub fn is_empty(&self) -> bool {
+        self.n_files == 0 && self.not_kept.is_empty()
+    }
+}
+
+/// What to do about a file that somebody else changed since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnConflict {
+    /// Nothing at all is restored.
+    #[default]
+    Fail,
+    /// The file stays as it is; the rest is restored.
+    Keep,
+    /// The file is restored all the same; as it is now, it is held by the restore's own checkpoint.
+    Restore,
+}
+
+/// What is to be restored: the state before all of these calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreOrder {
+    /// The restore is a checkpoint itself: undoing this one is the redo.
+    pub id: CheckpointId,
+    /// Checkpoints of calls, or of restores, to be taken back. In the order in which they were taken.
+    pub undo: Vec<CheckpointId>,
+    pub on_conflict: OnConflict,
+    /// Only these, and what is below them; `None`: all.
+    pub paths: Option<Vec<PathBuf>>,
+}
+
+/// A path that was not restored because it is not as the agent's last call left it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Conflict {
+    pub path: PathBuf,
+    /// In words, for people.
+    pub reason: String,
+}
+
+/// What a restore came to. With `OnConflict::Fail` and any conflict nothing was restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Restored {
+    pub restored: Vec<PathBuf>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<Conflict>,
+    /// What the calls changed or removed, and nobody holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<PathBuf>,
+}
