@@ -17,7 +17,7 @@ use crate::{
     model_server::{ModelServer, accepts, calls, refuses, says},
 };
 
-const CANARY: &str = "CANARY-of-the-user";
+pub const CANARY: &str = "CANARY-of-the-user";
 static N_PROMPTS: AtomicU64 = AtomicU64::new(0);
 
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
@@ -289,7 +289,7 @@ fn names_lead_nowhere_else() {
 }
 
 /// All that lies below a folder, folders too.
-fn all_files(folder: &Path) -> Vec<PathBuf> {
+pub fn all_files(folder: &Path) -> Vec<PathBuf> {
     let mut res = Vec::new();
     for it in fs::read_dir(folder).unwrap() {
         let path = it.unwrap().path();

@@ -225,8 +225,7 @@ impl World {
     pub fn doubt() -> Option<Input> {
         let hash = Some("0".to_owned());
         let piece = Piece { name: ".castor/settings.json".to_owned(), kind: PieceKind::Settings, hash };
-        first_doubt(&path(CWD), &[], &[piece], &[])
-            .map(|it| Input::Doubted(Doubted::Ask(Arc::new(it.form))))
+        first_doubt(&path(CWD), &[], &[piece], &[]).map(|it| Input::Doubted(Doubted::Ask(Arc::new(it.form))))
     }
 
     /// Whether an answer of these words ends its task.
