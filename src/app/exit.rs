@@ -25,8 +25,10 @@ use crate::{
 
 /// `input` as it may be said. `Ran` is what [`output`] made of it, and `Printed` what came out of its stream.
 pub async fn redacted(desk: &Arc<Desk>, mut input: Input) -> Input {
-    if !matches!(input, Input::Resolved { .. } | Input::Checked { .. } | Input::Previewed { .. } | Input::Hooked { .. })
-    {
+    if !matches!(
+        input,
+        Input::Resolved { result: Err(_), .. } | Input::Checked { .. } | Input::Previewed { .. } | Input::Hooked { .. }
+    ) {
         return input;
     }
     let exit = Exit { with: look(desk, false).await, shown: Vec::new() };

@@ -22,15 +22,16 @@ const TEMPLATES: &[&str] = &["example", "sample", "template", "dist"];
 
 #[derive(Default)]
 pub struct Files {
+    since_s: i64,
     /// Real paths.
     pub secrets: BTreeSet<AbsPath>,
     /// Values that stand in templates: nobody keeps a secret there.
     pub published: BTreeSet<String>,
 }
 
-/// Names are looked at, and what is in templates. Blocks.
-pub fn find(roots: &[AbsPath], home: Option<&AbsPath>) -> Files {
-    let mut res = Files::default();
+/// Names are looked at, and what is in templates. Blocks. `since_s`: templates that changed since then (Unix, seconds) may have been made by a command of the session.
+pub fn find(roots: &[AbsPath], home: Option<&AbsPath>, since_s: i64) -> Files {
+    let mut res = Files { since_s, ..Files::default() };
     roots.iter().for_each(|it| res.walk(it));
     home.into_iter().for_each(|it| res.look_home(it));
     res
@@ -77,6 +78,9 @@ impl Files {
     }
 
     fn take_template(&mut self, path: &AbsPath) {
+        if disk::stamp(path).is_none_or(|it| it.changed_s >= self.since_s) {
+            return;
+        }
         self.published.extend(text_of(path).iter().flat_map(|it| values::published(it)));
     }
 

@@ -12,7 +12,7 @@ mod values;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -27,6 +27,10 @@ pub use stream::Stream;
 
 /// Of all values together, in bytes: a matcher is some hundred times as large.
 const MAX_VALUES: usize = 64 << 10;
+/// So much to find, in bytes, is found by a table of some megabytes; more of it by a smaller one that is slower.
+const MAX_TABLE: usize = 8 << 10;
+/// As much of a beginning tells nearly all texts apart from what is looked for.
+const HEAD: usize = 3;
 
 /// Where a session's secrets are.
 pub struct Secrets {
@@ -48,8 +52,10 @@ struct Known {
     redactor: Arc<Redactor>,
 }
 
+#[derive(Default)]
 struct File {
-    stamp: Stamp,
+    stamp: Option<Stamp>,
+    /// What it had once was copied, perhaps, before it went.
     values: BTreeSet<String>,
 }
 
@@ -62,30 +68,27 @@ impl Secrets {
     /// What is known by now, with what known files say since. `anew`: a command ended, there may be other files. Blocks.
     pub fn look(&self, anew: bool) -> Arc<Redactor> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut files, mut is_other) = (std::mem::take(&mut known.files), false);
-        let paths = match anew || !known.looked {
+        let paths: Vec<AbsPath> = match anew || !known.looked {
             true => {
                 known.home = self.home.as_ref().and_then(|it| disk::real_path(it).ok());
-                let found = files::find(&self.roots, known.home.as_ref());
+                let found = files::find(&self.roots, known.home.as_ref(), self.since_s);
                 known.public.extend(found.published);
-                found.secrets
+                found.secrets.into_iter().collect()
             }
-            false => files.keys().cloned().collect(),
+            false => known.files.keys().cloned().collect(),
         };
         known.looked = true;
+        let mut is_other = false;
         for path in paths {
             let Some(stamp) = disk::stamp(&path) else { continue };
-            let file = match files.remove(&path).filter(|it| it.stamp == stamp) {
-                Some(it) => it,
-                None => {
-                    is_other = true;
-                    File { stamp, values: files::read(&path) }
-                }
-            };
-            known.files.insert(path, file);
+            let file = known.files.entry(path.clone()).or_default();
+            if file.stamp != Some(stamp) {
+                is_other = true;
+                file.stamp = Some(stamp);
+                file.values.extend(files::read(&path));
+            }
         }
-        // What is left there is gone, and known to nobody who asks from now on.
-        if is_other || !files.is_empty() {
+        if is_other {
             self.gather(&mut known);
         }
         known.redactor.clone()
@@ -132,6 +135,7 @@ pub struct Redactor {
     matcher: Option<AhoCorasick>,
     /// What it finds, sorted, each with its files.
     texts: Vec<(String, Vec<usize>)>,
+    heads: HashSet<[u8; HEAD]>,
     longest: usize,
     sources: Vec<Source>,
 }
@@ -155,10 +159,15 @@ impl Plan {
     fn build(self) -> Redactor {
         let texts: Vec<_> = self.texts.into_iter().collect();
         let mut builder = AhoCorasick::builder();
-        builder.match_kind(MatchKind::LeftmostLongest).kind(Some(AhoCorasickKind::ContiguousNFA));
+        let kind = match texts.iter().map(|it| it.0.len()).sum::<usize>() {
+            0..=MAX_TABLE => AhoCorasickKind::DFA,
+            _ => AhoCorasickKind::ContiguousNFA,
+        };
+        builder.match_kind(MatchKind::LeftmostLongest).kind(Some(kind));
         let matcher = (!texts.is_empty()).then(|| builder.build(texts.iter().map(|it| &it.0)).ok()).flatten();
         let longest = texts.iter().map(|it| it.0.len()).max().unwrap_or_default();
-        Redactor { matcher, texts, longest, sources: self.sources }
+        let heads = texts.iter().filter_map(|it| it.0.as_bytes().first_chunk().copied()).collect();
+        Redactor { matcher, texts, heads, longest, sources: self.sources }
     }
 }
 
@@ -214,6 +223,9 @@ impl Redactor {
         let last = text.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         let begins = |at: &usize| {
             let Some(end) = text.get(*at..).filter(|it| !it.is_empty()) else { return false };
+            if end.as_bytes().first_chunk().is_some_and(|it| !self.heads.contains(it)) {
+                return false;
+            }
             let first = self.texts.partition_point(|it| it.0.as_str() <= end);
             self.texts.get(first).is_some_and(|it| it.0.starts_with(end))
         };
