@@ -150,3 +150,53 @@ impl Exit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Exit;
+    use crate::{
+        base::{
+            content::Part,
+            path::AbsPath,
+            tool::{Display, TailCall, ToolError, ToolOutput},
+        },
+        world::redaction::Secrets,
+    };
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn every_text_of_an_output_goes_through_it() {
+        let keep = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(keep.path().canonicalize().unwrap()).unwrap();
+        std::fs::write(root.join(".env"), "A_KEY=canary-value").unwrap();
+        let with = Secrets::new(vec![root.clone()], None, 0).look(false);
+        let path = root.join("canary-value");
+        let text = || "x canary-value y".to_owned();
+        let reference = Part::Reference { uri: "u".to_owned(), name: None, mime: None, text: Some(text()), data: None };
+        let output = |display: Display| ToolOutput {
+            content: vec![Part::text(text()), Part::Thought { thought: text(), signature: None }, reference.clone()],
+            display: Some(display),
+            summary: Some(text()),
+            error: Some(ToolError::new("k", text())),
+            data: json!({"a": [text(), 1], "b": {"c": text()}}),
+            tail: Some(TailCall { name: "t".to_owned(), args: json!([text()]) }),
+            ..ToolOutput::default()
+        };
+        let diff = Display::Diff { path: path.clone(), before: Some(text().into()), after: text().into() };
+        for (display, n) in
+            [(Display::Text { text: text() }, 9), (Display::Terminal { text: text(), exit: None }, 9), (diff, 10)]
+        {
+            for (shown, is_shown) in [(Vec::new(), false), (vec![root.join(".env")], true)] {
+                let mut output = output(display.clone());
+                Exit { with: with.clone(), shown }.output(&mut output);
+                let said = format!("{output:?}");
+                assert_eq!(said.matches("x [secret from .env] y").count(), if is_shown { 0 } else { n }, "{said}");
+                assert_eq!(said.matches("x canary-value y").count(), if is_shown { n } else { 0 }, "{said}");
+                let has_path = matches!(&output.display, Some(Display::Diff { path: it, .. }) if *it == path);
+                assert_eq!(has_path, n == 10);
+            }
+        }
+    }
+}

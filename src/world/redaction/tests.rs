@@ -189,7 +189,7 @@ fn random_cuts_show_no_value() {
             let value: Vec<char> = values[dice(3)].chars().collect();
             let whole = dice(2) == 0;
             text.extend(&value[..if whole { value.len() } else { dice(value.len()) }]);
-            text.extend(["", "-", "a", "\n"][dice(4)].chars());
+            text.push_str(["", "-", "a", "\n"][dice(4)]);
         }
         let (stream, mut shown, mut rest) = (Stream::of(redactor.clone()), String::new(), text.as_str());
         while !rest.is_empty() {
