@@ -18,20 +18,20 @@ use crate::{
     },
     engine::step::Input,
     world::{
-        redaction::{Redactor, Stream},
+        redaction::{Redactor, Secrets, Stream},
         tools::Progress,
     },
 };
 
 /// `input` as it may be said. `Ran` is what [`output`] made of it, and `Printed` what came out of its stream.
-pub async fn redacted(desk: &Arc<Desk>, mut input: Input) -> Input {
+pub async fn redacted(desk: &Desk, mut input: Input) -> Input {
     if !matches!(
         input,
         Input::Resolved { result: Err(_), .. } | Input::Checked { .. } | Input::Previewed { .. } | Input::Hooked { .. }
     ) {
         return input;
     }
-    let exit = Exit { with: look(desk, false).await, shown: Vec::new() };
+    let exit = Exit { with: look(&desk.intake.secrets, false).await, shown: Vec::new() };
     match &mut input {
         Input::Resolved { result: Err(it), .. } | Input::Previewed { result: Err(it), .. } => exit.error(it),
         Input::Previewed { result: Ok(it), .. } => it.display.iter_mut().for_each(|it| exit.display(it)),
@@ -47,13 +47,14 @@ pub async fn redacted(desk: &Arc<Desk>, mut input: Input) -> Input {
     input
 }
 
-/// Takes texts for user and model that no call waits for.
-pub fn teller(answers: Sender<Event>, desk: Arc<Desk>, input: fn(String) -> Input) -> Progress {
+/// Takes texts for user and model that no call waits for. It holds no desk: who holds one keeps the session open.
+pub fn teller(answers: Sender<Event>, desk: &Desk, input: fn(String) -> Input) -> Progress {
+    let (session, secrets) = (desk.session.clone(), desk.intake.secrets.clone());
     Arc::new(move |mut text: String| -> BoxFuture<'static, ()> {
-        let (answers, desk) = (answers.clone(), desk.clone());
+        let (answers, session, secrets) = (answers.clone(), session.clone(), secrets.clone());
         Box::pin(async move {
-            Exit { with: look(&desk, false).await, shown: Vec::new() }.text(&mut text);
-            _ = answers.send(Event::Engine { session: desk.session.clone(), input: input(text) }).await;
+            Exit { with: look(&secrets, false).await, shown: Vec::new() }.text(&mut text);
+            _ = answers.send(Event::Engine { session, input: input(text) }).await;
         })
     })
 }
@@ -71,23 +72,23 @@ pub fn printer(answers: Sender<Event>, session: SessionId, effect: EffectId, pri
 }
 
 /// What a call returns. `files`: where a tool reads and writes files; `None`: it is a command, which may do anything.
-pub async fn output(desk: &Arc<Desk>, output: &mut ToolOutput, files: Option<&[TargetPath]>) {
+pub async fn output(desk: &Desk, output: &mut ToolOutput, files: Option<&[TargetPath]>) {
     let is_secret = |it: &&TargetPath| [&it.path, &it.real].iter().any(|it| SECRETS.find(it.as_path()).is_some());
     let mut secret = files.into_iter().flatten().filter(is_secret);
     // What the user said yes to read is read.
     let shown = secret.clone().filter(|it| it.access == Access::Read).map(|it| it.real.clone()).collect();
     let anew = files.is_none() || secret.any(|it| it.access == Access::Write);
-    let exit = Exit { with: look(desk, anew).await, shown };
+    let exit = Exit { with: look(&desk.intake.secrets, anew).await, shown };
     if !exit.with.is_idle() {
         exit.output(output);
     }
 }
 
 /// Looks at files, so not on the thread of the leaves.
-async fn look(desk: &Arc<Desk>, anew: bool) -> Arc<Redactor> {
-    let secrets = desk.intake.secrets.clone();
+async fn look(secrets: &Arc<Secrets>, anew: bool) -> Arc<Redactor> {
+    let looked = secrets.clone();
     // It fails only when castor ends; then nothing may go out that nobody looked at.
-    tokio::task::spawn_blocking(move || secrets.look(anew)).await.unwrap_or_else(|_| desk.intake.secrets.look(anew))
+    tokio::task::spawn_blocking(move || looked.look(anew)).await.unwrap_or_else(|_| secrets.look(anew))
 }
 
 struct Exit {

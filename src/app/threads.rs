@@ -279,7 +279,7 @@ impl Hand {
 
     /// Takes texts for the session, also long after the call's own end.
     fn teller(&self, input: fn(String) -> Input) -> Progress {
-        exit::teller(self.answers.clone(), self.desk.clone(), input)
+        exit::teller(self.answers.clone(), &self.desk, input)
     }
 
     /// Takes live text of a call.
