@@ -32,7 +32,7 @@ impl Dice {
 
 const NAMES: &[&[u8]] = &[
     b"a", b"b.txt", b"with space", b"line\nend", b"\xff\xfe", b"x.sh", b"-rf", b"--output=x", b".env", b"~", b"a-b", b"A",
-    b"\xc3\xa9", b"target", b".GIT", b"git~1", b"*", b"$(x)",
+    b"\xc3\xa9", b"ignored.log", b".GIT", b"git~1", b"*", b"$(x)",
 ];
 
 fn content(dice: &mut Dice) -> Vec<u8> {
