@@ -10,7 +10,7 @@ pub fn step(_name: &'static str) -> io::Result<()> {
 }
 
 #[cfg(test)]
-pub use planned::{Plan, set, step, taken};
+pub use planned::{Plan, set, step, take};
 
 #[cfg(test)]
 mod planned {
@@ -35,9 +35,8 @@ mod planned {
         STATE.with(|it| *it.borrow_mut() = (plan, 0));
     }
 
-    /// How many steps there were.
-    pub fn taken() -> usize {
-        STATE.with(|it| it.borrow().1)
+    pub fn take() -> Plan {
+        STATE.with(|it| std::mem::replace(&mut it.borrow_mut().0, Plan::None))
     }
 
     pub fn step(name: &'static str) -> io::Result<()> {

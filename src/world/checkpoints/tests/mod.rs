@@ -1,7 +1,10 @@
 //! Checkpoints on real disks.
 #![allow(clippy::disallowed_methods)]
 
+mod hostile;
+mod interrupted;
 mod lives;
+mod retained;
 mod tables;
 
 use std::{
