@@ -34,7 +34,8 @@ fn main() {
 
     let session = Checkpoints::new(&home, &"s".into(), &[root.clone()], Limits::default());
     let first = time(|| _ = session.open(&|| false).unwrap());
-    let unchanged = median(|n| session.before(&format!("n{n}").as_str().into(), &Scope::Roots, &|| false).map(drop).unwrap());
+    let unchanged =
+        median(|n| session.before(&format!("n{n}").as_str().into(), &Scope::Roots, &|| false).map(drop).unwrap());
     let file = root.join("d00/f0000");
     let one = median(|n| {
         let (id, scope) = (format!("f{n}").as_str().into(), Scope::Files(vec![file.clone()]));
@@ -80,8 +81,14 @@ fn main() {
     let status = median(|_| git(&root, &["status", "--porcelain", "-uno"], Some(&index)));
     let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
     println!("{FILES} files, {} MB", FILES * BYTES / 1_000_000);
-    println!("first walk           {first:?}; git add and write-tree {git_first:?}; ratio {:.2}", ratio(first, git_first));
-    println!("nothing changed      {unchanged:?}; git {git_unchanged:?}, status {status:?}; ratio {:.2}", ratio(unchanged, git_unchanged));
+    println!(
+        "first walk           {first:?}; git add and write-tree {git_first:?}; ratio {:.2}",
+        ratio(first, git_first)
+    );
+    println!(
+        "nothing changed      {unchanged:?}; git {git_unchanged:?}, status {status:?}; ratio {:.2}",
+        ratio(unchanged, git_unchanged)
+    );
     println!("a later session      {later:?}");
     println!("one file, before     {one:?}; before and after {both:?}");
     println!("all files removed    {removed:?}");

@@ -113,7 +113,8 @@ fn objects_that_were_changed_in_place_are_not_put_back() {
     let checkpoints = bed.opened("s");
     let object = || -> PathBuf {
         let all = fs::read_dir(bed.path(".git/objects")).unwrap().flatten().filter(|it| it.file_name().len() == 2);
-        let mut files: Vec<_> = all.flat_map(|it| fs::read_dir(it.path()).unwrap().flatten()).map(|it| it.path()).collect();
+        let mut files: Vec<_> =
+            all.flat_map(|it| fs::read_dir(it.path()).unwrap().flatten()).map(|it| it.path()).collect();
         files.sort();
         files.remove(0)
     };
@@ -142,11 +143,14 @@ fn swap_at(step: &'static str, act: impl FnOnce(&super::Bed, &super::Checkpoints
     let swapped = Rc::new(RefCell::new(false));
     let (real, aside, to) = (bed.path("d"), bed.path("aside"), outside.clone());
     let seen = Rc::clone(&swapped);
-    set(Plan::Run(step, Box::new(move || {
-        if !seen.replace(true) && fs::rename(&real, &aside).is_ok() {
-            symlink(&to, &real).unwrap();
-        }
-    })));
+    set(Plan::Run(
+        step,
+        Box::new(move || {
+            if !seen.replace(true) && fs::rename(&real, &aside).is_ok() {
+                symlink(&to, &real).unwrap();
+            }
+        }),
+    ));
     act(&bed, &checkpoints);
     set(Plan::None);
     assert!(*swapped.borrow(), "{step}");
@@ -175,6 +179,7 @@ fn folders_that_become_links_lead_nowhere() {
                     bed.write("d/new", "new\n");
                     bed.write("d/deep/new", "new\n");
                     fs::remove_file(bed.path("d/other")).unwrap();
+                    fs::remove_dir_all(bed.path("e")).unwrap();
                 });
             });
             _ = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());

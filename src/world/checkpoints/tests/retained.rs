@@ -74,7 +74,12 @@ fn sessions_that_are_deleted_leave_nothing() {
     let swept = sweep(&bed.home, &keep_all(), &|it| it.as_str() != "t").unwrap();
     assert_eq!(swept.n_sessions, 1);
     assert_eq!(contents(&bed), 1);
-    sweep(&bed.home, &Retention { used_since: SystemTime::now() + std::time::Duration::from_secs(9), ..keep_all() }, &|_| true).unwrap();
+    sweep(
+        &bed.home,
+        &Retention { used_since: SystemTime::now() + std::time::Duration::from_secs(9), ..keep_all() },
+        &|_| true,
+    )
+    .unwrap();
     assert_eq!(contents(&bed), 0, "nobody used it since");
 }
 
