@@ -32,7 +32,7 @@ fn main() {
     // The manifest believes only files that are older than this.
     wait_until_old();
 
-    let session = Checkpoints::new(&home, &"s".into(), &[root.clone()], Limits::default());
+    let session = Checkpoints::new(&home, &"s".into(), std::slice::from_ref(&root), Limits::default());
     let first = time(|| _ = session.open(&|| false).unwrap());
     let unchanged =
         median(|n| session.before(&format!("n{n}").as_str().into(), &Scope::Roots, &|| false).map(drop).unwrap());
@@ -48,7 +48,7 @@ fn main() {
         session.after(&id).unwrap();
     });
     drop(session);
-    let session = Checkpoints::new(&home, &"t".into(), &[root.clone()], Limits::default());
+    let session = Checkpoints::new(&home, &"t".into(), std::slice::from_ref(&root), Limits::default());
     let later = time(|| _ = session.open(&|| false).unwrap());
     session.before(&"c".into(), &Scope::Roots, &|| false).unwrap();
     for entry in fs::read_dir(&root).unwrap().flatten().filter(|it| it.file_name() != ".git") {

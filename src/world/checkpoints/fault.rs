@@ -1,11 +1,9 @@
 //! Where tests make a step fail, or end the process at it.
 
-use std::io;
-
 /// A step that leaves something on a disk comes next.
 #[cfg(not(test))]
 #[expect(clippy::unnecessary_wraps)]
-pub fn step(_name: &'static str) -> io::Result<()> {
+pub fn step(_name: &'static str) -> std::io::Result<()> {
     Ok(())
 }
 

@@ -73,7 +73,7 @@ fn a_repository_that_lies_elsewhere_is_left_alone() {
     assert_eq!(bed.read("a"), "a\n");
     assert_eq!(done.notes.len(), 1, "{:?}", done.notes);
     assert_eq!(tree(elsewhere.as_path()), inside);
-    let store = fs::read_dir(&bed.home.join("checkpoints")).unwrap().count();
+    let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().count();
     assert_eq!(store, 1);
 }
 
@@ -89,7 +89,7 @@ fn contents_that_were_replaced_are_never_written() {
     });
     let hash = crate::world::checkpoints::blobs::hash_of(b"one\n");
     let name = crate::world::checkpoints::blobs::Blobs::name(&hash);
-    let store = fs::read_dir(&bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
     for replaced in [Some("evil"), None] {
         let path = store.join("blobs").join(&name);
         match replaced {
@@ -156,7 +156,7 @@ fn swap_at(step: &'static str, act: impl FnOnce(&super::Bed, &super::Checkpoints
     assert!(*swapped.borrow(), "{step}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{step}");
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret", "{step}");
-    let store = fs::read_dir(&bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
     let held = crate::world::checkpoints::blobs::Blobs::name(&crate::world::checkpoints::blobs::hash_of(b"secret"));
     assert!(!store.join("blobs").join(held).exists(), "{step}: it was read");
 }
