@@ -21,7 +21,6 @@ mod exits;
 mod failures;
 mod fallback;
 mod faults;
-mod given;
 mod hooks;
 mod hostile;
 mod http_model;
@@ -43,12 +42,10 @@ mod model_server;
 mod outgrown;
 mod providers;
 #[cfg(target_os = "linux")]
-mod reaching;
 mod recorded;
 mod repositories;
 mod resume;
 #[cfg(target_os = "linux")]
-mod reworks;
 mod rights;
 mod router;
 mod run;
