@@ -162,12 +162,12 @@ const HARMLESS: &[&str] = &["PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTH
 
 /// Whether setting the variable may have something run.
 pub fn is_obeyed(name: &str) -> bool {
-    let fits = |it: &&str| match it.strip_suffix('*') {
+    let fits = |it: &str| match it.strip_suffix('*') {
         Some(start) => name.starts_with(start),
-        None => name == *it,
+        None => name == it,
     };
     let ends = ["_PAGER", "_EDITOR", "_ASKPASS"].iter().any(|it| name.ends_with(it));
-    (ends || OBEYED.iter().any(|it| fits(&it))) && !HARMLESS.contains(&name)
+    (ends || OBEYED.iter().any(|it| fits(it))) && !HARMLESS.contains(&name)
 }
 
 #[cfg(test)]
