@@ -31,6 +31,25 @@ pub fn hold(ground: &Ground, settings: &Settings) -> Hold {
     Hold { level: level(wished, trusted, available), network: wished.network, available, trusted }
 }
 
+/// The same for policy: what holds commands, and whether what they change can be taken back.
+pub fn facts(hold: Hold, ground: &Ground) -> policy::Sandbox {
+    let available = hold.available && hold.level != Level::Off;
+    policy::Sandbox {
+        available,
+        mounts: available && sandbox::has_mounts(),
+        trusted: ground.trust.is_trusted(),
+        undoable: true,
+        exposed: false,
+    }
+}
+
+/// What the mode `auto` lacks in a trusted folder.
+pub fn lacks_for_auto(settings: &Settings) -> Option<&'static str> {
+    let available = sandbox::is_available() && level(&settings.children.sandbox, true, true) != Level::Off;
+    let mounts = available && sandbox::has_mounts();
+    policy::auto_on_offer(policy::Sandbox { available, mounts, ..policy::Sandbox::WHOLE }).err()
+}
+
 /// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
 pub fn is_harmless(ground: &Ground) -> bool {
     ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
@@ -136,7 +155,7 @@ pub fn kept(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: &Setting
     if let Some(it) = warning {
         tracing::warn!("{it}");
     }
-    grants.into_iter().filter(policy::may_be_kept).collect()
+    grants.into_iter().filter(policy::may_persist).collect()
 }
 
 /// A folder that may do harm is not written to by commands, whatever the settings say. What was asked for by name

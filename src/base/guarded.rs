@@ -29,6 +29,9 @@ pub struct Guarded {
     pub copies: bool,
 }
 
+/// How the question begins about what is kept there.
+pub const SECRET_RULE: &str = "secrets may be kept there";
+
 /// Where secrets are kept: to read them, or to change them, is asked about in every mode.
 pub const SECRETS: Guarded = Guarded {
     names: &[

@@ -282,6 +282,8 @@ pub struct Leave {
     /// Configuration in the session's roots.
     pub config: Vec<AbsPath>,
     pub unconfined: bool,
+    /// The command only looks: everything is read-only to it.
+    pub looks: bool,
 }
 
 impl Leave {
@@ -290,6 +292,7 @@ impl Leave {
     pub fn and(mut self, more: &Self) -> Self {
         self.network |= more.network;
         self.unconfined |= more.unconfined;
+        self.looks |= more.looks;
         let write = more.write.iter().filter(|it| !self.write.contains(it)).cloned().collect::<Vec<_>>();
         let config = more.config.iter().filter(|it| !self.config.contains(it)).cloned().collect::<Vec<_>>();
         self.write.extend(write);

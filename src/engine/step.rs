@@ -21,9 +21,7 @@ use crate::base::{
     question::Form,
     sandbox::Leave,
     terminal::Screen,
-    tool::{
-        BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, Words,
-    },
+    tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
     trust::TrustChoice,
 };
 
@@ -207,8 +205,8 @@ pub enum Standing {
 pub enum Effect {
     /// Answered by `Chunks` and one `Generated`.
     Generate { purpose: Purpose, request: ModelRequest },
-    /// Answered by `Resolved`. `words`: what its command names.
-    Resolve { call: ToolCall, words: Arc<Words> },
+    /// Answered by `Resolved`.
+    Resolve { call: ToolCall },
     /// Answered by `Checked`.
     Check(Box<Check>),
     /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched. `seen`: what the model
@@ -305,6 +303,8 @@ pub struct Confirmation {
     pub always: Option<String>,
     /// The same for ever.
     pub lasting: Option<String>,
+    /// Whether the mode `auto` is a choice.
+    pub offers_auto: bool,
 }
 
 /// What a step says, in order.

@@ -21,7 +21,6 @@ mod exits;
 mod failures;
 mod fallback;
 mod faults;
-mod given;
 mod hooks;
 mod hostile;
 mod http_model;
@@ -43,14 +42,12 @@ mod model_server;
 mod outgrown;
 mod providers;
 #[cfg(target_os = "linux")]
-mod reaching;
 mod recorded;
 mod redaction;
 mod repositories;
 mod resume;
 mod rewind;
 #[cfg(target_os = "linux")]
-mod reworks;
 mod rights;
 mod router;
 mod run;

@@ -31,7 +31,7 @@ use crate::{
         tool::ToolKind,
         trust::{PieceKind, Trust},
     },
-    engine::policy::{self, Query, Rules},
+    engine::policy::{self, Query, Rule, Rules, Sandbox},
     world::{
         disk,
         secrets::Env,
@@ -115,11 +115,11 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
             refused = why_not;
             match asked {
                 Ok(it) => {
-                    let held = (it.kind == ToolKind::Execute).then(|| {
-                        let settings = sessions::settings_of(&Options::default(), &ground);
-                        confinement::hold(&ground, &settings)
-                    });
-                    check(&rules, (&cwd, env), &it, (mode, !headless), held, out)?
+                    let settings = sessions::settings_of(&Options::default(), &ground);
+                    let hold = confinement::hold(&ground, &settings);
+                    let facts = confinement::facts(hold, &ground);
+                    let held = (it.kind == ToolKind::Execute).then_some(hold);
+                    check(&rules, (&cwd, env), &it, (mode, !headless), (held, facts), out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
@@ -177,16 +177,11 @@ fn brings_policies(ground: &Ground) -> bool {
 
 fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
     for rule in rules.iter() {
-        let priority = rule.effective();
-        let modes: Vec<&str> = rule.modes.iter().map(|it| it.as_str()).collect();
-        let modes = if modes.is_empty() { String::new() } else { format!("  in {}", modes.join(", ")) };
-        let who = match rule.interactive {
-            None => "",
-            Some(true) => "  when somebody can be asked",
-            Some(false) => "  when nobody can be asked",
-        };
-        let name = shown_line(&rule.name(&rule.tools.join(", ")));
-        writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))?;
+        list_rule(rule, out)?;
+    }
+    writeln!(out, "\nAsked about in every mode, unless a rule of yours names the same:")?;
+    for rule in policy::danger_rows() {
+        list_rule(rule, out)?;
     }
     for it in rules.checkers() {
         let priority = it.effective();
@@ -202,6 +197,19 @@ fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
     Ok(0)
 }
 
+fn list_rule(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    let priority = rule.effective();
+    let modes: Vec<&str> = rule.modes.iter().map(|it| it.as_str()).collect();
+    let modes = if modes.is_empty() { String::new() } else { format!("  in {}", modes.join(", ")) };
+    let who = match rule.interactive {
+        None => "",
+        Some(true) => "  when somebody can be asked",
+        Some(false) => "  when nobody can be asked",
+    };
+    let name = shown_line(&rule.name(&rule.tools.join(", ")));
+    writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))
+}
+
 /// The MCP servers that the settings name.
 fn servers(ground: &Ground) -> Vec<String> {
     let layers = ground.layers();
@@ -215,14 +223,14 @@ fn check(
     (cwd, env): (&AbsPath, &Env),
     asked: &Asked,
     (mode, interactive): (Mode, bool),
-    held: Option<Hold>,
+    (held, sandbox): (Option<Hold>, Sandbox),
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched::targets(asked, (cwd, env), &roots, held)?;
+    let (targets, refused) = touched::targets(asked, (cwd, env), &roots)?;
     let Asked { tool, kind, args, server } = asked;
     let server = server.as_deref();
-    let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
+    let query = Query { mode, interactive, roots: &roots, server, sandbox, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
     let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty() || said.verdict.network);

@@ -319,6 +319,7 @@ fn memory_names(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<String> {
 fn possible(mode: Mode, disable_yolo: bool) -> Result<Mode, &'static str> {
     match mode {
         Mode::Yolo if disable_yolo => Err("yolo is switched off by security.disableYoloMode; default is used"),
+        Mode::Auto if disable_yolo => Err("auto is switched off by security.disableYoloMode; default is used"),
         it => Ok(it),
     }
 }

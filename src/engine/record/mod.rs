@@ -26,16 +26,20 @@ use std::sync::Arc;
 use crate::{
     base::{
         event::{AgentEvent, EventKind, Speaker},
+        guarded::SECRET_RULE,
         history::Turn,
         ids::{CallId, SessionId, StreamId},
         limits::{Limits, Span, Used},
-        log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
+        log::{self, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::{Memory, MemoryFile},
         model::Usage,
         path::AbsPath,
     },
     engine::hooks::Switches,
 };
+
+/// The tool that runs commands, as rules end that are about no more than that.
+const COMMANDS: &str = "run_shell_command";
 
 /// All that a session is, apart from what is under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +83,16 @@ struct Past {
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
     scale: Scale,
+    commands: Commands,
+}
+
+/// What the session knows of its commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Commands {
+    /// The user was asked about one as the mode asks.
+    asked: bool,
+    /// One could read secrets of the workspace: it ran without the network.
+    exposed: bool,
 }
 
 /// What the model knows of files.
@@ -245,6 +259,16 @@ impl Record {
         self.past.saved.contains(grant)
     }
 
+    /// Whether the user was asked about a command before, as the mode asks.
+    pub fn was_asked(&self) -> bool {
+        self.past.commands.asked
+    }
+
+    /// Whether a command of the session could read secrets: then none has the network unasked.
+    pub fn is_exposed(&self) -> bool {
+        self.past.commands.exposed
+    }
+
     /// Takes one fact in. Of a rewind only who has the log knows what it gives back: [`Record::replay`], [`Step::rewind`].
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
@@ -293,6 +317,10 @@ impl Record {
                 self.grants.retain(|it| it != grant);
                 self.past.saved.retain(|it| it != grant);
                 self.past.revoked.push(grant.clone());
+            }
+            Fact::Decision { decision: Decision::Ask, rule, .. } => {
+                self.past.commands.asked |= rule.ends_with(COMMANDS);
+                self.past.commands.exposed |= rule.starts_with(SECRET_RULE);
             }
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
@@ -361,6 +389,8 @@ impl Record {
             }
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
+                // Those of yolo have the network, and see no secrets.
+                self.past.commands.exposed |= name == COMMANDS && error.is_none() && self.mode != Mode::Yolo;
                 seen.iter().for_each(|it| self.past.files.seen.take(it));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),

@@ -24,7 +24,7 @@ use crate::{
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
-        log::{Answer, Fact, Grant},
+        log::{Answer, Fact, Mode},
         path::AbsPath,
         question::Form,
         sandbox::Denial,
@@ -245,8 +245,11 @@ impl Scheduler {
         }
         match answer {
             Answer::AllowOnce => call.allow(),
-            Answer::AllowSession | Answer::AllowAlways if call.state.grant() == Some(Grant::Network) => {
-                call.grant_more(step, tools, &Denial::Network, &answer);
+            Answer::AllowAuto => {
+                // What the question did not offer is no answer to it.
+                if call.offers_auto {
+                    step.log(Fact::Mode { mode: Mode::Auto });
+                }
                 call.allow();
             }
             Answer::AllowSession => {
@@ -258,7 +261,7 @@ impl Scheduler {
             Answer::AllowAlways => {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     let lasting = tools.lasting(&call.call, &grant, step.record.mode);
-                    let grant = policy::lasting_here(grant, &call.call.name, &call.places);
+                    let grant = policy::persistent_here(grant, &call.call.name, &call.places);
                     step.log(Fact::Granted { grant, lasting: lasting.is_some() });
                     if let Some(it) = lasting {
                         step.effect(Effect::Save(it));
@@ -268,7 +271,7 @@ impl Scheduler {
             }
             Answer::Reject => {
                 let why = call.reason.as_ref().map_or_else(String::new, |it| format!(" {it}"));
-                let text = call.refusal();
+                let text = REFUSED;
                 call.end(step, refused(&format!("{text}{why}")));
                 self.cancel_waiting(step);
             }
@@ -407,6 +410,7 @@ impl Scheduler {
     }
 }
 
+const REFUSED: &str = "The user said no to this call. Do not try it in another way; ask what to do.";
 const UNABLE: &str = "The client could not ask the user, so the call was not made. Go on without it.";
 
 fn refused(text: &str) -> ToolOutput {

@@ -11,7 +11,7 @@ use crate::{
     world::{
         disk,
         process::sandbox::named,
-        tools::{ToolContext, kept::Aliases},
+        tools::{ToolContext, aliases::Aliases},
     },
 };
 

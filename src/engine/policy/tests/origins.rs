@@ -3,7 +3,7 @@
 use super::{super::Lists, *};
 use crate::{
     base::{schema::Schema, tool::ToolSpec},
-    engine::policy::{hidden, names::Named},
+    engine::policy::{hidden, rule::NamedTool},
 };
 
 fn load(text: &str, tier: Tier) -> (Rules, Vec<String>) {
@@ -46,7 +46,7 @@ fn names_of_mcp_tools() {
     let named = |decision: &str, what: &str, tool: &str| {
         let (server, name) = tool.split_once('/').map_or((None, tool), |(server, tool)| (Some(server), tool));
         let rules = one(decision, what);
-        rules.iter().next().unwrap().names_tool(Named { tool: name, server })
+        rules.iter().next().unwrap().names_tool(NamedTool { tool: name, server })
     };
     for (what, tool, allows, denies) in [
         ("toolName='mcp_*'", "web/mcp_web_get", true, true),

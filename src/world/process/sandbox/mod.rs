@@ -111,6 +111,14 @@ pub fn is_available() -> bool {
     return cfg!(target_os = "macos") && *AVAILABLE.get_or_init(|| Path::new("/usr/bin/sandbox-exec").exists());
 }
 
+/// Whether what is masked, and what no checkpoint gives back, is so: only mounts do that.
+pub fn has_mounts() -> bool {
+    #[cfg(target_os = "linux")]
+    return is_available() && helper::namespaces() != Namespaces::None;
+    #[cfg(not(target_os = "linux"))]
+    return false;
+}
+
 /// What this system has to confine with, and what it lacks, in words.
 pub fn state() -> (&'static str, Option<&'static str>) {
     #[cfg(target_os = "linux")]

@@ -1,7 +1,6 @@
 //! `run_shell_command`: a command line, its output while it runs, and what became of it.
 
 mod completion;
-mod far;
 mod live;
 mod log;
 mod masked;
@@ -9,7 +8,6 @@ mod output;
 mod params;
 mod quiet;
 mod report;
-mod reworked;
 mod untold;
 mod watch;
 
@@ -236,13 +234,7 @@ impl Builtin for Shell {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async {
             let (params, looker) = (Params::read(args, ctx)?, ctx.clone());
-            let (dir, is_ours) = (params.real_dir.clone(), params.is_ours(ctx));
-            let mut targets = paths::blocking(move || params.targets(&looker)).await?;
-            let runs = targets.git_runs.is_some();
-            if is_ours {
-                targets.beyond.reworked = reworked::look(&dir, runs, ctx, &self.groups).await;
-            }
-            Ok(targets)
+            paths::blocking(move || params.targets(&looker)).await
         })
     }
 
