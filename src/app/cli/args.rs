@@ -96,7 +96,7 @@ pub struct AgentArgs {
     /// The model to use; `demo` needs no key
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// plan, default, auto_edit, auto (runs what can be undone), yolo
+    /// plan, default, auto_edit, auto, yolo
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub approval_mode: Option<ApprovalMode>,
     /// What commands may write: workspace-write, read-only, off

@@ -260,7 +260,7 @@ fn explains_what_is_ignored_or_without_effect() {
     let (on, off) = (r#"{"security": {"disableYoloMode": true}}"#, r#"{"security": {"disableYoloMode": false}}"#);
     let want = r#"
 security.disableYoloMode = true
-  Takes the mode yolo off the list.
+  Takes the modes yolo and auto off the list.
 
     default                               false
   * /h/.castor/settings.json (user)       true  <- wins

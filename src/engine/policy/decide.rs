@@ -4,7 +4,7 @@ use super::{
     checkers, command, guards,
     names::current_name,
     plans,
-    query::{Annotations, Query},
+    query::{Annotations, Origin, Query},
     rule::{Rule, Tier},
     rules::{Checker, Rules},
     verdict::{PartialVerdict, Verdict},
@@ -43,10 +43,11 @@ pub fn next_checker<'a>(rules: &'a Rules, query: &Query) -> Option<(usize, &'a C
 /// What the rules say by themselves.
 pub fn by_rules(rules: &Rules, query: &Query) -> Verdict {
     let verdict = believed(rules, query);
-    if query.annotations.is_none_or(|it: Annotations| it.believed) {
+    if query.origin.annotations.is_none_or(|it: Annotations| it.believed) {
         return verdict;
     }
-    let unsaid = believed(rules, &Query { annotations: None, ..*query });
+    let origin = Origin { annotations: None, ..query.origin };
+    let unsaid = believed(rules, &Query { origin, ..*query });
     if unsaid.decision > verdict.decision { unsaid } else { verdict }
 }
 

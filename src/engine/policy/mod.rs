@@ -34,7 +34,7 @@ pub use grants::{
     persistent_in_words,
 };
 pub use names::current_name;
-pub use query::{Annotations, CheckerVerdict, Query, Sandbox, auto_on_offer};
+pub use query::{Annotations, CheckerVerdict, Origin, Query, Sandbox, auto_on_offer};
 pub use rule::{Rule, Tier};
 pub use rules::{Checker, Rules, Written, hidden};
 pub use verdict::Verdict;

@@ -24,13 +24,7 @@ pub struct Query<'a> {
     pub grants: &'a [Grant],
     /// The folders of the session, canonical.
     pub roots: &'a [AbsPath],
-    /// The MCP server that the tool comes from, as the configuration names it.
-    pub server: Option<&'a str>,
-    pub annotations: Option<Annotations<'a>>,
-    /// Of what a server says of its tool, all of it.
-    pub digest: Option<&'a str>,
-    /// The sub-agent that calls.
-    pub subagent: Option<&'a str>,
+    pub origin: Origin<'a>,
     /// What safety checkers said of it.
     pub heard: &'a [CheckerVerdict],
     /// The session's folder of plans, canonical.
@@ -50,10 +44,7 @@ impl<'a> Query<'a> {
             interactive: true,
             grants: &[],
             roots: &[],
-            server: None,
-            annotations: None,
-            digest: None,
-            subagent: None,
+            origin: Origin::default(),
             heard: &[],
             plans: None,
             sandbox: Sandbox::default(),
@@ -63,7 +54,9 @@ impl<'a> Query<'a> {
     /// Whether all that the call touches are Markdown files in the folder of plans, where they really are.
     pub fn is_plan_file(&self) -> bool {
         let paths = &self.targets.paths;
-        let Some(plans) = self.plans.filter(|_| self.server.is_none() && !paths.is_empty()) else { return false };
+        let Some(plans) = self.plans.filter(|_| self.origin.server.is_none() && !paths.is_empty()) else {
+            return false;
+        };
         let is_markdown = |name: &str| name.rsplit_once('.').is_some_and(|(_, it)| it.eq_ignore_ascii_case("md"));
         paths.iter().all(|it| {
             let name = it.real.as_path().file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
@@ -88,6 +81,18 @@ impl<'a> Query<'a> {
             (None, _) => None,
         }
     }
+}
+
+/// Whose tool it is, and who calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin<'a> {
+    /// The MCP server that the tool comes from, as the configuration names it.
+    pub server: Option<&'a str>,
+    pub annotations: Option<Annotations<'a>>,
+    /// Of what a server says of its tool, all of it.
+    pub digest: Option<&'a str>,
+    /// The sub-agent that calls.
+    pub subagent: Option<&'a str>,
 }
 
 /// What a server says of its tool.

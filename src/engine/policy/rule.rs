@@ -217,13 +217,13 @@ impl Rule {
 impl Rule {
     /// Whether it speaks of this tool at all, here and now.
     pub fn applies(&self, query: &Query) -> bool {
-        let said = |key: &str| query.annotations.and_then(|it| it.said.get(key));
+        let said = |key: &str| query.origin.annotations.and_then(|it| it.said.get(key));
         (self.modes.is_empty() || self.modes.contains(&query.mode))
             && self.interactive.is_none_or(|it| it == query.interactive)
-            && self.who.subagent.as_deref().is_none_or(|it| query.subagent == Some(it))
-            && self.who.digest.as_deref().is_none_or(|it| query.digest == Some(it))
+            && self.who.subagent.as_deref().is_none_or(|it| query.origin.subagent == Some(it))
+            && self.who.digest.as_deref().is_none_or(|it| query.origin.digest == Some(it))
             && self.who.annotations.iter().all(|(key, want)| said(key) == Some(want))
-            && (self.names_tool(NamedTool { tool: query.tool, server: query.server }) || self.names_agent(query))
+            && (self.names_tool(NamedTool { tool: query.tool, server: query.origin.server }) || self.names_agent(query))
     }
 
     /// A rule that restricts also goes by the name of the sub-agent that is called; one that allows does not: an

@@ -65,10 +65,7 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Past {
     history: History,
-    /// Taken back: what holds in the folder does not hold here any more.
-    revoked: Vec<Grant>,
-    /// Of what was allowed here, what was written down for future sessions.
-    saved: Vec<Grant>,
+    yeses: Yeses,
     stream: Stream,
     files: Files,
     /// Of the last request.
@@ -86,6 +83,15 @@ struct Past {
     commands: Commands,
 }
 
+/// What became of what was allowed for longer.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Yeses {
+    /// Taken back: what holds in the folder does not hold here any more.
+    revoked: Vec<Grant>,
+    /// Of what was allowed here, what was written down for future sessions.
+    saved: Vec<Grant>,
+}
+
 /// What the session knows of its commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Commands {
@@ -93,6 +99,13 @@ struct Commands {
     asked: bool,
     /// One could read secrets of the workspace: it ran without the network.
     exposed: bool,
+}
+
+impl Commands {
+    fn ask(&mut self, rule: &str) {
+        self.asked |= rule.ends_with(COMMANDS);
+        self.exposed |= rule.starts_with(SECRET_RULE);
+    }
 }
 
 /// What the model knows of files.
@@ -250,13 +263,13 @@ impl Record {
 
     /// What the user allowed: here, and of `kept`, which holds in the folder, what was not taken back.
     pub fn standing(&self, kept: &[Grant]) -> Vec<Grant> {
-        let more = kept.iter().filter(|it| !self.past.revoked.contains(it) && !self.grants.contains(it));
+        let more = kept.iter().filter(|it| !self.past.yeses.revoked.contains(it) && !self.grants.contains(it));
         self.grants.iter().chain(more).cloned().collect()
     }
 
     /// Whether what was allowed here was written down for future sessions.
     pub fn is_saved(&self, grant: &Grant) -> bool {
-        self.past.saved.contains(grant)
+        self.past.yeses.saved.contains(grant)
     }
 
     /// Whether the user was asked about a command before, as the mode asks.
@@ -298,9 +311,7 @@ impl Record {
                 if *retracts {
                     self.past.history.retract_prompt();
                 }
-                if let Some(text) = context {
-                    self.past.history.push_context(text);
-                }
+                context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
@@ -315,13 +326,10 @@ impl Record {
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
-                self.past.saved.retain(|it| it != grant);
-                self.past.revoked.push(grant.clone());
+                self.past.yeses.saved.retain(|it| it != grant);
+                self.past.yeses.revoked.push(grant.clone());
             }
-            Fact::Decision { decision: Decision::Ask, rule, .. } => {
-                self.past.commands.asked |= rule.ends_with(COMMANDS);
-                self.past.commands.exposed |= rule.starts_with(SECRET_RULE);
-            }
+            Fact::Decision { decision: Decision::Ask, rule, .. } => self.past.commands.ask(rule),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
             | Fact::AttemptFailed { .. }
@@ -336,8 +344,8 @@ impl Record {
 
     fn granted(&mut self, grant: &Grant, lasting: bool) {
         self.grants.push(grant.clone());
-        self.past.saved.extend(lasting.then(|| grant.clone()));
-        self.past.revoked.retain(|it| it != grant);
+        self.past.yeses.saved.extend(lasting.then(|| grant.clone()));
+        self.past.yeses.revoked.retain(|it| it != grant);
     }
 
     fn choose(&mut self, model: &str, window: u64) {

@@ -9,7 +9,7 @@ use crate::{
         content::Part,
         event::{EventKind, Location, ToolDisplay, ToolProgress},
         ids::{EffectId, QuestionId},
-        log::{Grant, Lasting, Mode},
+        log::{Fact, Grant, Lasting, Mode},
         path::AbsPath,
         question::Form,
         sandbox::{Denial, Leave},
@@ -230,6 +230,14 @@ impl Call {
             _ => None,
         };
         self.state = State::Allowed { base };
+    }
+
+    /// The same, and from now on all that is confined. What the question did not offer is no answer to it.
+    pub fn allow_in_auto(&mut self, step: &mut Step<'_>) {
+        if self.offers_auto {
+            step.log(Fact::Mode { mode: Mode::Auto });
+        }
+        self.allow();
     }
 
     pub fn run(&mut self, step: &mut Step<'_>, tools: &Toolbox) {

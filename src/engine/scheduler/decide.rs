@@ -1,8 +1,10 @@
 //! Policy's one word on a call: at once, or when everybody was heard whom the rules name.
 
+use std::sync::Arc;
+
 use crate::{
     base::{
-        check::{Check, Finding},
+        check::{Check, Checker, Finding},
         log::{Decision, Fact},
         tool::{Targets, ToolError, ToolOutput},
     },
@@ -32,22 +34,19 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         interactive: tools.interactive,
         grants: &grants,
         roots: &step.record.roots,
-        server: outside.map(|it| it.server.as_str()),
-        annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
-        digest: digest.as_deref(),
-        subagent: step.record.principal.agent(),
+        origin: policy::Origin {
+            server: outside.map(|it| it.server.as_str()),
+            annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
+            digest: digest.as_deref(),
+            subagent: step.record.principal.agent(),
+        },
         heard: &heard,
         plans: tools.planning.folder.as_ref(),
         sandbox: policy::Sandbox { exposed: step.record.is_exposed(), ..tools.confinement },
     };
     if let Some((checker, who)) = policy::next_checker(&tools.rules, &query) {
-        let history = who.what.wants.history.then(|| history::of(step.record.turns()));
-        let check = Check { checker: who.what.clone(), call: call.call.clone(), history };
-        let effect = step.effect(Effect::Check(Box::new(check)));
-        let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(who.timeout_ms) });
-        let limit_ms = who.timeout_ms;
-        call.state = State::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, heard }));
-        return;
+        let who = (checker, who.what.clone(), who.timeout_ms);
+        return check(call, step, who, (targets, heard));
     }
     let verdict = policy::decide(&tools.rules, &query);
     call.opens = verdict.leave();
@@ -79,6 +78,20 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
             call.preview(step, verdict.grant);
         }
     }
+}
+
+/// Asks a safety checker, by its place in the rules.
+fn check(
+    call: &mut Call,
+    step: &mut Step<'_>,
+    (checker, what, limit_ms): (usize, Arc<Checker>, u64),
+    (targets, heard): (Targets, Vec<CheckerVerdict>),
+) {
+    let history = what.wants.history.then(|| history::of(step.record.turns()));
+    let check = Check { checker: what, call: call.call.clone(), history };
+    let effect = step.effect(Effect::Check(Box::new(check)));
+    let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(limit_ms) });
+    call.state = State::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, heard }));
 }
 
 fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {

@@ -24,7 +24,7 @@ use crate::{
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
-        log::{Answer, Fact, Mode},
+        log::{Answer, Fact},
         path::AbsPath,
         question::Form,
         sandbox::Denial,
@@ -245,13 +245,7 @@ impl Scheduler {
         }
         match answer {
             Answer::AllowOnce => call.allow(),
-            Answer::AllowAuto => {
-                // What the question did not offer is no answer to it.
-                if call.offers_auto {
-                    step.log(Fact::Mode { mode: Mode::Auto });
-                }
-                call.allow();
-            }
+            Answer::AllowAuto => call.allow_in_auto(step),
             Answer::AllowSession => {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     step.log(Fact::Granted { grant, lasting: false });

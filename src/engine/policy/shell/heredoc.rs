@@ -1,7 +1,7 @@
 //! Here-documents, taken out before the grammar reads: bash's rule for where a body ends is simple, the grammar's is
 //! not. What is not one of the shapes that all readers agree on counts as unparsed.
 
-use super::line::Opaque;
+use super::words::Opaque;
 
 const ODD: Opaque = Opaque("its here-document is unusual");
 

@@ -2,7 +2,7 @@
 
 use tree_sitter::{Node, Tree};
 
-use super::line::{MAX_DEPTH, Opaque};
+use super::{line::MAX_DEPTH, words::Opaque};
 
 const UNSEEN: Opaque = Opaque("it hides a command where the grammar sees text");
 

@@ -7,10 +7,6 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// Lines within lines (`bash -c "bash -c …"`) and substitutions within substitutions beyond this are not read.
 pub const MAX_DEPTH: usize = 8;
 
-/// Why it cannot be told what a line runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opaque(pub &'static str);
-
 /// How a command stands beside the others of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {

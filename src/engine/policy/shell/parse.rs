@@ -1,10 +1,10 @@
 //! Reads a line, and the lines and commands within it.
 
 use super::{
-    line::{Command, Line, MAX_BYTES, MAX_DEPTH, Opaque, Role, Script},
+    line::{Command, Line, MAX_BYTES, MAX_DEPTH, Role, Script},
     opaque::hides_what_runs,
     walk::{Walked, walk},
-    words::Word,
+    words::{Opaque, Word},
     wrappers::{Inner, inner},
 };
 

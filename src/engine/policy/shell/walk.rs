@@ -5,9 +5,9 @@ use tree_sitter::{Node, Parser, Tree, TreeCursor};
 use super::{
     heredoc::{self, Body, Masked},
     hidden,
-    line::{Command, MAX_DEPTH, Opaque, Redirect, Script},
+    line::{Command, MAX_DEPTH, Redirect, Script},
     opaque::is_obeyed,
-    words::{Word, WordKind},
+    words::{Opaque, Word, WordKind},
 };
 
 const ODD_BLANKS: Opaque = Opaque("its words cannot be told apart");

@@ -1,6 +1,8 @@
 //! Words of the shell with their quoting resolved: what is literal, what is a pattern, what only the shell knows.
 
-use super::line::Opaque;
+/// Why it cannot be told what a line runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opaque(pub &'static str);
 
 /// How far a word can be trusted to mean what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! Programs that run the words behind their own: what those are, or that nobody can tell.
 
 use super::{
-    line::{Command, Opaque, Role},
+    line::{Command, Role},
     opaque::is_obeyed,
-    words::{Word, WordKind},
+    words::{Opaque, Word, WordKind},
 };
 
 /// What a command runs besides itself.

@@ -221,8 +221,11 @@ impl AnyCall {
             interactive: self.interactive,
             grants: &self.grants,
             roots: &roots,
-            server: self.server,
-            annotations: Some(Annotations { said: &annotations, believed: self.believed }),
+            origin: Origin {
+                server: self.server,
+                annotations: Some(Annotations { said: &annotations, believed: self.believed }),
+                ..Origin::default()
+            },
             heard,
             sandbox: self.sandbox,
             ..Query::new(self.tool, kind, &self.args, &self.targets)

@@ -12,7 +12,7 @@ mod tools;
 
 use serde_json::{Value, json};
 
-use super::{Annotations, Query, Rules, Sandbox, Tier, Verdict, decide};
+use super::{Annotations, Origin, Query, Rules, Sandbox, Tier, Verdict, decide};
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
