@@ -21,7 +21,6 @@ mod exits;
 mod failures;
 mod fallback;
 mod faults;
-mod given;
 mod hooks;
 mod hostile;
 mod http_model;
@@ -50,7 +49,6 @@ mod repositories;
 mod resume;
 mod rewind;
 #[cfg(target_os = "linux")]
-mod reworks;
 mod rights;
 mod router;
 mod run;

@@ -9,7 +9,6 @@ use super::{
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
-    sandbox::Granted,
     text,
     tool::{Access, TargetPath, ToolKind},
 };
@@ -35,7 +34,7 @@ pub(super) struct Opinion {
     /// Configuration that the reason names, or the rule, where it is.
     pub opens: Vec<AbsPath>,
     /// Folders outside that a yes, or the rule, is for, and files that output goes to.
-    pub gives: Vec<Granted>,
+    pub gives: Vec<AbsPath>,
     /// A yes is for all of it without the sandbox.
     pub unconfined: bool,
 }
@@ -104,7 +103,7 @@ impl Opinion {
     /// One yes is for both questions, as long as both are shown: what is half done cannot be asked about again.
     pub fn take(&mut self, other: Self) {
         let more: Vec<AbsPath> = other.opens.into_iter().filter(|it| !self.opens.contains(it)).collect();
-        let gives: Vec<Granted> = other.gives.into_iter().filter(|it| !self.gives.contains(it)).collect();
+        let gives: Vec<AbsPath> = other.gives.into_iter().filter(|it| !self.gives.contains(it)).collect();
         let (Some(one), Some(another)) = (&self.why, other.why) else { return };
         let why = if *one == another { another } else { format!("{one}; {another}") };
         let nothing = more.is_empty() && gives.is_empty() && self.unconfined >= other.unconfined;

@@ -11,7 +11,7 @@ use super::{
     reworks,
     shell::{Command, Script, Word, base_name},
 };
-use crate::base::{log::Decision, path::AbsPath, sandbox::Granted};
+use crate::base::{log::Decision, path::AbsPath};
 
 /// In lower case; a star stands for any ending, or for what is between.
 const RUN: &[&str] = &[
@@ -84,8 +84,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub fn gives(&self) -> Vec<Granted> {
-        self.folder.iter().cloned().map(Granted::Folder).collect()
+    pub fn gives(&self) -> Vec<AbsPath> {
+        self.folder.iter().cloned().collect()
     }
 
     /// It would fail, often half-way, and ask then: a yes before is for writing there, too.

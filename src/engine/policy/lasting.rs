@@ -7,7 +7,7 @@ use crate::base::{
     guarded,
     log::{Grant, Lasting, Mode},
     path::AbsPath,
-    sandbox::{Denial, Granted, Leave},
+    sandbox::{Denial, Leave},
     text::path_in_words,
     tool::{Access, TargetPath, ToolCall},
 };
@@ -73,9 +73,7 @@ pub fn kept(call: &ToolCall, denial: &Denial) -> Option<Grant> {
     let grant = match denial {
         Denial::Network => Grant::NetworkFor { prefixes: network_prefixes(call)? },
         Denial::Write { folder } => Grant::Write { folder: folder.clone() },
-        Denial::File { .. } | Denial::Outside { .. } | Denial::New { .. } | Denial::Config { .. } | Denial::Other => {
-            return None;
-        }
+        _ => return None,
     };
     may_be_kept(&grant).then_some(grant)
 }
@@ -106,7 +104,7 @@ pub fn leave<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -
         match grant {
             Grant::Network => res.network = true,
             Grant::NetworkFor { prefixes } => res.network |= reaches(call, prefixes),
-            Grant::Write { folder } => res.write.push(Granted::Folder(folder.clone())),
+            Grant::Write { folder } => res.write.push(folder.clone()),
             Grant::Tool { .. } | Grant::Foreign { .. } | Grant::Commands { .. } | Grant::Edits | Grant::File { .. } => {
             }
         }

@@ -54,7 +54,7 @@ pub use rules::{Rule, Rules, Tier, Written};
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
-    sandbox::{Granted, Leave},
+    sandbox::Leave,
     tool::{Targets, ToolKind},
 };
 
@@ -133,7 +133,7 @@ pub struct Verdict {
     /// Configuration that the question names, or the rule that allows it: a yes is for writing it, too.
     pub opens: Vec<AbsPath>,
     /// Folders outside, and files that output goes to, that the same yes is for.
-    pub gives: Vec<Granted>,
+    pub gives: Vec<AbsPath>,
     /// So is it for the network.
     pub network: bool,
     /// The yes is for all of it without the sandbox, as the question says.
@@ -146,7 +146,7 @@ impl Verdict {
     /// What a yes, or the rule that allows it, is for beyond the sandbox.
     pub fn leave(&self) -> Leave {
         let (config, write) = (self.opens.clone(), self.gives.clone());
-        Leave { config, write, network: self.network, unconfined: self.unconfined }
+        Leave { config, write, network: self.network, unconfined: self.unconfined, ..Leave::default() }
     }
 
     fn denied(rule: String, message: String) -> Self {

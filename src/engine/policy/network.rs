@@ -13,7 +13,6 @@ use super::{
 use crate::base::{
     address::is_far,
     log::{Decision, Grant},
-    sandbox::Granted,
     tool::{Far, Reach, Remote, ToolCall, Which},
 };
 
@@ -246,7 +245,7 @@ pub(super) fn asked_before(query: &Query, verdict: Verdict) -> Verdict {
         "`{words}` needs the network{below}: asked before anything runs, so that nothing is done twice, and a yes is for \
          that, too"
     );
-    let gives = verdict.gives.into_iter().chain(cache.clone().map(Granted::Folder)).collect();
+    let gives = verdict.gives.into_iter().chain(cache.clone()).collect();
     let verdict = Verdict { gives, ..verdict };
     match verdict.decision {
         Decision::Allow => {

@@ -14,7 +14,6 @@ use crate::base::{
     guarded::TOOLS,
     log::Decision,
     path::AbsPath,
-    sandbox::Granted,
     tool::{Output, Targets},
 };
 
@@ -81,7 +80,7 @@ impl Outside {
     pub fn question(self) -> Opinion {
         let why = format!("its output goes outside the workspace: {}", self.names.join(", "));
         let files: BTreeSet<AbsPath> = self.files.into_iter().collect();
-        let gives = files.into_iter().map(Granted::Output).collect();
+        let gives = files.into_iter().collect();
         Opinion { gives, ..Opinion::new(Decision::Ask, why) }
     }
 }

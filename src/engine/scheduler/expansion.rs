@@ -96,6 +96,8 @@ impl Call {
     /// Runs it again with more rights.
     pub fn run_again(&mut self, step: &mut Step<'_>, tools: &Toolbox, denial: &Denial) {
         self.leave = std::mem::take(&mut self.leave).and(&denial.leave());
+        // Who asked for more than to look was said yes to.
+        self.leave.looks = false;
         self.tell(step, ToolProgress::Started { display: None });
         self.start(step, tools, None);
     }

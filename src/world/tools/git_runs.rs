@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use crate::{
     base::{path::AbsPath, text::is_deceptive},
-    world::{disk, process::sandbox::named},
+    world::{disk, process::sandbox::git_config_paths},
 };
 
 /// The hook that `git status` runs when it has written the index anew.
@@ -78,7 +78,7 @@ fn links(git: &AbsPath) -> Result<Vec<String>, String> {
 }
 
 fn runs(top: &Path, git: &Path) -> Option<String> {
-    let settings = match named::all(git) {
+    let settings = match git_config_paths::all(git) {
         Ok(it) => it,
         Err(it) => return Some(format!("its settings cannot be read: {it}")),
     };

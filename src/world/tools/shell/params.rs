@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::far;
 use crate::{
     base::{
         guarded::SECRETS,
@@ -91,7 +90,6 @@ impl Params {
             Some(Repository { dir: it.to_owned(), git })
         });
         let repositories = repositories.collect();
-        let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx));
         let outputs = confined.map_or_else(Vec::new, |_| leads::outputs(&ctx.known.words, &self.real_dir, &places));
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
@@ -105,7 +103,7 @@ impl Params {
             absent,
             undone,
             git_runs,
-            beyond: Box::new(Beyond { repositories, outputs, reworked: None, far }),
+            beyond: Box::new(Beyond { repositories, outputs, reworked: None, far: None }),
             unseen,
         }
     }
