@@ -35,6 +35,7 @@ pub fn tracked(secrets: &[AbsPath], dir: &AbsPath) -> Vec<Tracked> {
 }
 
 /// All that the index of a work tree knows, from its top; `None`: nobody can say. Blocks.
+#[cfg(test)]
 pub fn all(top: &AbsPath) -> Option<Vec<String>> {
     let (_, index) = around(&top.join("any"))?;
     let Index::Bytes(bytes) = Index::read(&index) else { return None };

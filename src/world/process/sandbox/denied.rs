@@ -126,7 +126,7 @@ fn refused(it: &Confinement, cwd: &AbsPath, line: &str, low: &str) -> Option<Den
     }
     let real = disk::real_path(&path).unwrap_or(path);
     // Where it may write, it was not the sandbox that said no; nor where the user could not either.
-    if it.writes(&real) || !is_users(&real) {
+    if it.writes(&real) || !is_users(real.as_path(), phrase) {
         return None;
     }
     Some(match config(it, &real) {
@@ -137,12 +137,18 @@ fn refused(it: &Confinement, cwd: &AbsPath, line: &str, low: &str) -> Option<Den
     })
 }
 
-/// Whether the user himself may write there, as far as modes tell.
-fn is_users(path: &AbsPath) -> bool {
+/// Whether the user himself may do it, as far as modes tell. Of "permission denied" nobody knows whether it was to be read
+/// or written.
+fn is_users(path: &Path, phrase: &str) -> bool {
     use nix::unistd::{AccessFlags, access};
-    let there = path.as_path().ancestors().find(|it| it.symlink_metadata().is_ok());
-    let above = there.and_then(Path::parent);
-    [there, above].into_iter().flatten().any(|it| access(it, AccessFlags::W_OK).is_ok())
+    let may = |it: &Path, what| access(it, what).is_ok();
+    let Some(there) = path.ancestors().find(|it| it.symlink_metadata().is_ok()) else { return false };
+    match OF_RIGHTS.contains(&phrase) && there == path {
+        true => may(there, AccessFlags::R_OK | AccessFlags::W_OK),
+        false => {
+            may(there, AccessFlags::W_OK) || there == path && path.parent().is_some_and(|it| may(it, AccessFlags::W_OK))
+        }
+    }
 }
 
 /// The configuration in the workspace that a path belongs to: the first on the way that is obeyed as a whole. Of a repository,
