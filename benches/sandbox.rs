@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 
 fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
     let home = AbsPath::new(tmp.as_path().ancestors().nth(4).unwrap()).unwrap();
-    let masked = guarded::CREDENTIALS.iter().map(|it| home.join(*it)).chain([home.join(".castor")]).collect();
+    let masked = guarded::credentials().map(|it| home.join(it)).chain([home.join(".castor")]).collect();
     let offline = Confinement {
         masked,
         home: Some(home.clone()),

@@ -8,7 +8,7 @@ use crate::{
         state::State,
     },
     base::{
-        guarded::{CREDENTIALS, SYSTEM_SECRETS},
+        guarded::{SYSTEM_SECRETS, credentials},
         ids::SessionId,
         log::Grant,
         path::AbsPath,
@@ -64,10 +64,10 @@ pub fn of(
     }
     let home = home.map(real);
     let castor = real(state.world.store.home().clone());
-    let of_home = home.iter().flat_map(|home| CREDENTIALS.iter().chain(&[".castor"]).map(|it| home.join(*it)));
+    let of_home = home.iter().flat_map(|home| credentials().chain([".castor"]).map(|it| home.join(it)));
     let masked = of_home.chain(SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor.clone()]);
     let readable = &settings.children.sandbox.readable;
-    let credentials = readable.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).collect();
+    let opened = readable.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).collect();
     let caches = (!read_only).then(|| castor.join("caches").join(key_of(folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
     let git_of_home = home.as_ref().map(|it| it.join(".git"));
@@ -84,7 +84,7 @@ pub fn of(
         looks: false,
         read_only_paths: Vec::new(),
         masked: masked.map(real).collect(),
-        credentials,
+        credentials: opened,
         home,
         caches,
         tmp: state.world.store.scratch(session).join("tmp"),

@@ -334,59 +334,18 @@ pub const TOOLS: Guarded = Guarded {
     copies: false,
 };
 
-/// Below a home folder: what opens other machines and accounts. A sandbox masks it.
-pub const CREDENTIALS: &[&str] = &[
-    ".authinfo",
-    ".authinfo.gpg",
-    ".aws",
-    ".azure",
-    ".boto",
+/// Below a home folder, beside what [`SECRETS`] names there.
+const MORE_CREDENTIALS: &[&str] = &[
     ".bundle/config",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".claude.json",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".composer/auth.json",
+    ".cache/huggingface/token",
     ".config/doctl",
-    ".config/gcloud",
     ".config/gh",
-    ".config/git/credentials",
     ".config/glab-cli",
-    ".config/hub",
-    ".config/op",
-    ".config/rclone",
-    ".config/sops",
-    ".databrickscfg",
-    ".docker/config.json",
-    ".dockercfg",
-    ".gem/credentials",
     ".gemini/google_accounts.json",
     ".gemini/oauth_creds.json",
-    ".git-credentials",
-    ".gnupg",
-    ".huggingface/token",
-    ".cache/huggingface/token",
-    ".kube",
-    ".local/share/keyrings",
     ".local/share/opencode/auth.json",
-    ".m2/settings-security.xml",
-    ".m2/settings.xml",
-    ".my.cnf",
-    ".netrc",
-    ".npmrc",
     ".nuget/NuGet/NuGet.Config",
-    ".oci",
-    ".password-store",
-    ".pgpass",
-    ".pypirc",
-    ".s3cfg",
-    ".ssh",
-    ".terraform.d/credentials.tfrc.json",
     ".terraformrc",
-    ".vault-token",
-    ".yarnrc.yml",
-    "Library/Keychains",
 ];
 
 /// Sockets and secrets of the system and the desktop.
@@ -447,6 +406,12 @@ pub const TOOL_FOLDERS: &[&str] = &[
     "node_modules",
     "sdk",
 ];
+
+/// Below a home folder: what opens other machines and accounts. A sandbox masks it.
+pub fn credentials() -> impl Iterator<Item = &'static str> {
+    let of_home = |it: &&&str| !it.starts_with('/') && (it.starts_with('.') || it.contains('/'));
+    SECRETS.names.iter().chain(SECRETS.paths).filter(of_home).chain(MORE_CREDENTIALS).copied()
+}
 
 /// What people publish in place of a secret file.
 const TEMPLATES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub"];

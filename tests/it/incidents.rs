@@ -425,6 +425,8 @@ fn a_script_runs_after_the_word_and_as_it_was_then() {
     sandbox.env.clear();
     let settings = json!({"mcpServers": {"a": {"command": "sh", "args": ["tools/s.sh"]}}});
     sandbox.write("ws/.castor/settings.json", &settings.to_string());
+    // In the sandbox nobody sees castor's own folder.
+    sandbox.write("home/.castor/settings.json", &json!({"mcpServers": {"a": {"sandbox": false}}}).to_string());
     let script = |word: &str| {
         format!("grep -q TRUST_FOLDER ~/.castor/trustedFolders.json && echo {word} >> ran || echo early >> ran\n")
     };

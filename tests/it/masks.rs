@@ -8,18 +8,21 @@ use crate::{
     confined::Bed,
 };
 
-/// Prints what it can read, each in brackets, and which of these it can list or write.
-const LOOK: &str = "for it in \"$@\"; do
+/// Prints what it can read of `list`, each in brackets, and which of these it can list or write. The command names no secret:
+/// policy would ask.
+const LOOK: &str = "for it in $(eval echo $(cat list)); do
     [ -f \"$it\" ] && echo \"<<$(cat \"$it\")>>\"
     [ -d \"$it\" ] && echo \"<<$it: $(ls -A \"$it\")>>\"
     (echo evil >> \"$it\") 2>/dev/null && echo \"<<wrote $it>>\"
 done; echo '<<looked>>'";
 
-fn bed(namespaces: Namespaces, settings: &str, command: &str) -> Bed {
-    Bed::prepared(&[command], |it| {
+fn bed(namespaces: Namespaces, settings: &str, list: &str) -> Bed {
+    Bed::prepared(&["bash look.sh && bash more.sh"], |it| {
         it.namespaces = namespaces;
         it.write("home/.castor/settings.json", settings);
         it.write("ws/look.sh", LOOK);
+        it.write("ws/list", list);
+        it.write("ws/more.sh", "touch /tmp/own $TMPDIR/own made && ls /tmp/own made && echo '<<written>>'; true");
         home(it);
     })
 }
@@ -54,7 +57,7 @@ fn with_mounts() -> impl Iterator<Item = Namespaces> {
 fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
     for namespaces in with_mounts() {
         let command =
-            format!("bash look.sh {SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env; touch $TMPDIR/x");
+            format!("{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env; touch $TMPDIR/x");
         let mut bed = bed(namespaces, "{}", &command);
         let told = bed.run();
         assert!(told.contains("<<looked>>") && !told.contains("s-"), "{namespaces:?} {told}");
@@ -70,7 +73,7 @@ fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
 fn what_the_settings_open_is_read_and_castors_own_folder_is_not() {
     for namespaces in with_mounts() {
         let settings = r#"{"security": {"sandbox": {"readable": ["~/.aws", "~/.castor"]}}}"#;
-        let mut bed = bed(namespaces, settings, &format!("bash look.sh {SECRETS}"));
+        let mut bed = bed(namespaces, settings, SECRETS);
         let told = bed.run();
         assert!(told.contains("<<s-aws>>") && told.contains("<<looked>>"), "{namespaces:?} {told}");
         assert!(!told.contains("s-ssh") && !told.contains("s-castor"), "{namespaces:?} {told}");
@@ -82,17 +85,17 @@ fn what_the_settings_open_is_read_and_castors_own_folder_is_not() {
 fn with_the_network_there_are_no_secrets_and_of_the_home_only_tools() {
     for namespaces in with_mounts() {
         let settings = r#"{"security": {"sandbox": {"network": true}}}"#;
-        let command = format!(
-            "bash look.sh {SECRETS} .env sub/.env.local sub/server.key .env.example ~/.cargo/env ~/.gitconfig ~/notes \
-             /tmp/castor-mask-test; touch /tmp/own $TMPDIR/own made && ls /tmp/own made && echo '<<written>>'"
+        let shared = tempfile::Builder::new().prefix("castor-mask-test").tempfile_in("/tmp").unwrap();
+        fs::write(shared.path(), "s-others").unwrap();
+        let list = format!(
+            "{SECRETS} .env sub/.env.local sub/server.key .env.example ~/.cargo/env ~/.gitconfig ~/notes {}",
+            shared.path().display()
         );
-        let mut bed = bed(namespaces, settings, &command);
+        let mut bed = bed(namespaces, settings, &list);
         for (path, text) in [(".env", "s-env"), ("sub/.env.local", "s-local"), ("sub/server.key", "s-key")] {
             bed.sandbox.write(format!("ws/{path}"), text);
         }
         bed.sandbox.write("ws/.env.example", "example");
-        let shared = tempfile::Builder::new().prefix("castor-mask-test").tempfile_in("/tmp").unwrap();
-        fs::write(shared.path(), "others").unwrap();
         let told = bed.run();
         assert!(told.contains("<<looked>>") && told.contains("<<written>>"), "{namespaces:?} {told}");
         assert!(!told.contains("s-") && !told.contains("my-notes"), "{namespaces:?} {told}");
@@ -108,7 +111,7 @@ fn with_the_network_there_are_no_secrets_and_of_the_home_only_tools() {
 #[test]
 fn without_the_network_the_workspace_is_whole() {
     for namespaces in with_mounts() {
-        let mut bed = bed(namespaces, "{}", "bash look.sh .env /tmp");
+        let mut bed = bed(namespaces, "{}", ".env /tmp");
         bed.sandbox.write("ws/.env", "A=1");
         let told = bed.run();
         assert!(told.contains("<<A=1>>"), "{namespaces:?} {told}");

@@ -181,10 +181,11 @@ fn named<'l>(line: &'l str, low: &str, phrase: &str) -> Option<&'l str> {
     let at = low.find(phrase)?;
     let (before, after) = (line.get(..at)?, line.get(at + phrase.len()..)?);
     let quoted = in_quotes(before).or_else(|| in_quotes(after));
-    let word = || {
-        let words = before.trim_end_matches([':', ' ', '-', '[', '(']).rsplit(": ");
-        words.flat_map(|it| it.rsplit(' ').take(1)).find(|it| it.contains('/') || it.starts_with('.'))
-    };
+    let before = before.trim_end_matches([':', ' ', '-', '[', '(']);
+    // `bash: line 1: notes`, and `open /x/notes`.
+    let piece = before.rsplit_once(": ").map(|it| it.1).filter(|it| !it.contains([' ', '(']));
+    let is_path = |it: &&str| it.contains('/') || it.starts_with('.');
+    let word = || piece.or_else(|| before.rsplit(": ").filter_map(|it| it.rsplit(' ').next()).find(is_path));
     quoted.or_else(word).filter(|it| !it.is_empty())
 }
 

@@ -112,8 +112,11 @@ fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
     let named = it.masked.iter().map(|it| it.as_path().to_owned());
     let roots = it.roots.iter().filter(|_| it.network);
     let of_workspace = roots.flat_map(|it| below::secrets(it.as_path()));
-    let real = named.chain(of_workspace).filter(|path| hides(path)).filter_map(|it| it.canonicalize().ok());
-    real.filter(|path| hides(path) && !is_without_token(path)).collect()
+    let real = named.chain(of_workspace).filter(|path| path.symlink_metadata().is_ok() && hides(path));
+    let real = real.filter_map(|it| it.canonicalize().ok());
+    let all: BTreeSet<PathBuf> = real.filter(|path| hides(path) && !is_without_token(path)).collect();
+    let is_outer = |path: &&PathBuf| !path.ancestors().skip(1).any(|it| all.contains(it));
+    all.iter().filter(is_outer).cloned().collect()
 }
 
 /// Settings of a package manager that open nothing.
