@@ -56,8 +56,7 @@ fn with_mounts() -> impl Iterator<Item = Namespaces> {
 #[test]
 fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
     for namespaces in with_mounts() {
-        let command =
-            format!("{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env; touch $TMPDIR/x");
+        let command = format!("{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env; touch $TMPDIR/x");
         let mut bed = bed(namespaces, "{}", &command);
         let told = bed.run();
         assert!(told.contains("<<looked>>") && !told.contains("s-"), "{namespaces:?} {told}");

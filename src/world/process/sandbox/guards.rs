@@ -94,7 +94,11 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     }
     if let Some(caches) = &it.caches {
         super::make_private(caches.as_path())?;
-        plan.writable.push(caches.as_path().canonicalize()?);
+        let caches = caches.as_path().canonicalize()?;
+        if plan.writes(&caches) {
+            plan.inner.push(caches.clone());
+        }
+        plan.writable.push(caches);
     }
     if plan.namespaces {
         fix_ways(plan);

@@ -319,10 +319,12 @@ fn arguments(plan: &Plan, below: &[PathBuf], env: impl Iterator<Item = (OsString
         res.extend(mount(way(false), memory));
     }
     // What hides things in a place that is written comes on top of it, what hides the place beneath it.
-    let is_within = |it: &&View| is_written(&it.place) && !plan.writable.contains(&it.place);
+    let is_within = |it: &&View| plan.writable.iter().any(|root| it.place.starts_with(root) && it.place != *root);
+    let is_protected = |it: &Path| plan.protected.iter().any(|protected| it.starts_with(protected));
+    let is_open = |it: &Path| plan.writable.iter().any(|root| root == it) || is_written(it) && !is_protected(it);
     let show = |it: &View| match &it.shows {
         Some(from) => [way(it.written).into(), from.into(), it.place.clone().into()],
-        None => mount(way(is_written(&it.place)), &it.place),
+        None => mount(way(is_open(&it.place)), &it.place),
     };
     res.extend(plan.views.iter().filter(|it| !is_within(it)).flat_map(show));
     res.extend(plan.fixed.iter().flat_map(|it| mount(way(is_written(it)), it)));
