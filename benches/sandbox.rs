@@ -9,7 +9,11 @@ use std::{
 };
 
 use castor::{
-    base::{guarded, path::AbsPath, sandbox::Confinement},
+    base::{
+        guarded,
+        path::AbsPath,
+        sandbox::{Confinement, OwnFolders},
+    },
     world::process::{Groups, Happening, Spawn, Stdin, sandbox},
 };
 
@@ -44,8 +48,7 @@ fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
     let offline = Confinement {
         masked,
         home: Some(home.clone()),
-        tmp: tmp.clone(),
-        records: home.join(".castor/stand-ins"),
+        own: OwnFolders { tmp: tmp.clone(), records: home.join(".castor/stand-ins"), caches: None },
         ..Confinement::of(cwd)
     };
     let (online, looking) = (Confinement { network: true, ..offline.clone() }, offline.clone().looking());

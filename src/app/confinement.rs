@@ -8,11 +8,11 @@ use crate::{
         state::State,
     },
     base::{
-        guarded::{SYSTEM_SECRETS, credentials},
+        guarded,
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, Hold, Level},
+        sandbox::{Confinement, HOME_CONFIG, Hold, Leave, Level, OwnFolders},
         text,
         trust::Trust,
     },
@@ -64,10 +64,11 @@ pub fn of(
     }
     let home = home.map(real);
     let castor = real(state.world.store.home().clone());
-    let of_home = home.iter().flat_map(|home| credentials().chain([".castor"]).map(|it| home.join(it)));
-    let masked = of_home.chain(SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor.clone()]);
+    let of_home = home.iter().flat_map(|home| guarded::credentials().chain([".castor"]).map(|it| home.join(it)));
+    let masked =
+        of_home.chain(guarded::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor.clone()]);
     let readable = &settings.children.sandbox.readable;
-    let opened = readable.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).collect();
+    let credentials = readable.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).collect();
     let caches = (!read_only).then(|| castor.join("caches").join(key_of(folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
     let git_of_home = home.as_ref().map(|it| it.join(".git"));
@@ -78,17 +79,16 @@ pub fn of(
         roots: roots.to_vec(),
         gits: gits.filter(|_| !read_only).collect(),
         writable,
-        granted: Vec::new(),
         kept,
-        open: Vec::new(),
-        looks: false,
         read_only_paths: Vec::new(),
         masked: masked.map(real).collect(),
-        credentials: opened,
         home,
-        caches,
-        tmp: state.world.store.scratch(session).join("tmp"),
-        records: records(state.world.store.home()),
+        leave: Leave { credentials, ..Leave::default() },
+        own: OwnFolders {
+            tmp: state.world.store.scratch(session).join("tmp"),
+            records: records(state.world.store.home()),
+            caches,
+        },
         network: settings.children.sandbox.network,
     })
 }

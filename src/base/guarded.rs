@@ -5,6 +5,7 @@
 //! nor are build files (`Makefile`, `package.json`), which are the user's sources, nor what only names a version
 //! (`.tool-versions`, `.nvmrc`), nor `.jj` as a whole, in which every command of jj writes.
 
+mod home;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,8 @@ use std::{
     borrow::Cow,
     path::{Component, Path, PathBuf},
 };
+
+pub use home::{MAY_HOLD_TOKENS, SYSTEM_SECRETS, TOOL_FOLDERS, credentials};
 
 /// Names of one kind. Case does not count: some disks do not tell it. All in lower case.
 #[derive(Clone, Copy, Debug)]
@@ -333,85 +336,6 @@ pub const TOOLS: Guarded = Guarded {
     ],
     copies: false,
 };
-
-/// Below a home folder, beside what [`SECRETS`] names there.
-const MORE_CREDENTIALS: &[&str] = &[
-    ".bundle/config",
-    ".cache/huggingface/token",
-    ".config/doctl",
-    ".config/gh",
-    ".config/glab-cli",
-    ".gemini/google_accounts.json",
-    ".gemini/oauth_creds.json",
-    ".local/share/opencode/auth.json",
-    ".nuget/NuGet/NuGet.Config",
-    ".terraformrc",
-];
-
-/// Sockets and secrets of the system and the desktop.
-pub const SYSTEM_SECRETS: &[&str] = &["/run/secrets", "/run/user", "/var/run/secrets"];
-
-/// Settings of package managers, in which there may be a token. Without one they are no secret.
-pub const MAY_HOLD_TOKENS: &[&str] = &[".npmrc", ".yarnrc.yml", "settings.xml"];
-
-/// Below a home folder: where programs and what they need lie. With the network, nothing else of it is seen.
-pub const TOOL_FOLDERS: &[&str] = &[
-    ".asdf",
-    ".bun",
-    ".cabal",
-    ".cargo",
-    ".composer",
-    ".conda",
-    ".config/composer",
-    ".config/git",
-    ".config/pip",
-    ".config/pnpm",
-    ".deno",
-    ".dotnet",
-    ".gem",
-    ".ghcup",
-    ".gitconfig",
-    ".gradle",
-    ".julia",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/fnm",
-    ".local/share/mise",
-    ".local/share/pipx",
-    ".local/share/pnpm",
-    ".local/share/rtx",
-    ".local/share/uv",
-    ".m2",
-    ".mix",
-    ".nix-profile",
-    ".npm",
-    ".npmrc",
-    ".nuget",
-    ".nvm",
-    ".opam",
-    ".pip",
-    ".pub-cache",
-    ".pyenv",
-    ".rbenv",
-    ".rustup",
-    ".rvm",
-    ".sdkman",
-    ".stack",
-    ".volta",
-    ".yarn",
-    ".yarnrc.yml",
-    "anaconda3",
-    "go",
-    "miniconda3",
-    "node_modules",
-    "sdk",
-];
-
-/// Below a home folder: what opens other machines and accounts. A sandbox masks it.
-pub fn credentials() -> impl Iterator<Item = &'static str> {
-    let of_home = |it: &&&str| !it.starts_with('/') && (it.starts_with('.') || it.contains('/'));
-    SECRETS.names.iter().chain(SECRETS.paths).filter(of_home).chain(MORE_CREDENTIALS).copied()
-}
 
 /// What people publish in place of a secret file.
 const TEMPLATES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub"];

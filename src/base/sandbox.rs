@@ -1,13 +1,15 @@
 //! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
 
+mod denial;
+
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use crate::base::{guarded, path::AbsPath};
 
-use crate::base::{guarded, log::Grant, path::AbsPath, text};
+pub use denial::Denial;
 
 /// Of [`guarded::CONFIG`], what is read-only also deeper than at the top of a folder that commands write.
 pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
@@ -147,8 +149,6 @@ impl Hold {
 /// What a confined process may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
-    /// It only looks: all is read-only, and there is no network.
-    pub looks: bool,
     /// The roots are read-only.
     pub read_only: bool,
     /// That is so as the folder is not trusted.
@@ -157,29 +157,31 @@ pub struct Confinement {
     pub roots: Vec<AbsPath>,
     /// More that may be written, at every level.
     pub writable: Vec<AbsPath>,
-    /// Folders that the user allowed meanwhile; nothing of `kept` is ever among them.
-    pub granted: Vec<AbsPath>,
     /// Git folders outside of the roots that git works with in them: written but for what git obeys.
     pub gits: Vec<AbsPath>,
     /// Never written, wherever it is: castor's own folder, a home's configuration.
     pub kept: Vec<AbsPath>,
-    /// Configuration in the roots that may be written all the same.
-    pub open: Vec<AbsPath>,
     /// In the roots, and read-only, as no checkpoint can give it back.
     pub read_only_paths: Vec<AbsPath>,
     /// What a process does not see: credentials, castor's own folder, sockets of the desktop.
     pub masked: Vec<AbsPath>,
-    /// Of these, and of the workspace's secrets, what may be read all the same.
-    pub credentials: Vec<AbsPath>,
     /// The user's home folder, canonical: with the network, only the tools' folders in it are seen.
     pub home: Option<AbsPath>,
-    /// Where package managers keep what they fetched, in place of the home folder.
-    pub caches: Option<AbsPath>,
-    /// A folder for temporary files of its own.
+    /// What the user allowed meanwhile, or asks for: nothing of `kept` is ever written.
+    pub leave: Leave,
+    pub own: OwnFolders,
+    pub network: bool,
+}
+
+/// Castor's own folders that a confined process, or castor for it, works with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnFolders {
+    /// For temporary files.
     pub tmp: AbsPath,
     /// Where castor writes down which placeholders stand.
     pub records: AbsPath,
-    pub network: bool,
+    /// Where package managers keep what they fetched, in place of the home folder.
+    pub caches: Option<AbsPath>,
 }
 
 impl Confinement {
@@ -190,30 +192,27 @@ impl Confinement {
         }
         let mut res = self.clone();
         res.network |= leave.network;
-        res.granted.extend(leave.write.iter().cloned());
-        res.open.extend(leave.config.iter().cloned());
-        res.credentials.extend(leave.credentials.iter().cloned());
-        if leave.looks {
-            res = res.looking();
-        }
-        Some(res)
+        res.leave = res.leave.and(leave);
+        Some(if leave.looks { res.looking() } else { res })
     }
 
     /// That of who only looks.
     #[must_use]
     pub fn looking(self) -> Self {
-        let (writable, granted, gits, open) = Default::default();
-        Self { looks: true, read_only: true, network: false, caches: None, writable, granted, gits, open, ..self }
+        let credentials = self.leave.credentials;
+        let leave = Leave { looks: true, credentials, ..Leave::default() };
+        let own = OwnFolders { caches: None, ..self.own };
+        Self { read_only: true, network: false, writable: Vec::new(), gits: Vec::new(), leave, own, ..self }
     }
 
     /// Whether writing there is what it allows.
     pub fn writes(&self, path: &AbsPath) -> bool {
         let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
         let in_roots = !self.read_only && (below(&self.roots) || below(&self.gits));
-        let granted = self.granted.iter().any(|it| path.is_within(it) && !self.is_too_wide(it));
-        let opened = self.read_only && below(&self.open);
-        let caches = self.caches.as_ref().is_some_and(|it| path.is_within(it));
-        let open = below(&self.writable) || granted || opened || caches || path.is_within(&self.tmp) || in_roots;
+        let granted = self.leave.write.iter().any(|it| path.is_within(it) && !self.is_too_wide(it));
+        let opened = self.read_only && below(&self.leave.config);
+        let caches = self.own.caches.as_ref().is_some_and(|it| path.is_within(it));
+        let open = below(&self.writable) || granted || opened || caches || path.is_within(&self.own.tmp) || in_roots;
         open && !self.obeyed(path) && !self.is_not_kept_by_checkpoints(path)
     }
 
@@ -237,12 +236,12 @@ impl Confinement {
     }
 
     fn is_open(&self, path: &AbsPath) -> bool {
-        self.open.iter().any(|it| path.is_within(it))
+        self.leave.config.iter().any(|it| path.is_within(it))
     }
 
     /// All that may be written with what is below, and has guards.
     pub fn folders(&self) -> impl Iterator<Item = &AbsPath> {
-        self.roots.iter().chain(&self.writable).chain(&self.granted)
+        self.roots.iter().chain(&self.writable).chain(&self.leave.write)
     }
 
     /// Whether it cannot be granted: it holds what is kept, as a home folder does, or is held by it.
@@ -252,13 +251,13 @@ impl Confinement {
 
     /// Whether it is never written, whatever the user says of the workspace.
     pub fn keeps(&self, path: &AbsPath) -> bool {
-        let is_own = path.is_within(&self.tmp) || self.caches.as_ref().is_some_and(|it| path.is_within(it));
+        let is_own = path.is_within(&self.own.tmp) || self.own.caches.as_ref().is_some_and(|it| path.is_within(it));
         self.kept.iter().any(|it| path.is_within(it)) && !is_own
     }
 
     /// Whether a secret is not seen. Castor's own folder no question opens.
     pub fn hides(&self, secret: &AbsPath) -> bool {
-        touches(secret, &self.records) || !self.credentials.iter().any(|it| touches(it, secret))
+        touches(secret, &self.own.records) || !self.leave.credentials.iter().any(|it| touches(it, secret))
     }
 }
 
@@ -271,22 +270,17 @@ impl Confinement {
     /// That of commands in one folder: they write nothing else, and there is no network.
     pub fn of(root: &AbsPath) -> Self {
         Self {
-            looks: false,
             read_only: false,
             untrusted: false,
             roots: vec![root.clone()],
             writable: Vec::new(),
-            granted: Vec::new(),
             gits: Vec::new(),
             kept: Vec::new(),
-            open: Vec::new(),
             read_only_paths: Vec::new(),
             masked: Vec::new(),
-            credentials: Vec::new(),
             home: None,
-            caches: None,
-            tmp: root.join("/t"),
-            records: root.join("/r"),
+            leave: Leave::default(),
+            own: OwnFolders { tmp: root.join("/t"), records: root.join("/r"), caches: None },
             network: false,
         }
     }
@@ -331,109 +325,15 @@ impl Leave {
     }
 }
 
-fn shown(path: &AbsPath) -> String {
-    text::path_in_words(&path.to_string())
-}
-
-/// What a confined command most likely failed at, and what is offered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "denied", rename_all = "snake_case")]
-pub enum Denial {
-    Network,
-    /// A credential that is masked, and the network, which goes with it.
-    Credential {
-        path: AbsPath,
-    },
-    /// Writing below a folder.
-    Write {
-        folder: AbsPath,
-    },
-    /// Writing configuration in the workspace.
-    Config {
-        path: AbsPath,
-    },
-    /// Writing what no checkpoint can give back.
-    NotKept {
-        path: AbsPath,
-    },
-    /// It was taken for one that only looks, and wanted to write.
-    Looks,
-    /// Something that is never allowed to a confined command (sockets of other programs, the user's own configuration), or
-    /// of which nobody says what it was.
-    Other,
-}
-
-impl Denial {
-    /// For model and user.
-    pub fn in_words(&self) -> String {
-        match self {
-            Self::Network => "The sandbox kept this command from the network.".to_owned(),
-            Self::Credential { path } => {
-                format!("The sandbox kept this command from the network, and from {}, which is a secret.", shown(path))
-            }
-            Self::Write { folder } => format!("The sandbox kept this command from writing below {}.", shown(folder)),
-            Self::Config { path } => {
-                let path = shown(path);
-                format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
-            }
-            Self::NotKept { path } => {
-                let path = shown(path);
-                format!("The sandbox kept this command from writing {path}, which no checkpoint could give back.")
-            }
-            Self::Looks => {
-                "This command ran as one that only looks, so that everything was read-only for it.".to_owned()
-            }
-            Self::Other => {
-                "The sandbox kept this command from something that it names nowhere, or that is open to none: \
-                            a file elsewhere, configuration that editors, git or castor obey, sockets of other \
-                            programs, or other processes."
-                    .to_owned()
-            }
-        }
-    }
-
-    /// What a yes to running it again comes to, for once.
-    pub fn leave(&self) -> Leave {
-        match self {
-            Self::Network => Leave { network: true, ..Leave::default() },
-            Self::Credential { path } => Leave { network: true, credentials: vec![path.clone()], ..Leave::default() },
-            Self::Write { folder } => Leave { write: vec![folder.clone()], ..Leave::default() },
-            Self::Config { path } | Self::NotKept { path } => Leave { config: vec![path.clone()], ..Leave::default() },
-            Self::Looks => Leave::default(),
-            Self::Other => Leave { unconfined: true, ..Leave::default() },
-        }
-    }
-
-    /// What a yes does, for the user.
-    pub fn offer(&self) -> String {
-        match self {
-            Self::Network | Self::Write { .. } => "Allow runs all of it again with that, and no more.".to_owned(),
-            Self::Credential { .. } => "Allow runs all of it again with both, this once, and no more.".to_owned(),
-            Self::Config { path } | Self::NotKept { path } => {
-                format!("Allow runs all of it again with {} writable, this once, and no more.", shown(path))
-            }
-            Self::Looks => "Allow runs it again, and lets it write in the workspace.".to_owned(),
-            Self::Other => "Allow runs all of it again without the sandbox, with all your rights.".to_owned(),
-        }
-    }
-
-    /// The same for the session; `None`: not on offer.
-    pub fn grant(&self) -> Option<Grant> {
-        match self {
-            Self::Network => Some(Grant::Network),
-            // Of a folder as wide as `/opt` a yes would say too much for longer.
-            Self::Write { folder } if folder.as_path().components().count() > 2 => {
-                Some(Grant::Write { folder: folder.clone() })
-            }
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Confinement, Denial, Hold, Leave, Level};
+    use super::{Confinement, Denial, Hold, Leave, Level, OwnFolders};
     use crate::base::path::AbsPath;
+
+    fn own(castor: &str) -> OwnFolders {
+        let at = |it: &str| AbsPath::new(castor).unwrap().join(it);
+        OwnFolders { tmp: at("tmp"), records: at("stand-ins"), caches: None }
+    }
 
     #[test]
     fn how_commands_are_held_is_said() {
@@ -458,7 +358,7 @@ mod tests {
             writable: vec![path("/more")],
             gits: vec![path("/up/.git")],
             kept: vec![path("/h/.castor")],
-            tmp: path("/h/.castor/tmp"),
+            own: own("/h/.castor"),
             ..Confinement::of(&path("/w"))
         };
         let it = Confinement { read_only_paths: vec![path("/w/big")], ..it };
@@ -510,7 +410,7 @@ mod tests {
         let more =
             Leave { network: true, write: vec![path("/x")], config: vec![path("/w/.vscode")], ..Leave::default() };
         let looking = it.with(&more.and(&leave)).unwrap();
-        assert!(looking.looks && !looking.network);
+        assert!(looking.leave.looks && !looking.network);
         for no in ["/w/a", "/more/a", "/x/a", "/w/.vscode/a"] {
             assert!(!looking.writes(&path(no)), "{no}");
         }
@@ -521,7 +421,7 @@ mod tests {
     fn a_yes_opens_the_credential_it_names_and_never_castors_own() {
         let path = |it: &str| AbsPath::new(it).unwrap();
         let masked = ["/h/.ssh", "/h/.aws", "/h/.castor"].map(path).to_vec();
-        let it = Confinement { masked, records: path("/h/.castor/stand-ins"), ..Confinement::of(&path("/w")) };
+        let it = Confinement { masked, own: own("/h/.castor"), ..Confinement::of(&path("/w")) };
         let masked = |open: &[&str]| {
             let leave = Leave { credentials: open.iter().map(|it| path(it)).collect(), ..Leave::default() };
             let it = it.with(&leave).unwrap();

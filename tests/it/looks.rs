@@ -4,7 +4,10 @@
 use std::fs;
 
 use castor::{
-    base::{path::AbsPath, sandbox::Confinement},
+    base::{
+        path::AbsPath,
+        sandbox::{Confinement, Leave, OwnFolders},
+    },
     world::process::{Exit, Groups, Happening, Spawn, Stdin, sandbox},
 };
 
@@ -37,9 +40,8 @@ impl Ground {
         let at = |it: &str| self.top.join(it);
         Confinement {
             writable: vec![at("more")],
-            granted: vec![at("more")],
-            tmp: at("castor/session/tmp"),
-            records: at("castor/stand-ins"),
+            leave: Leave { write: vec![at("more")], ..Leave::default() },
+            own: OwnFolders { tmp: at("castor/session/tmp"), records: at("castor/stand-ins"), caches: None },
             ..Confinement::of(&at("w"))
         }
     }

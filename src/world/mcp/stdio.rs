@@ -65,7 +65,7 @@ pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -
 
 /// Programs that fetch servers keep them below the home folder, which a confined one cannot write.
 fn caches(it: &Confinement) -> Vec<(String, String)> {
-    let below = |name: &str| it.tmp.join(name).to_string();
+    let below = |name: &str| it.own.tmp.join(name).to_string();
     vec![("XDG_CACHE_HOME".to_owned(), below("cache")), ("npm_config_cache".to_owned(), below("npm"))]
 }
 

@@ -9,7 +9,7 @@ use super::asked::Asked;
 use crate::{
     base::{
         path::AbsPath,
-        sandbox::{Confinement, Hold, Level},
+        sandbox::{Confinement, Hold, Level, OwnFolders},
         tool::{Access, TargetPath, Targets, ToolKind},
     },
     engine::policy,
@@ -39,7 +39,9 @@ pub fn targets(
         let tmp = AbsPath::new("/var/tmp").filter(|it| disk::metadata(it).is_ok());
         let of_root = Confinement::of(root);
         let (read_only, network) = (!held.is_written(), held.network);
-        Arc::new(Confinement { read_only, network, gits, tmp: tmp.unwrap_or(of_root.tmp), ..of_root })
+        let own = of_root.own.clone();
+        let own = OwnFolders { tmp: tmp.unwrap_or(own.tmp.clone()), ..own };
+        Arc::new(Confinement { read_only, network, gits, own, ..of_root })
     });
     let ctx = ToolContext { known: Known { words, ..Known::default() }, confined, ..context(cwd, roots, env) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -130,7 +130,7 @@ fn refused(it: &Confinement, cwd: &AbsPath, line: &str, low: &str) -> Option<Den
         return None;
     }
     Some(match config(it, &real) {
-        _ if it.looks && it.roots.iter().any(|root| real.is_within(root)) => Denial::Looks,
+        _ if it.leave.looks && it.roots.iter().any(|root| real.is_within(root)) => Denial::Looks,
         Some(path) => Denial::Config { path },
         None if it.is_not_kept_by_checkpoints(&real) => Denial::NotKept { path: real },
         None => folder(it, &real).map_or(Denial::Other, |folder| Denial::Write { folder }),

@@ -72,14 +72,14 @@ pub fn scrubbed(it: &Confinement, env: &[(String, String)]) -> Vec<(String, Stri
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut res: Vec<_> =
         env.iter().filter(|(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned().collect();
-    res.extend(TMP.iter().map(|name| ((*name).to_owned(), it.tmp.to_string())));
+    res.extend(TMP.iter().map(|name| ((*name).to_owned(), it.own.tmp.to_string())));
     if !is_set("GIT_CONFIG_COUNT") {
         res.extend(GIT.iter().map(own));
     }
-    if it.looks {
+    if it.leave.looks {
         res.push(own(&LOOKING));
     }
-    if let Some(caches) = &it.caches {
+    if let Some(caches) = &it.own.caches {
         let unset = CACHES.iter().filter(|it| !is_set(it.0));
         res.extend(unset.map(|(name, below)| ((*name).to_owned(), caches.join(*below).to_string())));
     }
@@ -93,7 +93,10 @@ pub fn scrubbed(it: &Confinement, env: &[(String, String)]) -> Vec<(String, Stri
 #[cfg(test)]
 mod tests {
     use super::scrubbed;
-    use crate::base::{path::AbsPath, sandbox::Confinement};
+    use crate::base::{
+        path::AbsPath,
+        sandbox::{Confinement, OwnFolders},
+    };
 
     const GIT: &str = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=repack.updateServerInfo GIT_CONFIG_VALUE_0=false";
 
@@ -122,8 +125,8 @@ mod tests {
 
     #[test]
     fn package_managers_have_caches_of_their_own_unless_the_user_set_them() {
-        let caches = AbsPath::new("/c");
-        let it = Confinement { caches, ..confined(true) };
+        let it = confined(true);
+        let it = Confinement { own: OwnFolders { caches: AbsPath::new("/c"), ..it.own.clone() }, ..it };
         let env = [("GOCACHE".to_owned(), "/mine".to_owned())];
         let said = scrubbed(&it, &env);
         let value = |name: &str| said.iter().rfind(|it| it.0 == name).map(|it| it.1.as_str());

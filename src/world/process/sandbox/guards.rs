@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Plan, below,
+    Notes, Plan, below,
     git_config_paths::{self, Named, OfUser},
     placeholders::{self, Placeholders},
     quarantine::{deep, is_repository},
@@ -39,9 +39,9 @@ pub(super) struct Around<'a> {
 /// `below`: how many repositories and editors' folders below a root are protected at most; `None`: nothing can be mounted.
 pub(super) fn plan(it: &Confinement, around: Around<'_>, below: Option<usize>) -> io::Result<(Plan, Placeholders)> {
     for _ in 0..TRIES {
-        let mut standing = Placeholders::new(it.records.as_path());
+        let mut standing = Placeholders::new(it.own.records.as_path());
         let mut plan = empty(it, around, below.is_some())?;
-        if !it.looks {
+        if !it.leave.looks {
             // Letting go waits for it, too.
             let _alone = placeholders::alone();
             look(it, below, &mut plan, &mut standing)?;
@@ -62,10 +62,10 @@ pub(super) fn plan(it: &Confinement, around: Around<'_>, below: Option<usize>) -
 }
 
 fn empty(it: &Confinement, around: Around<'_>, namespaces: bool) -> io::Result<Plan> {
-    let tmp = it.tmp.as_path().canonicalize()?;
+    let tmp = it.own.tmp.as_path().canonicalize()?;
     let mut plan = Plan { cwd: around.cwd.as_path().into(), network: it.network, namespaces, tmp, ..Plan::default() };
-    if !it.looks {
-        plan.of_user = OfUser::look(around.home);
+    if !it.leave.looks {
+        plan.notes.of_user = OfUser::look(around.home);
     }
     Ok(plan)
 }
@@ -74,7 +74,7 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     plan.writable = writable(it)?;
     // Of what is kept nothing is ever open.
     let is_kept = |open: &AbsPath| it.kept.iter().any(|it| it.is_within(open) || open.is_within(it));
-    plan.open = it.open.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect();
+    plan.notes.open = it.leave.config.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect();
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
         guard_folder(root, plan, standing)?;
         if let Some(most) = below {
@@ -92,7 +92,7 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     for path in it.kept.iter().chain(&it.read_only_paths).filter(lies_in_root) {
         protect(path.as_path(), plan)?;
     }
-    if let Some(caches) = &it.caches {
+    if let Some(caches) = &it.own.caches {
         super::make_private(caches.as_path())?;
         let caches = caches.as_path().canonicalize()?;
         if plan.writes(&caches) {
@@ -102,13 +102,17 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     }
     if plan.namespaces {
         fix_ways(plan);
+        // What hides castor's folder lies on the way to what is seen in it, and nobody writes there.
+        let is_castors =
+            |path: &Path| it.masked.iter().any(|all| it.own.records.is_within(all) && path.starts_with(all.as_path()));
+        plan.fixed.retain(|it| !is_castors(it));
     }
     // What lies within another is met twice. What is above comes first, and so is mounted first.
     for them in [&mut plan.writable, &mut plan.protected, &mut plan.deep, &mut plan.inner] {
         them.sort();
         them.dedup();
     }
-    standing.remember(&roots, std::mem::take(&mut plan.absent), &plan.open);
+    standing.remember(&roots, std::mem::take(&mut plan.notes.absent), &plan.notes.open);
     Ok(())
 }
 
@@ -119,10 +123,10 @@ pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
     let mut res = Vec::new();
     // By a link a grant may lead where nothing is granted.
     let is_given = |real: &Path| AbsPath::new(real).is_some_and(|real| !it.is_too_wide(&real));
-    let granted = it.granted.iter().filter_map(|it| it.as_path().canonicalize().ok());
+    let granted = it.leave.write.iter().filter_map(|it| it.as_path().canonicalize().ok());
     res.extend(granted.filter(|it| is_given(it)));
     // Nothing above it is written, and no link on the way may lead elsewhere.
-    let opened = it.open.iter().filter(|_| it.read_only).map(AbsPath::as_path);
+    let opened = it.leave.config.iter().filter(|_| it.read_only).map(AbsPath::as_path);
     let opened = opened.filter(|open| open.canonicalize().is_ok_and(|real| real == **open));
     res.extend(opened.filter(|it| is_given(it)).map(Path::to_owned));
     for folder in roots.iter().chain(&it.writable).filter(|it| it.as_path().symlink_metadata().is_ok()) {
@@ -194,7 +198,7 @@ fn guard_git(git: &Path, plan: &mut Plan, standing: &mut Placeholders) -> io::Re
     for (name, placeholder) in GIT_CONFIG {
         protect_or_hold(&git.join(name), *placeholder, plan, standing)?;
     }
-    for it in git_config_paths::by(git)?.iter().chain(&plan.of_user.names.clone()) {
+    for it in git_config_paths::by(git)?.iter().chain(&plan.notes.of_user.names.clone()) {
         protect_named(git, it, plan)?;
     }
     guard_submodules(git, plan, standing)?;
@@ -247,20 +251,21 @@ fn guard_below(root: &Path, most: usize, plan: &mut Plan, standing: &mut Placeho
 
 /// A link down there is no reason to refuse all that is new at the top, nor one to nowhere to run nothing.
 fn guard_deep(plan: &mut Plan, guard: impl FnOnce(&mut Plan) -> io::Result<()>) -> io::Result<()> {
-    let (open, writable, of_user) = (plan.open.clone(), plan.writable.clone(), plan.of_user.clone());
-    let mut deep = Plan { namespaces: true, open, writable, of_user, ..Plan::default() };
+    let notes = Notes { absent: Vec::new(), ..plan.notes.clone() };
+    let writable = plan.writable.clone();
+    let mut deep = Plan { namespaces: true, writable, notes, ..Plan::default() };
     guard(&mut deep)?;
     plan.deep.extend(deep.protected.into_iter().chain(deep.deep).filter(|it| it.exists()));
     plan.fixed.extend(deep.fixed);
     plan.inner.extend(deep.inner);
-    plan.absent.extend(deep.absent);
+    plan.notes.absent.extend(deep.notes.absent);
     Ok(())
 }
 
 impl Plan {
     /// Whether the user said that it may be written.
     fn opens(&self, path: &Path) -> bool {
-        self.open.iter().any(|it| path.starts_with(it))
+        self.notes.open.iter().any(|it| path.starts_with(it))
     }
 
     fn writes(&self, path: &Path) -> bool {
@@ -300,12 +305,12 @@ fn protect(path: &Path, plan: &mut Plan) -> io::Result<()> {
                 Ok(_) => (),
                 Err(_) => {
                     let target = AbsPath::new(path).and_then(|it| disk::real_path(&it).ok());
-                    plan.absent.extend(target.map(|it| it.as_path().to_owned()).filter(|it| plan.writes(it)));
+                    plan.notes.absent.extend(target.map(|it| it.as_path().to_owned()).filter(|it| plan.writes(it)));
                 }
             }
         }
         Ok(_) => plan.protected.push(path.to_owned()),
-        Err(it) if it.kind() == io::ErrorKind::NotFound => plan.absent.push(path.to_owned()),
+        Err(it) if it.kind() == io::ErrorKind::NotFound => plan.notes.absent.push(path.to_owned()),
         // All of a folder that nobody can look into: its owner could open it, and then write what is obeyed.
         Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
             let shut = path.ancestors().skip(1).find(|it| it.symlink_metadata().is_ok()).ok_or(it)?;
@@ -320,7 +325,8 @@ fn protect(path: &Path, plan: &mut Plan) -> io::Result<()> {
 /// may be called in at the top.
 fn protect_named(git: &Path, it: &Named, plan: &mut Plan) -> io::Result<()> {
     let tops: BTreeSet<PathBuf> = git.parent().map(Path::to_owned).into_iter().chain(plan.writable.clone()).collect();
-    let places: BTreeSet<PathBuf> = tops.iter().filter_map(|top| it.place(top, plan.of_user.home.as_deref())).collect();
+    let places: BTreeSet<PathBuf> =
+        tops.iter().filter_map(|top| it.place(top, plan.notes.of_user.home.as_deref())).collect();
     for place in &places {
         let holds_root = plan.writable.iter().any(|root| root.starts_with(place));
         match fs::metadata(place).ok() {
@@ -330,7 +336,7 @@ fn protect_named(git: &Path, it: &Named, plan: &mut Plan) -> io::Result<()> {
             }
             _ if !plan.writes(place) || holds_root => (),
             Some(found) if it.is_whole || found.is_file() => protect(place, plan)?,
-            None if it.is_whole => plan.absent.push(place.clone()),
+            None if it.is_whole => plan.notes.absent.push(place.clone()),
             _ => (),
         }
     }

@@ -76,19 +76,24 @@ struct Plan {
     /// Written, but neither renamed nor removed.
     #[serde(with = "path_json::many")]
     fixed: Vec<PathBuf>,
-    /// Configuration that may be written. Nobody needs it when the rest is known.
+    /// Nobody needs them when the rest is known.
     #[serde(skip)]
-    open: Vec<PathBuf>,
-    #[serde(skip)]
-    of_user: git_config_paths::OfUser,
-    /// What somebody would obey and is not there.
-    #[serde(skip)]
-    absent: Vec<PathBuf>,
+    notes: Notes,
     /// What is hidden, and what is seen in it all the same. What is above comes first.
     views: Vec<View>,
     network: bool,
     /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,
+}
+
+/// What is known while a plan is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Notes {
+    /// Configuration that may be written.
+    open: Vec<PathBuf>,
+    of_user: git_config_paths::OfUser,
+    /// What somebody would obey and is not there.
+    absent: Vec<PathBuf>,
 }
 
 /// How to start something confined.
@@ -183,7 +188,7 @@ pub(super) fn door<'c>(
     if !is_there(program, cwd, env) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    make_private(it.tmp.as_path())?;
+    make_private(it.own.tmp.as_path())?;
     let value = |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|it| it.1.as_str());
     let around = guards::Around {
         cwd,

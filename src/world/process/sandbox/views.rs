@@ -142,7 +142,7 @@ fn shown(it: &Confinement, around: &Around<'_>) -> Vec<PathBuf> {
         .map(Path::new)
         .filter(|it| it.is_absolute() && it.exists());
     let programs = words.filter_map(Path::parent).filter(|it| it.starts_with(home) && *it != home).map(Path::to_owned);
-    let allowed = it.credentials.iter().map(|it| it.as_path().to_owned());
+    let allowed = it.leave.credentials.iter().map(|it| it.as_path().to_owned());
     let cwd = Some(around.cwd.as_path()).filter(|it| *it != home).map(Path::to_owned);
     tools.chain(on_path).chain(programs).chain(allowed).chain(cwd).filter(|it| it.symlink_metadata().is_ok()).collect()
 }

@@ -93,7 +93,7 @@ impl Shell {
             (ctx.terminals.attach)(screen).await;
         }
         // What may write configuration ends with its call, and so its call waits for its end.
-        let is_open = confined.as_ref().is_some_and(|it| !it.open.is_empty());
+        let is_open = confined.as_ref().is_some_and(|it| !it.leave.config.is_empty());
         let delay = (params.background && !is_open).then_some(params.delay);
         let until = Until { cancel: ctx.cancel.clone(), silence, delay };
         let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));

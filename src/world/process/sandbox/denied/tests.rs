@@ -5,7 +5,7 @@ use std::fs;
 use super::recognise;
 use crate::base::{
     path::AbsPath,
-    sandbox::{Confinement, Denial},
+    sandbox::{Confinement, Denial, Leave, OwnFolders},
 };
 
 /// A workspace, a home and a folder outside, of which the first may be written.
@@ -31,8 +31,7 @@ impl World {
             masked: vec![at("home/.ssh"), at("home/.castor")],
             home: Some(at("home")),
             read_only_paths: vec![at("w/big")],
-            tmp: at("home/.castor/tmp"),
-            records: at("home/.castor/stand-ins"),
+            own: OwnFolders { tmp: at("home/.castor/tmp"), records: at("home/.castor/stand-ins"), caches: None },
             ..Confinement::of(&at("w"))
         };
         Self { _dir: dir, top, it }
@@ -101,10 +100,11 @@ fn denials_are_told_from_failures() {
 fn what_is_allowed_already_is_not_offered_again() {
     let world = World::new();
     let at = |it: &str| world.top.join(it);
-    let it = Confinement { network: true, open: vec![at("w/.git/config")], ..world.it.clone() };
+    let it = Confinement { network: true, ..world.it.clone() };
+    let it = it.with(&Leave { config: vec![at("w/.git/config")], ..Leave::default() }).unwrap();
     assert_eq!(world.said(&it, "Could not resolve host: x"), "-");
     assert_eq!(world.said(&it, "could not write config file .git/config: Device or resource busy"), "-");
-    let it = Confinement { credentials: vec![at("home/.ssh")], ..it };
+    let it = it.with(&Leave { credentials: vec![at("home/.ssh")], ..Leave::default() }).unwrap();
     assert_eq!(world.said(&it, "Permission denied (publickey)"), "-");
 }
 
