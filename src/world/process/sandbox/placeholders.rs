@@ -436,7 +436,7 @@ mod tests {
         }
     }
 
-    /// Somebody outside was faster than the stand-in, or moved what it stands in.
+    /// Somebody outside was faster than the placeholder, or moved what it stands in.
     #[test]
     fn what_comes_at_the_same_moment_is_the_users_and_a_moved_one_goes_too() {
         let dir = tempfile::tempdir().unwrap();
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stand_in_too_and_what_a_killed_one_left_goes() {
+    fn files_are_placeholders_too_and_what_a_killed_one_left_goes() {
         let dir = tempfile::tempdir().unwrap();
         let (empty, itself) = (dir.path().join("config.worktree"), dir.path().join("commondir"));
         let records = dir.path().join("records");

@@ -239,7 +239,7 @@ fn put(folder: &Path, name: &Path) -> bool {
 /// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
 pub(super) fn is_repository(folder: &Path) -> bool {
     let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
-    // As a folder it is a stand-in, at which git fails.
+    // As a folder it is a placeholder, at which git fails.
     let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
     is_there(HEAD) && (is_there("objects") && is_there("refs") || is_linked())
 }
