@@ -8,10 +8,11 @@ use crate::{
         state::State,
     },
     base::{
+        guarded,
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, Hold, Level},
+        sandbox::{Confinement, HOME_CONFIG, Hold, Leave, Level, OwnFolders},
         text,
         trust::Trust,
     },
@@ -81,22 +82,39 @@ pub fn of(
         kept.extend(led);
     }
     let home = home.map(real);
+    let castor = real(state.world.store.home().clone());
+    let of_home = home.iter().flat_map(|home| guarded::credentials().chain([".castor"]).map(|it| home.join(it)));
+    let masked =
+        of_home.chain(guarded::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor.clone()]);
+    let readable = &settings.children.sandbox.readable;
+    let credentials = readable.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).collect();
+    let caches = (!read_only).then(|| castor.join("caches").join(key_of(folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
-    let of_home = home.as_ref().map(|it| it.join(".git"));
-    let gits = roots.iter().filter_map(sandbox::repository::outside_of).filter(|it| Some(it) != of_home.as_ref());
+    let git_of_home = home.as_ref().map(|it| it.join(".git"));
+    let gits = roots.iter().filter_map(sandbox::repository::outside_of).filter(|it| Some(it) != git_of_home.as_ref());
     Some(Confinement {
         read_only,
         untrusted: !harmless,
         roots: roots.to_vec(),
         gits: gits.filter(|_| !read_only).collect(),
         writable,
-        granted: Vec::new(),
         kept,
-        open: Vec::new(),
-        tmp: state.world.store.scratch(session).join("tmp"),
-        records: records(state.world.store.home()),
+        read_only_paths: Vec::new(),
+        masked: masked.map(real).collect(),
+        home,
+        leave: Leave { credentials, ..Leave::default() },
+        own: OwnFolders {
+            tmp: state.world.store.scratch(session).join("tmp"),
+            records: records(state.world.store.home()),
+            caches,
+        },
         network: settings.children.sandbox.network,
     })
+}
+
+/// A name for a workspace's own folder among castor's: what one leaves in a cache is nobody else's.
+fn key_of(folder: &AbsPath) -> String {
+    disk::hash(folder.as_path().as_os_str().as_encoded_bytes()).chars().take(16).collect()
 }
 
 /// What the settings name for commands to write, and they cannot: for the user.
@@ -191,7 +209,13 @@ mod tests {
 
     #[test]
     fn trust_and_the_system_have_their_say() {
-        let wish = |level| SandboxSettings { level, network: false, writable: Vec::new(), odd: Vec::new() };
+        let wish = |level| SandboxSettings {
+            level,
+            network: false,
+            writable: Vec::new(),
+            readable: Vec::new(),
+            odd: Vec::new(),
+        };
         for (wished, trusted, available, want) in [
             (None, true, true, Level::WorkspaceWrite),
             (None, true, false, Level::Off),

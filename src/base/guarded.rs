@@ -5,6 +5,7 @@
 //! nor are build files (`Makefile`, `package.json`), which are the user's sources, nor what only names a version
 //! (`.tool-versions`, `.nvmrc`), nor `.jj` as a whole, in which every command of jj writes.
 
+mod home;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,8 @@ use std::{
     borrow::Cow,
     path::{Component, Path, PathBuf},
 };
+
+pub use home::{MAY_HOLD_TOKENS, SYSTEM_SECRETS, TOOL_FOLDERS, credentials};
 
 /// Names of one kind. Case does not count: some disks do not tell it. All in lower case.
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,8 @@ mod links;
 mod locked;
 mod logs;
 mod long;
+mod looks;
+mod masks;
 mod mcp;
 mod mcp_server;
 mod mcp_web;

@@ -258,6 +258,7 @@ pub const KEYS: &[Key] = {
         key(SANDBOX_LEVEL, Word(Level::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
         key("security.sandbox.network", Bool, "false", "Whether commands in the sandbox have network.").guard(Only(false)),
         key("security.sandbox.writable", Texts, "[]", "More folders that commands in the sandbox may write, such as ~/.cache.").merge(Union).guard(Closed),
+        key("security.sandbox.readable", Texts, "[]", "Credentials that commands in the sandbox may read, such as ~/.npmrc; others are masked.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.allowed", Texts, "[]", "Variables that commands see though they are not on castor's list.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.blocked", Texts, "[]", "Variables that commands never see.").merge(Union),
 

@@ -213,6 +213,8 @@ pub struct SandboxSettings {
     pub network: bool,
     /// As written; `~` is the home folder.
     pub writable: Vec<String>,
+    /// Credentials that commands may read, written as those.
+    pub readable: Vec<String>,
     /// What is not understood of it, for the user.
     pub odd: Vec<String>,
 }
@@ -225,6 +227,7 @@ impl SandboxSettings {
             level: get.text(keys::SANDBOX_LEVEL).as_deref().and_then(Level::parse),
             network: get.flag("security.sandbox.network") || get.flag("tools.sandboxNetworkAccess"),
             writable,
+            readable: get.texts("security.sandbox.readable"),
             odd,
         }
     }

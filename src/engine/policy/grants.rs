@@ -7,7 +7,7 @@ use crate::base::{
     guarded,
     log::{Grant, Lasting, Mode},
     path::AbsPath,
-    sandbox::{Denial, Granted, Leave},
+    sandbox::{Denial, Leave},
     text::path_in_words,
     tool::{Access, TargetPath, ToolCall},
 };
@@ -115,7 +115,7 @@ pub fn leave<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -
             Grant::NetworkFor { prefixes } => {
                 res.network |= line_of(call).is_some_and(|it| prefixes.iter().any(|yes| yes == it))
             }
-            Grant::Write { folder } => res.write.push(Granted::Folder(folder.clone())),
+            Grant::Write { folder } => res.write.push(folder.clone()),
             _ => (),
         }
     }

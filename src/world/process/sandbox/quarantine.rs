@@ -1,8 +1,8 @@
 //! What a command made that somebody would obey: it gets a name that nobody obeys.
 //!
-//! A stand-in for each of those names would be in the way: programs fail at a folder where they look for a file, and git
-//! sees a file. So the names at the top of each root are compared before and after. Who made a new one cannot be told: the
-//! user's own may be among them, and so nothing is removed.
+//! What is there is read-only; what is not there yet cannot be. So the names at the top of each root are compared before and
+//! after, and so are the places that git's settings name. Who made a new one cannot be told: the user's own may be among
+//! them, and so nothing is removed.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,6 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
 };
 
 use nix::{
@@ -24,11 +23,14 @@ use nix::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::held::{is_placeholder, looks_like_placeholder, open_folder};
+use super::{
+    git_config_paths,
+    placeholders::{looks_like_one, open_folder},
+};
 use crate::base::{
     path::AbsPath,
     sandbox::{held_below, is_held},
-    terminal::{Findings, Later},
+    terminal::Findings,
 };
 
 /// What is put behind the name.
@@ -36,36 +38,30 @@ const ASIDE: &str = ".castor-aside";
 /// Names that are taken are passed over, but not for ever.
 const TRIES: usize = 100;
 
-/// What was there before a command.
+/// What was there before a command, and what was mended since.
 #[derive(Debug, Default)]
-pub struct Before {
+pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
     /// Links on the way to guarded names: the user's, and not put aside.
     links: BTreeSet<PathBuf>,
-    /// Stand-ins: device and number of each.
+    /// What somebody would obey and was not there.
+    absent: Vec<PathBuf>,
+    /// Placeholders: device and number of each.
     standing: Vec<(PathBuf, (u64, u64))>,
-    /// What mounts hold: they go with the file when somebody outside puts another one in its place.
-    mounted: Vec<(PathBuf, Identity)>,
     heads: Vec<Head>,
     /// May be made: the user said so.
     open: Vec<PathBuf>,
-    /// What was found replaced: it is told once.
-    told: Mutex<BTreeSet<PathBuf>>,
-    /// What was put aside and restored when the last one was gone, and nobody was told of.
+    /// What is new from now on may be anybody's.
+    settled: AtomicBool,
+    /// What was put aside, and the heads that were restored, and nobody was told of.
     mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
-    /// Somebody runs, and nobody looked back yet: where nobody ever does, because the call was cut short, it is done when
-    /// the last one is gone.
-    unseen: AtomicBool,
     gone: CancellationToken,
 }
 
-/// Device, number, and when it was made: numbers are given again.
-type Identity = (u64, u64, Option<SystemTime>);
-
-impl Before {
-    /// Looks at what is there, stand-ins included.
-    pub(super) fn look(roots: &[PathBuf], standing: Vec<(PathBuf, (u64, u64))>) -> Self {
-        let mut res = Self { standing, ..Self::default() };
+impl Quarantine {
+    /// Looks at what is there.
+    pub(super) fn look(roots: &[PathBuf]) -> Self {
+        let mut res = Self::default();
         for root in roots {
             let deep = deep(root);
             res.links.extend(deep.iter().filter_map(|it| link_on_the_way(root, it)));
@@ -74,18 +70,15 @@ impl Before {
         res
     }
 
-    /// The same, but for what the user lets the command write.
-    pub(super) fn but(self, open: &[PathBuf]) -> Self {
-        Self { open: open.to_owned(), ..self }
-    }
-
-    /// The same, with what mounts hold, and heads of repositories, which they cannot: git replaces them.
-    pub(super) fn with(mut self, mounted: &[&[PathBuf]], heads: Vec<Head>) -> Self {
-        let standing: BTreeSet<&PathBuf> = self.standing.iter().map(|it| &it.0).collect();
-        let held = mounted.iter().copied().flatten().filter(|it| !standing.contains(it));
-        self.mounted = held.filter_map(|it| Some((it.clone(), identity(it)?))).collect();
-        self.heads = heads;
-        self
+    /// The same with placeholders, places where nothing is, heads of repositories, and what the user lets the command write.
+    pub(super) fn with(
+        self,
+        standing: Vec<(PathBuf, (u64, u64))>,
+        absent: Vec<PathBuf>,
+        heads: Vec<Head>,
+        open: &[PathBuf],
+    ) -> Self {
+        Self { standing, absent, heads, open: open.to_owned(), ..self }
     }
 
     /// Whether configuration may be written, which holds for one call.
@@ -93,71 +86,70 @@ impl Before {
         !self.open.is_empty()
     }
 
-    /// From now on somebody may change it.
-    pub fn begins(&self) {
-        self.unseen.store(true, Ordering::Relaxed);
-    }
-
     /// Waits until nobody is left who was confined; what was mended then.
     pub async fn gone(self: Arc<Self>) -> Findings {
         self.gone.cancelled().await;
-        self.held_findings(Vec::new())
+        self.take_mended()
     }
 
-    /// What is other than it was; mends what can be mended.
+    /// Mends what can be mended; what was, and was not told yet.
     pub fn findings(&self) -> Findings {
-        self.unseen.store(false, Ordering::Relaxed);
-        let aside = paths(self.put_aside());
-        let held = self.held_findings(Vec::new());
-        Findings { aside: [aside, held.aside].concat(), ..held }
+        self.mend();
+        self.take_mended()
     }
 
-    /// The same where somebody goes on after their call. Nothing is put aside: what is new may be anybody's, also what took
-    /// the place of a stand-in.
-    pub fn later(self: Arc<Self>) -> Later {
-        self.unseen.store(false, Ordering::Relaxed);
-        Box::new(move || {
-            let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number));
-            self.held_findings(taken.map(|it| it.0.clone()).collect())
-        })
+    /// As [`Self::findings`], of a process that goes on for long: what comes later may be the user's.
+    pub fn settle(&self) -> Findings {
+        let res = self.findings();
+        self.settled.store(true, Ordering::Relaxed);
+        res
     }
 
-    /// What mounts held and no longer do, with `more` of the kind; heads.
-    fn held_findings(&self, more: Vec<PathBuf>) -> Findings {
-        let is_other = |(path, before): &&(PathBuf, Identity)| identity(path).is_some_and(|it| it != *before);
-        let replaced = self.mounted.iter().filter(is_other).map(|it| it.0.clone()).chain(more);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let replaced = replaced.filter(|it| told.insert(it.clone())).collect();
-        let (aside, mut restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
-        restored.extend(self.restore());
-        Findings { aside: paths(aside), replaced: paths(replaced), restored: paths(restored), ..Findings::default() }
+    /// Nobody who was confined is left.
+    pub(super) fn over(&self) {
+        self.mend();
+        self.gone.cancel();
+    }
+
+    fn mend(&self) {
+        let aside = if self.settled.load(Ordering::Relaxed) { self.new_heads() } else { self.put_aside() };
+        let restored = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD));
+        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        mended.0.extend(aside);
+        mended.1.extend(restored);
+    }
+
+    fn take_mended(&self) -> Findings {
+        let (aside, restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
+        Findings { aside: paths(aside), restored: paths(restored), ..Findings::default() }
     }
 
     /// Renames what is new; its old names.
     fn put_aside(&self) -> Vec<PathBuf> {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
-            for name in obeyed(root, deep(root)).difference(before) {
-                let path = root.join(name);
-                // Of another castor, or wanted.
-                if is_placeholder(&path) || self.open.iter().any(|it| path.starts_with(it)) {
-                    continue;
-                }
-                res.extend(self.put_name(root, name));
-            }
+            let new = obeyed(root, deep(root));
+            let new = new.difference(before).filter(|name| !self.is_wanted(&root.join(name)));
+            res.extend(new.filter_map(|name| self.put_name(root, name)));
         }
-        // Somebody outside removed a stand-in, and with it the mount that held the name.
-        for (path, number) in &self.standing {
+        let is_new = |it: &&PathBuf| it.symlink_metadata().is_ok() && !self.is_wanted(it);
+        // Somebody outside removed a placeholder, and with it the mount that held the name.
+        let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number)).map(|it| &it.0);
+        for path in self.absent.iter().filter(is_new).chain(taken) {
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            if is_taken(path, *number) && put(folder, Path::new(name)) {
+            if put(folder, Path::new(name)) {
                 res.push(path.clone());
             }
         }
         res
     }
-}
 
-impl Before {
+    /// Whether the user said that it may be made, or it does no harm: a repository as `git init` leaves it.
+    fn is_wanted(&self, path: &Path) -> bool {
+        let is_repository = || path.ends_with(".git") && git_config_paths::is_plain(path);
+        self.open.iter().any(|it| path.starts_with(it)) || is_repository()
+    }
+
     /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
     /// where commands write.
     fn put_name(&self, root: &Path, name: &Path) -> Option<PathBuf> {
@@ -170,26 +162,13 @@ impl Before {
         (is_within && put(&folder, Path::new(name.file_name()?))).then(|| root.join(name))
     }
 
-    /// Nobody who was confined is left: a root is no repository that it was not, and a repository is one.
-    pub(super) fn over(&self) {
-        let restored = self.restore();
+    /// What made roots bare repositories goes in any case.
+    fn new_heads(&self) -> Vec<PathBuf> {
         let is_new = |(root, before): &&(PathBuf, BTreeSet<PathBuf>)| {
-            is_repository(root) && !before.contains(Path::new(HEAD)) && !self.open.iter().any(|it| root.starts_with(it))
+            is_repository(root) && !before.contains(Path::new(HEAD)) && !self.is_wanted(root)
         };
-        let aside = self.roots.iter().filter(is_new).filter(|(root, _)| put(root, Path::new(HEAD)));
-        let aside: Vec<PathBuf> = aside.map(|(root, _)| root.join(HEAD)).collect();
-        let cut_short = self.unseen.swap(false, Ordering::Relaxed);
-        let more = if cut_short { self.put_aside() } else { Vec::new() };
-        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
-        mended.0.extend(aside.into_iter().chain(more));
-        mended.1.extend(restored);
-        drop(mended);
-        self.gone.cancel();
-    }
-
-    /// The heads that were gone or spoilt.
-    fn restore(&self) -> Vec<PathBuf> {
-        self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect()
+        let new = self.roots.iter().filter(is_new).filter(|(root, _)| put(root, Path::new(HEAD)));
+        new.map(|(root, _)| root.join(HEAD)).collect()
     }
 }
 
@@ -197,14 +176,9 @@ fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
     them.into_iter().filter_map(AbsPath::new).collect()
 }
 
-/// Whether something else is where a stand-in was. Another castor's may not be locked yet.
+/// Whether something else is where a placeholder was. Another castor's may not be locked yet.
 fn is_taken(path: &Path, number: (u64, u64)) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !looks_like_placeholder(path)
-}
-
-fn identity(path: &Path) -> Option<Identity> {
-    let it = fs::symlink_metadata(path).ok()?;
-    Some((it.dev(), it.ino(), it.created().ok()))
+    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !looks_like_one(path)
 }
 
 /// By which git knows a repository: without it, it looks for one elsewhere.
@@ -265,7 +239,7 @@ fn put(folder: &Path, name: &Path) -> bool {
 /// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
 pub(super) fn is_repository(folder: &Path) -> bool {
     let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
-    // As a folder it is a stand-in, at which git fails.
+    // As a folder it is a placeholder, at which git fails.
     let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
     is_there(HEAD) && (is_there("objects") && is_there("refs") || is_linked())
 }
@@ -337,7 +311,7 @@ mod tests {
         os::unix::fs::{PermissionsExt, symlink},
     };
 
-    use super::Before;
+    use super::Quarantine;
 
     #[test]
     fn what_is_new_gets_another_name() {
@@ -348,7 +322,7 @@ mod tests {
         }
         fs::write(root.join(".npmrc"), "mine").unwrap();
         fs::write(root.join(".bashrc.castor-aside"), "earlier").unwrap();
-        let before = Before::look(std::slice::from_ref(&root), Vec::new());
+        let before = Quarantine::look(std::slice::from_ref(&root));
         for it in [".bashrc", ".npmrc", "src/a", "x.code-workspace", ".github/CODEOWNERS"] {
             fs::write(root.join(it), "new").unwrap();
         }
@@ -381,18 +355,37 @@ mod tests {
 
     /// Another castor made its own where ours was, and did not lock it yet.
     #[test]
-    fn another_stand_in_is_not_put_aside() {
+    fn another_placeholder_is_not_put_aside_and_what_was_absent_is() {
         let dir = tempfile::tempdir().unwrap();
         let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
-        for (name, mode) in [(".zed", 0o1755), (".idea", 0o755), (".vscode", 0o1755)] {
+        for (name, mode) in [("info", 0o1755), ("hooks", 0o755), ("modules", 0o1755)] {
             fs::create_dir(at(name)).unwrap();
             fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
         }
-        fs::write(at(".vscode/settings.json"), "{}").unwrap();
-        let standing = [".idea", ".vscode", ".zed"].map(|it| (at(it), (0, 0))).to_vec();
-        let before = Before::look(&[], standing);
-        assert_eq!(before.put_aside(), [".idea", ".vscode"].map(at));
-        assert!(at(".zed").exists());
+        fs::write(at("modules/x"), "{}").unwrap();
+        let standing = ["hooks", "info", "modules"].map(|it| (at(it), (0, 0))).to_vec();
+        let absent = ["made", "opened", "never", "a/.git", "b/.git"].map(at).to_vec();
+        for it in ["opened", "a/.git/hooks", "b/.git/hooks"] {
+            fs::create_dir_all(at(it)).unwrap();
+        }
+        fs::write(at("made"), "x").unwrap();
+        fs::write(at("a/.git/hooks/pre-commit.sample"), "x").unwrap();
+        fs::write(at("b/.git/hooks/pre-commit"), "x").unwrap();
+        let before = Quarantine::look(&[]).with(standing, absent, Vec::new(), &[at("opened")]);
+        assert_eq!(before.put_aside(), ["made", "b/.git", "hooks", "modules"].map(at));
+        assert!(at("info").exists() && at("a/.git").exists() && at("b/.git.castor-aside").exists());
+    }
+
+    #[test]
+    fn what_is_told_once_is_not_told_again_and_who_settled_keeps_what_comes() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let before = Quarantine::look(std::slice::from_ref(&root));
+        fs::create_dir(root.join(".vscode")).unwrap();
+        assert_eq!((before.findings().aside.len(), before.settle().aside.len()), (1, 0));
+        fs::create_dir(root.join(".vscode")).unwrap();
+        before.over();
+        assert!(before.findings().aside.is_empty() && root.join(".vscode").exists());
     }
 
     #[test]
@@ -405,7 +398,7 @@ mod tests {
         symlink("cfg", root.join(".cargo")).unwrap();
         symlink(&out, root.join(".gitea")).unwrap();
         fs::remove_dir(out.join("workflows")).unwrap();
-        let before = Before::look(std::slice::from_ref(&root), Vec::new());
+        let before = Quarantine::look(std::slice::from_ref(&root));
         fs::write(root.join("cfg/config.toml"), "evil").unwrap();
         // Nobody who is confined writes there.
         fs::create_dir(out.join("workflows")).unwrap();

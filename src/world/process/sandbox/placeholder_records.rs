@@ -1,4 +1,4 @@
-//! Which stand-ins were made is written down before they are made: a castor that is killed cannot remove its own, and the
+//! Which placeholders were made is written down before they are made: a castor that is killed cannot remove its own, and the
 //! next one, or `castor doctor`, does.
 //!
 //! One file for each castor, with a line for each place. Its lock says that the castor lives: the kernel takes it from
@@ -7,10 +7,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsStr,
     fs::{self, File},
     io::{self, Read, Write},
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -18,11 +16,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    coded, going,
-    held::{alone, open_folder, same},
-    outputs,
+    path_json,
+    placeholders::{alone, is_ours, open_folder, open_quietly, remove as remove_it, same, unmark},
 };
-use crate::base::sandbox::StandIn;
+use crate::base::sandbox::Placeholder;
 
 /// A longer record is not one of ours.
 const MAX_RECORD: u64 = 1024 * 1024;
@@ -32,13 +29,10 @@ const TRIES: usize = 20;
 /// A place where something stands, or stood.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    #[serde(with = "coded::one")]
+    #[serde(with = "path_json::one")]
     path: PathBuf,
     /// What is in it; `None`: a folder.
     text: Option<String>,
-    /// No stand-in: a file that a command's output goes to.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    output: bool,
 }
 
 /// The record of this process in one home, and what is in it: each place is written down once.
@@ -57,18 +51,9 @@ fn own() -> MutexGuard<'static, BTreeMap<PathBuf, Own>> {
 /// Writes down that something will stand there. Where that cannot be done (the disk is full), it is made all the same:
 /// to guard is more than to tidy up.
 /// `looks`: whether the record is there is looked at, which the first of many is enough for.
-pub(super) fn note(folder: &Path, path: &Path, what: StandIn, looks: bool) {
-    let line = Line { path: path.to_owned(), text: what.text().map(str::to_owned), output: false };
-    note_line(folder, &line, looks);
-}
-
-/// The same of a file that output goes to.
-pub(super) fn note_output(folder: &Path, path: &Path) {
-    note_line(folder, &Line { path: path.to_owned(), text: Some(String::new()), output: true }, true);
-}
-
-fn note_line(folder: &Path, line: &Line, looks: bool) {
-    if let Err(it) = try_note(folder, line, looks) {
+pub(super) fn note(folder: &Path, path: &Path, what: Placeholder, looks: bool) {
+    let line = Line { path: path.to_owned(), text: what.text().map(str::to_owned) };
+    if let Err(it) = try_note(folder, &line, looks) {
         tracing::warn!("{} cannot be written down in {}: {it}", line.path.display(), folder.display());
     }
 }
@@ -144,29 +129,20 @@ fn clear(path: &Path) -> Vec<PathBuf> {
     res
 }
 
-/// Removes it if it is a stand-in; `None`: somebody uses it.
+/// Removes it if it is a placeholder; `None`: somebody uses it.
 fn remove(line: &Line) -> Option<bool> {
     let _alone = alone();
     let (path, text) = (line.path.as_path(), line.text.as_deref());
-    if line.output {
-        return Some(outputs::sweep(path));
-    }
     let (Some(Ok(folder)), Some(name)) = (path.parent().map(open_folder), path.file_name()) else { return Some(false) };
-    // A kill may have come between the two names of a file.
-    let half = text.is_some_and(|_| remove_named(&folder, &going::going(name), text) == Some(true));
-    remove_named(&folder, name, text).map(|it| it || half)
-}
-
-fn remove_named(folder: &OwnedFd, name: &OsStr, text: Option<&str>) -> Option<bool> {
-    let Ok(there) = going::open_quietly(Some(folder), Path::new(name)) else { return Some(false) };
-    if !going::is_ours(&there, text) {
+    let Ok(there) = open_quietly(Some(&folder), Path::new(name)) else { return Some(false) };
+    if !is_ours(&there, text) {
         return Some(false);
     }
     there.try_lock().ok()?;
-    let removed = going::remove(folder, name, &there, text);
+    let removed = remove_it(&folder, name, &there, text);
     if !removed {
         // With something in it by now.
-        going::unmark(&there);
+        unmark(&there);
     }
     Some(removed)
 }
@@ -179,9 +155,9 @@ mod tests {
         path::Path,
     };
 
-    use super::{super::going::MARK, Line, end, sweep};
-    use crate::base::sandbox::{ITSELF, StandIn};
-    use crate::world::process::sandbox::held::Held;
+    use super::{super::placeholders::MARK, Line, end, sweep};
+    use crate::base::sandbox::{ITSELF, Placeholder};
+    use crate::world::process::sandbox::placeholders::Placeholders;
 
     fn marked(path: &Path) {
         let mode = fs::metadata(path).unwrap().permissions().mode();
@@ -191,7 +167,7 @@ mod tests {
     fn record(folder: &Path, lines: &[(&Path, Option<&str>)]) {
         fs::create_dir_all(folder).unwrap();
         let line = |(path, text): &(&Path, Option<&str>)| {
-            let it = Line { path: (*path).to_owned(), text: text.map(str::to_owned), output: false };
+            let it = Line { path: (*path).to_owned(), text: text.map(str::to_owned) };
             serde_json::to_string(&it).unwrap() + "\n"
         };
         let text: String = lines.iter().map(line).collect();
@@ -243,22 +219,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let records = root.join("records");
-        let mut held = Held::new(&records);
-        held.make(&root.join(".vscode"), StandIn::Folder).unwrap();
-        held.make(&root.join("commondir"), ITSELF).unwrap();
+        let mut all = Placeholders::new(&records);
+        all.make(&root.join(".vscode"), Placeholder::Folder).unwrap();
+        all.make(&root.join("commondir"), ITSELF).unwrap();
         let files: Vec<_> = fs::read_dir(&records).unwrap().map(|it| it.unwrap().path()).collect();
         let [file] = files.as_slice() else { panic!("{files:?}") };
         let text = fs::read_to_string(file).unwrap();
         assert!(text.contains(".vscode") && text.contains("commondir") && text.lines().count() == 2, "{text}");
         assert!(sweep(&records).is_empty(), "its castor lives");
-        drop(held);
-        let mut held = Held::new(&records);
-        held.make(&root.join(".vscode"), StandIn::Folder).unwrap();
+        drop(all);
+        let mut all = Placeholders::new(&records);
+        all.make(&root.join(".vscode"), Placeholder::Folder).unwrap();
         assert_eq!(fs::read_to_string(file).unwrap(), text, "once is enough");
-        // As after a kill: the lock is gone, and so are those of the stand-ins.
+        // As after a kill: the lock is gone, and so are those of the placeholders.
         fs::copy(file, records.join("dead.jsonl")).unwrap();
         assert!(sweep(&records).is_empty() && root.join(".vscode").exists(), "somebody uses it");
-        std::mem::forget(held);
+        std::mem::forget(all);
     }
 
     /// The one ends in order, the other, which uses the same, is killed.
@@ -267,11 +243,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let (records, place) = (root.join("records"), root.join(".vscode"));
-        let mut held = Held::new(&records);
-        held.make(&place, StandIn::Folder).unwrap();
+        let mut all = Placeholders::new(&records);
+        all.make(&place, Placeholder::Folder).unwrap();
         let user = File::open(&place).unwrap();
         user.lock_shared().unwrap();
-        drop(held);
+        drop(all);
         end(&[records.clone()].into());
         assert!(place.exists() && sweep(&records).is_empty() && place.exists(), "it is in use");
         drop(user);
@@ -279,27 +255,24 @@ mod tests {
         assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
         // Who uses what another one made writes it down, too.
         let (other, place) = (root.join("other"), root.join(".zed"));
-        let (mut maker, mut user) = (Held::new(&records), Held::new(&other));
-        maker.make(&place, StandIn::Folder).unwrap();
-        user.share(&place, StandIn::Folder);
+        let (mut maker, mut user) = (Placeholders::new(&records), Placeholders::new(&other));
+        maker.make(&place, Placeholder::Folder).unwrap();
+        user.share(&place, Placeholder::Folder);
         let file = fs::read_dir(&other).unwrap().next().unwrap().unwrap();
         assert!(fs::read_to_string(file.path()).unwrap().contains(".zed"));
     }
 
-    /// A file that goes has another name for a moment, and a folder that the user filled is the user's.
+    /// A folder that the user filled is the user's.
     #[test]
-    fn what_a_kill_left_half_gone_goes_and_what_was_filled_has_no_mark() {
+    fn what_was_filled_has_no_mark() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let (half, filled) = (root.join("config.worktree.castor-going"), root.join(".idea"));
-        fs::write(&half, "").unwrap();
+        let filled = root.join("info");
         fs::create_dir_all(filled.join("mine")).unwrap();
-        marked(&half);
         fs::set_permissions(&filled, fs::Permissions::from_mode(0o3775)).unwrap();
         let records = root.join("records");
-        record(&records, &[(&root.join("config.worktree"), Some("")), (&filled, None)]);
-        assert_eq!(sweep(&records), [root.join("config.worktree")]);
-        assert!(!half.exists() && filled.join("mine").exists());
+        record(&records, &[(&filled, None)]);
+        assert!(sweep(&records).is_empty() && filled.join("mine").exists());
         assert_eq!(fs::metadata(&filled).unwrap().permissions().mode() & 0o7777, 0o2775);
     }
 }

@@ -7,15 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use super::git_config::Entry;
 use super::{
-    git_config::{self, Setting, settings},
+    git_config::{Setting, settings},
     repository,
 };
-use crate::{
-    base::{path::AbsPath, sandbox::StandIn},
-    world::disk,
-};
+use crate::{base::path::AbsPath, world::disk};
 
 /// Longer settings are nobody's.
 const MAX: u64 = 1 << 20;
@@ -26,8 +22,9 @@ const DEPTH: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub path: PathBuf,
-    /// What may hold its place where it is not there; `None`: it counts only where it is a file.
-    pub stand_in: Option<StandIn>,
+    /// Git obeys all of it; else it counts only where it is a file.
+    pub is_whole: bool,
+    pub is_folder: bool,
 }
 
 /// The user's part in what git obeys.
@@ -46,7 +43,7 @@ impl OfUser {
         for name in [".gitconfig", ".config/git/config"] {
             _ = home.map(|home| read(&home.join(name), 0, &mut names));
         }
-        names.retain(|it| it.stand_in == Some(StandIn::Folder) && it.path.is_relative() && !it.path.starts_with("~"));
+        names.retain(|it| it.is_folder && it.path.is_relative() && !it.path.starts_with("~"));
         Self { home: home.map(Path::to_owned), names }
     }
 }
@@ -62,14 +59,6 @@ impl Named {
     }
 }
 
-/// The file of names that the user has git pass by.
-pub(super) fn excludes(home: &Path) -> Option<PathBuf> {
-    let files = [".config/git/config", ".gitconfig"].map(|it| settings_in(&home.join(it)).unwrap_or_default());
-    let mut said = files.into_iter().flatten().filter(|it| it.0 == "core" && it.1 == "excludesfile").map(|it| it.2);
-    let said = said.next_back().map_or_else(|| ".config/git/ignore".into(), PathBuf::from);
-    Some(home.join(said.strip_prefix("~").unwrap_or(&said)))
-}
-
 /// What the settings of a repository around `path`, or around one of `roots`, name and `path` belongs to: git obeys it.
 ///
 /// # Errors
@@ -81,21 +70,13 @@ pub fn names(path: &Path, roots: &[AbsPath], home: Option<&Path>) -> io::Result<
         let Some(git) = repository::of(top) else { continue };
         for it in by(&git)?.iter().chain(&of_user.names) {
             let Some(place) = it.place(top, home) else { continue };
-            let is_it = it.stand_in.is_some() || place == path && place.is_file();
+            let is_it = it.is_whole || place == path && place.is_file();
             if is_it && path.starts_with(&place) {
                 return Ok(Some(place));
             }
         }
     }
     Ok(None)
-}
-
-/// Where that is which the settings of a folder's repository name, as far as they can be read.
-pub fn places(top: &Path, git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let named = by(git).unwrap_or_default();
-    let all = named.iter().chain(&OfUser::look(home).names).cloned().collect::<Vec<_>>();
-    let places = all.into_iter().filter_map(|it| Some((it.stand_in.is_some(), it.place(top, home)?)));
-    places.filter(|(is_held, place)| *is_held || place.is_file()).map(|it| it.1).collect()
 }
 
 /// What the settings in a git folder name.
@@ -130,11 +111,6 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What a file of git's says, with the names of sections; `None`: it cannot be read.
-pub fn entries(file: &Path) -> Option<Vec<Entry>> {
-    text_of(file).ok().map(|it| git_config::entries(&it))
-}
-
 /// All that the settings in a git folder say, with those of files that they include.
 ///
 /// # Errors
@@ -153,26 +129,65 @@ pub fn all(git: &Path) -> io::Result<Vec<Setting>> {
     Ok(res)
 }
 
+/// What `git init` and `git clone` write, and nothing else: sections, and keys in them.
+const PLAIN: &[(&str, &[&str])] = &[
+    (
+        "core",
+        &[
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "symlinks",
+            "ignorecase",
+            "precomposeunicode",
+        ],
+    ),
+    ("extensions", &["objectformat", "refstorage"]),
+    ("remote", &["url", "fetch"]),
+    ("branch", &["remote", "merge", "rebase"]),
+    ("submodule", &["active"]),
+];
+
+/// Whether a repository that appeared has git run and obey nothing: it is as `git init` or `git clone` leave it.
+pub(super) fn is_plain(git: &Path) -> bool {
+    let is_there = |name: &str| git.join(name).symlink_metadata().is_ok();
+    let is_known = |(section, key, value): &Setting| {
+        let known = PLAIN.iter().any(|(name, keys)| name == section && keys.contains(&key.as_str()));
+        // `ext::sh -c x` runs it.
+        known && !value.contains("::")
+    };
+    let is_sample =
+        |it: io::Result<fs::DirEntry>| it.is_ok_and(|it| it.file_name().to_string_lossy().ends_with(".sample"));
+    let hooks = fs::read_dir(git.join("hooks"));
+    fs::symlink_metadata(git).is_ok_and(|it| it.is_dir())
+        && !["commondir", "config.worktree", "worktrees"].into_iter().any(is_there)
+        && !fs::symlink_metadata(git.join("hooks")).is_ok_and(|it| it.is_symlink())
+        && hooks.map_or(true, |mut it| it.all(is_sample))
+        && settings_in(&git.join("config")).is_ok_and(|it| it.iter().all(is_known))
+        && !git.join("modules").exists()
+}
+
 fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
     for (section, key, value) in settings_in(path)? {
-        let whole = |stand_in| Named { path: PathBuf::from(&value), stand_in: Some(stand_in) };
+        let named = |path: PathBuf, is_folder| Named { path, is_whole: true, is_folder };
         match (section.as_str(), key.as_str()) {
             _ if value.is_empty() => (),
-            ("core", "hookspath") => res.push(whole(StandIn::Folder)),
-            ("core", "attributesfile") => res.push(whole(StandIn::File(""))),
+            ("core", "hookspath") => res.push(named(value.into(), true)),
+            ("core", "attributesfile") => res.push(named(value.into(), false)),
             ("include" | "includeif", "path") => {
                 let file = path.parent().unwrap_or(path).join(&value);
                 if depth < DEPTH {
                     read(&file, depth + 1, res)?;
                 }
-                res.push(Named { path: file, stand_in: Some(StandIn::File("")) });
+                res.push(named(file, false));
             }
             ("user" | "author" | "committer" | "branch" | "init" | "submodule", _) => (),
             // A command, perhaps: each of its words may be a program or a script.
             _ => {
                 let words = value.split(|it: char| it.is_whitespace() || "\"'!;|&()$`<>=".contains(it));
                 let words = words.filter(|it| !it.is_empty());
-                res.extend(words.map(|it| Named { path: it.into(), stand_in: None }));
+                res.extend(words.map(|it| Named { path: it.into(), is_whole: false, is_folder: false }));
             }
         }
     }
@@ -183,7 +198,29 @@ fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
 mod tests {
     use std::fs;
 
-    use super::by;
+    use super::{by, is_plain};
+
+    #[test]
+    fn a_new_repository_that_runs_nothing_is_told_from_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = dir.path().join(".git");
+        let check = |config: &str, hook: &str, want: bool| {
+            _ = fs::remove_dir_all(&git);
+            fs::create_dir_all(git.join("hooks")).unwrap();
+            fs::write(git.join("config"), config).unwrap();
+            fs::write(git.join("hooks").join(hook), "x").unwrap();
+            assert_eq!(is_plain(&git), want, "{config} {hook}");
+        };
+        let plain = "[core]\nbare = false\n[remote \"origin\"]\nurl = https://h/x\nfetch = +refs/*:refs/*\n";
+        check(plain, "pre-commit.sample", true);
+        check(plain, "pre-commit", false);
+        check("[core]\nfsmonitor = ./x", "x.sample", false);
+        check("[include]\npath = ../x", "x.sample", false);
+        check("[remote \"o\"]\nurl = ext::sh -c x", "x.sample", false);
+        check(plain, "x.sample", true);
+        fs::write(git.join("commondir"), "..").unwrap();
+        assert!(!is_plain(&git) && !is_plain(&git.join("config")));
+    }
 
     #[test]
     fn what_settings_name_is_read_as_git_reads_it() {
@@ -195,7 +232,7 @@ mod tests {
         fs::write(dir.path().join("git/config"), config).unwrap();
         fs::write(dir.path().join("more"), "[diff \"x\"]\ntextconv = ./conv\n").unwrap();
         let found = by(&dir.path().join("git")).unwrap();
-        let mut found: Vec<_> = found.iter().map(|it| (it.path.to_str().unwrap(), it.stand_in.is_some())).collect();
+        let mut found: Vec<_> = found.iter().map(|it| (it.path.to_str().unwrap(), it.is_whole)).collect();
         let include = dir.path().join("git/../more");
         found.sort();
         let mut want = vec![

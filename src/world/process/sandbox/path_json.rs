@@ -11,12 +11,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Text where it is text, else the bytes.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Coded {
+enum PathJson {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl Coded {
+impl PathJson {
     fn of(path: PathBuf) -> Self {
         path.into_os_string().into_string().map_or_else(|it| Self::Bytes(it.into_vec()), Self::Text)
     }
@@ -30,25 +30,37 @@ impl Coded {
 }
 
 pub(super) mod one {
-    use super::{Coded, Deserialize, Deserializer, Path, PathBuf, Serialize, Serializer};
+    use super::{Deserialize, Deserializer, Path, PathBuf, PathJson, Serialize, Serializer};
 
     pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        Coded::of(path.to_owned()).serialize(to)
+        PathJson::of(path.to_owned()).serialize(to)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        Coded::deserialize(from).map(Coded::path)
+        PathJson::deserialize(from).map(PathJson::path)
     }
 }
 
 pub(super) mod many {
-    use super::{Coded, Deserialize, Deserializer, PathBuf, Serializer};
+    use super::{Deserialize, Deserializer, PathBuf, PathJson, Serializer};
 
     pub fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().cloned().map(Coded::of))
+        to.collect_seq(paths.iter().cloned().map(PathJson::of))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
-        Ok(Vec::<Coded>::deserialize(from)?.into_iter().map(Coded::path).collect())
+        Ok(Vec::<PathJson>::deserialize(from)?.into_iter().map(PathJson::path).collect())
+    }
+}
+
+pub(super) mod maybe {
+    use super::{Deserialize, Deserializer, PathBuf, PathJson, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        path.clone().map(PathJson::of).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<PathJson>::deserialize(from)?.map(PathJson::path))
     }
 }
