@@ -293,7 +293,6 @@ fn what_is_found_at_the_end_of_the_background_a_notice_tells() {
     fs::write(bed.path("out/go"), "").unwrap();
     bed.is_over();
     bed.until(".npmrc.castor-aside");
-    bed.until(".git/HEAD");
     assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/main");
     // It is under way when nobody is there any more.
     let said = |bed: &mut Bed| bed.run().contains("while a command in the background ran");
