@@ -2,7 +2,7 @@
 
 use super::*;
 
-const LINES: &str = include_str!("../../../../tests/data/everyday.txt");
+const LINES: &str = include_str!("../../../../tests/data/everyday/lines.txt");
 
 /// How a line is decided on: in default, in auto, and whether it runs with everything read-only.
 fn decided(line: &str) -> (Decision, Decision, bool) {
