@@ -37,7 +37,8 @@ pub fn facts(hold: Hold, ground: &Ground) -> policy::Sandbox {
     let available = hold.available && hold.level != Level::Off;
     policy::Sandbox {
         available,
-        mounts: available && sandbox::has_mounts(),
+        // To find out starts a process: not where nobody trusts the folder yet.
+        mounts: available && ground.trust.is_trusted() && sandbox::has_mounts(),
         trusted: ground.trust.is_trusted(),
         undoable: true,
         exposed: false,

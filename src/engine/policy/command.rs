@@ -363,10 +363,13 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Whether words say enough to call commands looking. Where no sandbox makes everything read-only, and masks what is
-/// secret, only those are believed that are written out and stay in the session's folders.
+/// Whether words say enough to call commands looking, in the session's folders. Where no sandbox makes everything read-only, and masks what is
+/// secret, only those are believed that are written out.
 fn are_believed(query: &Query, script: &Script, commands: &[Command]) -> bool {
     let literal = |it: &Command| it.words.iter().all(|it| it.kind == WordKind::Literal);
     let stays = |it: &Command| literal(it) && !persistent::works_elsewhere(it, query.roots);
-    query.sandbox.available || !script.assigns && commands.iter().all(stays)
+    match query.sandbox.available {
+        true => !commands.iter().any(|it| persistent::names_outside(it, query.roots)),
+        false => !script.assigns && commands.iter().all(stays),
+    }
 }

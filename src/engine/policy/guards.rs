@@ -2,6 +2,7 @@
 
 use super::{
     patterns::git_words,
+    persistent::PATTERN_FIRST,
     query::Query,
     rule::{Matcher, Rule, Tier},
     safe,
@@ -117,8 +118,6 @@ const NAMES_ONLY: &[&str] = &[
     "[", "[[", "basename", "dirname", "echo", "ls", "printf", "readlink", "realpath", "stat", "test", "type", "which",
 ];
 const GIT_NAMES_ONLY: &[&str] = &["add", "check-ignore", "commit", "ls-files", "push", "rm", "status"];
-/// Programs whose first operand says what is searched for, or what is done.
-const PATTERN_FIRST: &[&str] = &["awk", "egrep", "fgrep", "grep", "jq", "rg", "sed"];
 
 /// Finds the file of secrets that a word of a line plainly names: by its own text, and joined with the folder that the
 /// line went to before. What a pattern or a variable may come to nobody guesses. `dir`: where the line starts, if that

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::base::{log::Decision, path::AbsPath};
 
+/// Programs whose first operand says what is searched for, or what is done.
+pub const PATTERN_FIRST: &[&str] = &["awk", "egrep", "fgrep", "grep", "jq", "rg", "sed"];
+
 impl Rule {
     /// Whether it asks about all that a yes to `prefix` is for. A wider yes was one to something else.
     pub fn asks_of(&self, prefix: &str) -> bool {
@@ -55,6 +58,15 @@ impl Rule {
 /// leads there, or is only known when it runs.
 pub fn works_elsewhere(command: &Command, roots: &[AbsPath]) -> bool {
     command.args().iter().any(|it| leads_out(it, roots))
+}
+
+/// Whether a word of it plainly names a place outside of the session's folders: what only looks is not asked about in them.
+pub fn names_outside(command: &Command, roots: &[AbsPath]) -> bool {
+    let searches = command.program().is_some_and(|it| PATTERN_FIRST.contains(&it));
+    let is_operand = |it: &&Word| !it.text.starts_with('-');
+    let pattern = command.args().iter().find(is_operand).filter(|_| searches);
+    let named = command.args().iter().filter(|it| it.kind != WordKind::Expanded && it.text != "/dev/null");
+    named.filter(|it| !pattern.is_some_and(|no| std::ptr::eq(*it, no))).any(|it| leads_out(it, roots))
 }
 
 fn leads_out(word: &Word, roots: &[AbsPath]) -> bool {

@@ -137,10 +137,11 @@ impl PartialVerdict {
         self.decision == Decision::Ask && self.why.is_none()
     }
 
-    /// The same, or the question in its place: of two questions the one with a reason of its own is shown.
+    /// The question in place of a yes; beside a question of the mode's own its reason is shown.
     pub fn or_ask(self, question: Option<Self>) -> Self {
         match question {
-            Some(it) if self.decision == Decision::Allow || self.is_ordinary_question() => it,
+            Some(it) if self.decision == Decision::Allow => it,
+            Some(it) if self.is_ordinary_question() => Self { why: it.why, firm: self.firm || it.firm, ..self },
             _ => self,
         }
     }
