@@ -316,7 +316,7 @@ fn a_standing_yes_is_narrow() {
         default  git stash pop => allow
         default  git push => ask
         default  git => allow
-        default  git -C .. status => allow
+        default  git -C .. status => ask
         default  git status && git push => ask
         default  git stash; make => ask
         default  git stash > f => ask
