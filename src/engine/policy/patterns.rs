@@ -54,8 +54,10 @@ impl<'a> Spelling<'a> {
 
     /// Its other spellings, where they do not say the same.
     fn others(&self) -> impl Iterator<Item = &str> {
-        let plain = self.plain.get_or_init(|| plain_line(self.command)).as_deref();
-        [Some(self.command.text.as_str()), self.whole, plain].into_iter().flatten()
+        let (line, text) = (self.line(), self.command.text.as_str());
+        let plain = || plain_line(self.command).filter(|it| *it != line && *it != text);
+        let plain = self.plain.get_or_init(plain).as_deref();
+        [Some(text).filter(|it| *it != line), self.whole, plain].into_iter().flatten()
     }
 
     fn json(&self) -> &(String, Option<String>) {
