@@ -81,6 +81,35 @@ pub enum OnConflict {
     Restore,
 }
 
+/// What goes back when a session is rewound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rewinds {
+    #[default]
+    Both,
+    Files,
+    Conversation,
+}
+
+impl Rewinds {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "both" => Some(Self::Both),
+            "files" => Some(Self::Files),
+            "conversation" => Some(Self::Conversation),
+            _ => None,
+        }
+    }
+
+    pub fn has_files(self) -> bool {
+        self != Self::Conversation
+    }
+
+    pub fn has_conversation(self) -> bool {
+        self != Self::Files
+    }
+}
+
 /// What is to be restored: the state before all of these calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreOrder {

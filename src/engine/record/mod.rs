@@ -1,5 +1,6 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
+pub mod checkpoints;
 mod found;
 mod history;
 mod meter;
@@ -8,6 +9,7 @@ mod seen;
 mod spent;
 mod writer;
 
+pub use checkpoints::{Checkpoint, Checkpoints};
 pub use scale::Scale;
 pub use spent::{Bill, Spent, Tally};
 pub use writer::{Serial, Step};
@@ -76,12 +78,13 @@ struct Past {
     scale: Scale,
 }
 
-/// What the model knows of files.
+/// What the model knows of files, and what can be given back of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Files {
     /// As it was last read.
     memory: Memory,
     seen: SeenFiles,
+    checkpoints: Checkpoints,
 }
 
 /// Where a request went, and why.
@@ -214,6 +217,11 @@ impl Record {
         self.past.files.seen.hash(path)
     }
 
+    /// What can be undone.
+    pub fn checkpoints(&self) -> &Checkpoints {
+        &self.past.files.checkpoints
+    }
+
     pub fn compressed_at(&self) -> Option<u64> {
         self.past.compressed_at
     }
@@ -282,6 +290,10 @@ impl Record {
                 self.past.compressed_at = Some(*tokens).filter(|it| *it > 0);
             }
             Fact::Outgrown { model, window, size, tokens } => self.past.scale.refused(model, *window, *size, *tokens),
+            Fact::Checkpoint { id, call, changes } => {
+                self.past.files.checkpoints.take(id, call.as_ref(), changes.as_ref(), entry.at);
+            }
+            Fact::Restored { id, undone, partial, .. } => self.past.files.checkpoints.restored(id, undone, *partial),
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
@@ -346,7 +358,10 @@ impl Record {
             EventKind::Message { role: Speaker::User, content, .. } if event.meta.contains_key(STEERING) => {
                 history.push_steering(content);
             }
-            EventKind::Message { role: Speaker::User, content, .. } => history.push_user(content),
+            EventKind::Message { role: Speaker::User, content, message_id, .. } => {
+                history.push_user(content);
+                self.past.files.checkpoints.prompted(message_id, content, event.timestamp);
+            }
             EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {

@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::{
     base::{
         content::{Part, joined_text},
-        event::ToolProgress,
         log::{Answer, Fact, Grant},
         sandbox::Denial,
         tool::{Display, ToolOutput},
@@ -96,8 +95,7 @@ impl Call {
     /// Runs it again with more rights.
     pub fn run_again(&mut self, step: &mut Step<'_>, tools: &Toolbox, denial: &Denial) {
         self.leave = std::mem::take(&mut self.leave).and(&denial.leave());
-        self.tell(step, ToolProgress::Started { display: None });
-        self.start(step, tools, None);
+        self.hold(step, tools, None);
     }
 }
 

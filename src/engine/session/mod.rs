@@ -4,7 +4,9 @@ mod clock;
 pub mod commands;
 mod limits;
 mod models;
+mod rewinding;
 mod stats;
+mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -40,6 +42,7 @@ pub struct Session {
     waiting: VecDeque<(PromptId, Vec<Part>)>,
     clock: clock::Clock,
     ordered: Option<Ordered>,
+    rewinding: Option<rewinding::Rewinding>,
 }
 
 /// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
@@ -65,7 +68,8 @@ impl Session {
 
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
-        let kept = Kept { arrivals: Arrivals::of("resume"), ..Kept::default() };
+        let mut kept = Kept { arrivals: Arrivals::of("resume"), ..Kept::default() };
+        kept.holding.switch(spec.toolbox.checkpoints);
         Self {
             record,
             spec,
@@ -75,6 +79,7 @@ impl Session {
             waiting: VecDeque::new(),
             clock: clock::Clock::default(),
             ordered: None,
+            rewinding: None,
         }
     }
 
@@ -92,7 +97,7 @@ impl Session {
         if let Some(it) = &self.ordered {
             self.record.model.clone_from(&it.model);
         }
-        self.turn = None;
+        (self.turn, self.rewinding) = (None, None);
         self.waiting.clear();
         self.clock = clock::Clock::default();
     }
@@ -100,6 +105,7 @@ impl Session {
     /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
     /// a doubt about the folder.
     pub fn furnish(&mut self, spec: Arc<Spec>) {
+        self.kept.holding.switch(spec.toolbox.checkpoints);
         self.spec = spec;
         self.kept.remembered = false;
         self.kept.arrivals.settle_doubt();
@@ -130,7 +136,7 @@ impl Session {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.turn.is_some()
+        self.turn.is_some() || self.rewinding.is_some()
     }
 
     /// The session is left: whom to tell, without waiting for them.
@@ -145,8 +151,10 @@ impl Session {
     pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
         let start = out.acts.len();
         self.clock.hear(&input, now);
-        let Self { record, spec, serial, turn, kept, waiting, .. } = self;
+        let is_busy = self.is_busy();
+        let Self { record, spec, serial, turn, kept, waiting, rewinding, .. } = self;
         let mut step = Step::new(record, serial, now, out).watched(&spec.toolbox.hooks.plugins);
+        kept.holding.hear(&input, &mut step, &mut kept.arrivals, turn.is_some());
         match input {
             Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
                 true => waiting.push_back((prompt, content)),
@@ -162,6 +170,9 @@ impl Session {
             Input::Cancel => {
                 if let Some(turn) = turn {
                     turn.end(&mut step, Cause::Cancelled);
+                }
+                if let Some(it) = rewinding.take() {
+                    it.leave(&mut step);
                 }
                 for (prompt, _) in waiting.drain(..) {
                     settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
@@ -180,7 +191,17 @@ impl Session {
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
-            Input::Completed(text) => kept.completions.add(text),
+            Input::Completed { text, .. } => kept.completions.add(text),
+            Input::Rewind(wanted) => {
+                if let Some(it) = rewinding::begin(&mut step, spec, kept, is_busy, *wanted) {
+                    *rewinding = Some(it);
+                }
+            }
+            Input::Restored { effect, result } if rewinding.as_ref().is_some_and(|it| it.is_about(effect)) => {
+                if let Some(it) = rewinding.take() {
+                    it.finish(&mut step, result);
+                }
+            }
             Input::Outages(outages) => kept.health.learn(outages),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
@@ -200,6 +221,16 @@ impl Session {
         self.close_books(now, out);
         self.go_on(now, out);
         self.keep_time(now, out, start);
+        self.hold(now, out, start);
+    }
+
+    /// What was begun, from `start` on, is known by its end.
+    fn hold(&mut self, now: Now, out: &mut Out, start: usize) {
+        let acts = out.acts.get(start..).unwrap_or_default();
+        self.kept.holding.note(acts);
+        if let Some(it) = self.kept.holding.open(acts) {
+            Step::new(&mut self.record, &mut self.serial, now, out).effect(it);
+        }
     }
 
     /// The next prompt begins as soon as the one before it is over.
@@ -210,7 +241,8 @@ impl Session {
             if let Some(turn) = &mut self.turn {
                 turn.leave_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
             }
-            let Some((prompt, content)) = self.waiting.pop_front() else {
+            let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };
+            let Some((prompt, content)) = next else {
                 self.turn = None;
                 return;
             };
@@ -252,7 +284,7 @@ impl Session {
 fn ends(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
     let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
     let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);
-    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone() }).collect()
+    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone(), hold: None }).collect()
 }
 
 /// A prompt that no model was asked for ends.

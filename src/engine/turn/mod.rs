@@ -11,6 +11,7 @@ mod discovery;
 mod distilling;
 pub mod endings;
 mod errand;
+pub mod holding;
 mod hooked;
 mod limits;
 mod loops;
@@ -21,6 +22,7 @@ mod sampling;
 mod spec;
 pub mod steering;
 mod trust;
+pub mod undo;
 mod upkeep;
 pub mod utility;
 pub mod windows;
@@ -139,6 +141,8 @@ enum Phase {
     /// A model is asked about the turn itself.
     Judging(Box<checks::Judging>),
     Calling,
+    /// Files are taken back.
+    Restoring(Box<undo::Restoring>),
     /// Memory of the folders that the calls came to is read.
     Discovering(discovery::Discovery),
     Finished,
@@ -261,6 +265,7 @@ impl Turn {
                 self.called(step, spec, kept, standing);
             }
             Input::Answered { question, answer } => match &self.phase {
+                Phase::Restoring(_) if self.settled_conflicts(step, question, &answer) => (),
                 Phase::Doubting(asked) if asked.question == question => self.said(step, spec, kept, answer),
                 Phase::Choosing(asked) if asked.question == question => self.chosen(step, spec, kept, answer),
                 Phase::Circling(asked) if asked.question == question => self.let_go_on(step, spec, kept, &answer),
@@ -271,7 +276,13 @@ impl Turn {
                 self.scheduler.progress(step, effect, ToolProgress::Attached { screen });
             }
             Input::Printed { effect, text } => self.scheduler.progress(step, effect, ToolProgress::Printed { text }),
-            Input::Ran { effect, output } => {
+            Input::Restored { effect, result } => self.restored(step, spec, effect, result),
+            Input::Diffed { effect, result } => self.diffed(step, spec, effect, result),
+            Input::Checkpointed { effect, result } => {
+                let standing = self.scheduler.checkpointed(step, &self.tools, effect, result);
+                self.called(step, spec, kept, standing);
+            }
+            Input::Ran { effect, output, .. } => {
                 let standing = self.scheduler.ran(step, &self.tools, effect, *output);
                 self.called(step, spec, kept, standing);
             }
@@ -286,7 +297,9 @@ impl Turn {
             | Input::Choose(_)
             | Input::Doubted(_)
             | Input::Noticed(_)
-            | Input::Completed(_)
+            | Input::Completed { .. }
+            | Input::Compared { .. }
+            | Input::Rewind(_)
             | Input::Outages(_)
             | Input::ToolsChanged(_) => (),
         }
@@ -330,6 +343,7 @@ impl Turn {
             Phase::Circling(asked) => asked.withdraw(step),
             Phase::Joining { joining, .. } => joining.leave(step),
             Phase::Discovering(it) => it.leave(step),
+            Phase::Restoring(it) => it.withdraw(step),
             Phase::Calling | Phase::Finished => (),
         }
         self.finish(step, &cause);

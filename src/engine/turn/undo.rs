@@ -1,0 +1,304 @@
+//! Going back: files as they were before a call, by slash commands; and what of it user, model and log are told.
+
+
+use serde_json::Value;
+
+use super::{Kept, Phase, Spec, Turn, aside::Aside, errand};
+use crate::{
+    base::{
+        checkpoint::{OnConflict, RestoreOrder, Restored, Rewinds},
+        content::Part,
+        event::Speaker,
+        ids::{CallId, CheckpointId, EffectId, MessageId, QuestionId},
+        log::Answer,
+        question::{Choice, Field, FieldKind, Form},
+    },
+    engine::{
+        record::{Record, Step},
+        step::{About, Effect, Question, RewindTarget},
+    },
+};
+
+const ASIDE: Aside = Aside { name: "restore_conflicts", error: "stopped" };
+/// The field of the question, and its answers. Any other one changes nothing.
+const FIELD: &str = "restore_conflicts";
+const KEEP: &str = "keep_mine";
+const RESTORE: &str = "restore";
+const DIFF: &str = "show_diff";
+const STOP: &str = "stop";
+/// Paths that a message names.
+const NAMED: usize = 20;
+
+pub const OFF: &str = "Checkpoints are off: `general.checkpointing.enabled` is false in the settings. Nothing can be undone.";
+
+/// What the user wants back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Undo {
+        turns: usize,
+    },
+    Redo,
+    Rewind {
+        to: String,
+        what: Rewinds,
+    },
+    /// Nothing: only to see what changed.
+    Diff,
+}
+
+/// Where a restore leads, and what it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    pub undo: Vec<CheckpointId>,
+    /// The conversation goes back to before this.
+    pub message: Option<MessageId>,
+}
+
+/// A restore under way, and the user's part in it.
+#[derive(Debug)]
+pub(super) struct Restoring {
+    order: RestoreOrder,
+    /// What becomes of the conversation when the files are back.
+    message: Option<MessageId>,
+    stage: Stage,
+    conflicts: Restored,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Restoring(EffectId),
+    Showing(EffectId),
+    Asking { question: QuestionId, call: CallId },
+}
+
+/// The way back to a place; `what`: whether files or words go.
+///
+/// # Errors
+/// In words: there is no such place, or nothing to take back.
+pub fn route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<Route, String> {
+    let checkpoints = record.checkpoints();
+    let (undo, message) = match to {
+        RewindTarget::Redo => {
+            let id = checkpoints.redo().ok_or("nothing was undone that can be done again")?;
+            (vec![id.clone()], None)
+        }
+        RewindTarget::Checkpoint(id) => {
+            let undo = checkpoints.since(id).ok_or_else(|| format!("there is no checkpoint {id} in this session"))?;
+            let message = checkpoints.get(id).and_then(|it| checkpoints.prompt_of(it)).map(|it| it.message.clone());
+            (undo, message)
+        }
+        RewindTarget::Message(id) => {
+            let undo = checkpoints.since_prompt(id);
+            let undo = undo.ok_or_else(|| format!("there is no message {id} of the user's in this session"))?;
+            (undo, Some(id.clone()))
+        }
+    };
+    let undo = if what.has_files() { undo } else { Vec::new() };
+    let message = message.filter(|_| what.has_conversation());
+    Ok(Route { undo, message })
+}
+
+impl Turn {
+    pub(super) fn go_back(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, wish: Wish) {
+        if !spec.toolbox.checkpoints {
+            return self.report(step, OFF.to_owned());
+        }
+        let route = match self.wanted(step.record, &wish) {
+            Ok(it) => it,
+            Err(why) => return self.report(step, why),
+        };
+        let id = CheckpointId::from(step.fresh("k"));
+        let order = RestoreOrder { id, undo: route.undo, on_conflict: OnConflict::Fail, paths: None };
+        let stage = match wish {
+            Wish::Diff => Stage::Showing(step.effect(Effect::Diff { of: order.undo.clone(), paths: None })),
+            _ => match kept.holding.why_busy() {
+                Some(why) => return self.report(step, format!("Nothing was restored: {why}.")),
+                None => Stage::Restoring(step.effect(Effect::Restore(order.clone()))),
+            },
+        };
+        let conflicts = Restored::default();
+        self.phase = Phase::Restoring(Box::new(Restoring { order, message: route.message, stage, conflicts }));
+    }
+
+    fn wanted(&self, record: &Record, wish: &Wish) -> Result<Route, String> {
+        let checkpoints = record.checkpoints();
+        let route = match wish {
+            Wish::Undo { turns } => Route { undo: checkpoints.of_last(*turns), message: None },
+            Wish::Diff => Route { undo: checkpoints.of_session(), message: None },
+            Wish::Redo => route(record, &RewindTarget::Redo, Rewinds::Files)?,
+            Wish::Rewind { to, what } => route(record, &RewindTarget::Message(find(record, to)?), *what)?,
+        };
+        match (route.undo.is_empty(), wish) {
+            (true, Wish::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
+            (true, _) => Err("There is nothing to undo: no file was changed since.".to_owned()),
+            (false, _) => Ok(route),
+        }
+    }
+
+    pub(super) fn restored(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        effect: EffectId,
+        result: Result<(Restored, Vec<String>), String>,
+    ) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        if !matches!(it.stage, Stage::Restoring(own) if own == effect) {
+            return;
+        }
+        let (result, notes) = match result {
+            Ok(it) => it,
+            Err(why) => return self.report(step, format!("Nothing was restored: {why}.")),
+        };
+        if it.order.on_conflict == OnConflict::Fail && !result.conflicts.is_empty() {
+            it.conflicts = result;
+            return self.ask_about_conflicts(step, spec);
+        }
+        self.report(step, in_words(&result, &notes));
+    }
+
+    fn ask_about_conflicts(&mut self, step: &mut Step<'_>, spec: &Spec) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        let lines = in_lines(&it.conflicts.conflicts, |it| format!("{}: {}", it.path.display(), it.reason));
+        if !spec.toolbox.interactive {
+            let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
+            return self.report(step, format!("{why}:\n{lines}"));
+        }
+        let call = ASIDE.announce(step, "Some files are not as the agent left them".to_owned());
+        let question = step.question();
+        let about = About::Fallback { call: call.clone(), form: form(&lines).into() };
+        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
+        it.stage = Stage::Asking { question, call };
+    }
+
+    /// Whether this is the answer that a restore waits for; the user's word on files that somebody else changed.
+    pub(super) fn settled_conflicts(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) -> bool {
+        let Phase::Restoring(it) = &mut self.phase else { return false };
+        let Stage::Asking { question: own, call } = &it.stage else { return false };
+        if *own != question {
+            return false;
+        }
+        let call = call.clone();
+        let chosen = match answer {
+            Answer::Accepted { content } => content.get(FIELD).and_then(Value::as_str),
+            _ => None,
+        };
+        let on_conflict = match chosen {
+            Some(KEEP) => OnConflict::Keep,
+            Some(RESTORE) => OnConflict::Restore,
+            Some(DIFF) => {
+                ASIDE.end(step, &call, "Shown.", false);
+                let paths = it.conflicts.conflicts.iter().map(|it| it.path.clone()).collect();
+                it.stage = Stage::Showing(step.effect(Effect::Diff { of: it.order.undo.clone(), paths: Some(paths) }));
+                return true;
+            }
+            _ => {
+                ASIDE.end(step, &call, "Nothing was restored.", true);
+                self.report(step, "Nothing was restored.".to_owned());
+                return true;
+            }
+        };
+        ASIDE.end(step, &call, "Going on.", false);
+        it.order.on_conflict = on_conflict;
+        it.order.id = CheckpointId::from(step.fresh("k"));
+        it.stage = Stage::Restoring(step.effect(Effect::Restore(it.order.clone())));
+        true
+    }
+
+    /// A diff is there: all that was wanted, or a help for the answer.
+    pub(super) fn diffed(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<String, String>) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        if !matches!(it.stage, Stage::Showing(own) if own == effect) {
+            return;
+        }
+        let text = match result {
+            Ok(diff) if diff.is_empty() => "There is nothing to show.".to_owned(),
+            Ok(diff) => format!("```diff\n{diff}\n```"),
+            Err(why) => format!("It cannot be shown: {why}."),
+        };
+        match it.conflicts.conflicts.is_empty() {
+            true => self.report(step, text),
+            false => {
+                errand::aside(step, Speaker::Agent, vec![Part::text(text)]);
+                self.ask_about_conflicts(step, spec);
+            }
+        }
+    }
+}
+
+impl Restoring {
+    /// The turn ends from outside. A restore that has begun is carried out: half of it would be worse.
+    pub fn withdraw(&self, step: &mut Step<'_>) {
+        match &self.stage {
+            Stage::Asking { question, call } => {
+                step.effect(Effect::Withdraw { question: *question });
+                ASIDE.end(step, call, "The question was withdrawn with its turn.", true);
+            }
+            Stage::Showing(effect) => _ = step.effect(Effect::Abort { effect: *effect }),
+            Stage::Restoring(_) => (),
+        }
+    }
+}
+
+/// The prompt that is meant: by its number, its id, or what it says.
+fn find(record: &Record, to: &str) -> Result<MessageId, String> {
+    let prompts = record.checkpoints().prompts();
+    let number = to.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+    if let Some(it) = number.and_then(|it| prompts.get(it)) {
+        return Ok(it.message.clone());
+    }
+    if let Some(it) = prompts.iter().find(|it| it.message.as_str() == to) {
+        return Ok(it.message.clone());
+    }
+    let wanted = to.to_lowercase();
+    let found: Vec<_> = prompts.iter().filter(|it| it.words.to_lowercase().contains(&wanted)).collect();
+    match found.as_slice() {
+        [only] => Ok(only.message.clone()),
+        [] => Err(format!("There is no prompt `{to}`; `/checkpoints` lists them.")),
+        more => Err(format!("{} prompts say `{to}`; `/checkpoints` lists them with their numbers.", more.len())),
+    }
+}
+
+fn form(lines: &str) -> Form {
+    let choice =
+        |value: &str, title: &str| Choice { value: value.to_owned(), title: title.to_owned(), description: None };
+    let options = vec![
+        choice(KEEP, "Keep these as they are, restore the rest"),
+        choice(RESTORE, "Restore these, too"),
+        choice(DIFF, "Show what would be lost"),
+        choice(STOP, "Change nothing"),
+    ];
+    let kind = FieldKind::Choice { options };
+    let field = Field { name: FIELD.to_owned(), title: None, description: None, required: true, default: None, kind };
+    let message = format!("These files are not as the agent left them:\n{lines}");
+    Form { message, fields: vec![field] }
+}
+
+fn in_words(result: &Restored, notes: &[String]) -> String {
+    let mut res = match result.restored.len() {
+        0 => "All files are as they should be already.".to_owned(),
+        1 => format!("1 file was restored:\n{}", in_lines(&result.restored, |it| it.display().to_string())),
+        n => format!("{n} files were restored:\n{}", in_lines(&result.restored, |it| it.display().to_string())),
+    };
+    if !result.conflicts.is_empty() {
+        let lines = in_lines(&result.conflicts, |it| format!("{}: {}", it.path.display(), it.reason));
+        res += &format!("\nNot restored:\n{lines}");
+    }
+    if !result.not_kept.is_empty() {
+        res += &format!("\nChanged and not held:\n{}", in_lines(&result.not_kept, |it| it.display().to_string()));
+    }
+    notes.iter().for_each(|it| res += &format!("\n{it}"));
+    if !result.restored.is_empty() {
+        res += "\n`/redo` takes this back.";
+    }
+    res
+}
+
+/// A line each, the first of them.
+fn in_lines<T>(all: &[T], line: impl Fn(&T) -> String) -> String {
+    let mut res: String = all.iter().take(NAMED).map(|it| format!("- {}\n", line(it))).collect();
+    if all.len() > NAMED {
+        res += &format!("- and {} more\n", all.len() - NAMED);
+    }
+    res
+}
