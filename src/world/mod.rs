@@ -1,6 +1,8 @@
 //! world acts: linear async leaves. Rooms use the hands (disk, process, http, secrets) and never each other.
 
 pub mod checkers;
+#[cfg(unix)]
+pub mod checkpoints;
 pub mod disk;
 pub mod hooks;
 pub mod http;
