@@ -7,7 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         confinement,
-        desk::{Children, Closed, Desk, Editor, Intake, Screens},
+        desk::{Children, Closed, Desk, Files, Intake, Screens},
         fault::Fault,
         hooks::{self, HookDesk},
         mcp::servers::Wish,
@@ -26,6 +26,7 @@ use crate::{
     },
     wire::acp::{initialize::Client, session::Place},
     world::{
+        checkpoints::{Checkpoints, Limits},
         disk,
         workspace::{ground::Ground, memory::Wanted},
     },
@@ -81,7 +82,11 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
             closed: Closed::default(),
         },
         intake: Intake { truncate_at: settings.caps.truncate_at(), memory: Arc::new(memory_of(site)) },
-        editor: Editor { reads: client.reads_files, writes: client.writes_files },
+        files: Files {
+            reads: client.reads_files,
+            writes: client.writes_files,
+            checkpoints: settings.checkpoints.then(|| Arc::new(checkpoints(state, id, roots))),
+        },
         screens,
         fault: Fault::read(&state.env),
     };
@@ -104,6 +109,11 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
         .held(held)
         .hooking(hooks::gather(ground))
         .planning(planning(state, id, ground, settings))
+        .undoing(settings.checkpoints)
+}
+
+fn checkpoints(state: &State, id: &SessionId, roots: &[AbsPath]) -> Checkpoints {
+    Checkpoints::new(state.world.store.home(), id, roots, Limits::default())
 }
 
 fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {

@@ -18,6 +18,8 @@ mod events;
 mod fault;
 mod flush;
 mod furnish;
+mod hand;
+mod holding;
 mod hooks;
 mod jobs;
 mod listing;

@@ -141,6 +141,10 @@ impl World {
             | Input::Previewed { effect, .. }
             | Input::Ran { effect, .. }
             | Input::Hooked { effect, .. }
+            | Input::Checkpointed { effect, .. }
+            | Input::Compared { effect, .. }
+            | Input::Restored { effect, .. }
+            | Input::Diffed { effect, .. }
             | Input::Remembered { effect, .. } => *effect,
             _ => return None,
         };

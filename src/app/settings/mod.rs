@@ -91,6 +91,8 @@ pub struct Settings {
     pub mcp: McpSettings,
     pub reach: Reach,
     pub disable_yolo: bool,
+    /// What calls change can be undone.
+    pub checkpoints: bool,
     pub disable_always_allow: bool,
 }
 
@@ -294,6 +296,7 @@ impl Settings {
             mcp,
             reach,
             disable_yolo,
+            checkpoints: get.flag("general.checkpointing.enabled"),
             disable_always_allow: get.switched_off("security.disableAlwaysAllow"),
         };
         (res, warnings)

@@ -265,7 +265,7 @@ impl Turn {
                 self.called(step, spec, kept, standing);
             }
             Input::Answered { question, answer } => match &self.phase {
-                Phase::Restoring(_) if self.settled_conflicts(step, question, &answer) => (),
+                Phase::Restoring(_) => self.settled_conflicts(step, question, &answer),
                 Phase::Doubting(asked) if asked.question == question => self.said(step, spec, kept, answer),
                 Phase::Choosing(asked) if asked.question == question => self.chosen(step, spec, kept, answer),
                 Phase::Circling(asked) if asked.question == question => self.let_go_on(step, spec, kept, &answer),

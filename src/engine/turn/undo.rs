@@ -171,12 +171,12 @@ impl Turn {
         it.stage = Stage::Asking { question, call };
     }
 
-    /// Whether this is the answer that a restore waits for; the user's word on files that somebody else changed.
-    pub(super) fn settled_conflicts(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) -> bool {
-        let Phase::Restoring(it) = &mut self.phase else { return false };
-        let Stage::Asking { question: own, call } = &it.stage else { return false };
+    /// The user's word on files that somebody else changed.
+    pub(super) fn settled_conflicts(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        let Stage::Asking { question: own, call } = &it.stage else { return };
         if *own != question {
-            return false;
+            return;
         }
         let call = call.clone();
         let chosen = match answer {
@@ -190,19 +190,17 @@ impl Turn {
                 ASIDE.end(step, &call, "Shown.", false);
                 let paths = it.conflicts.conflicts.iter().map(|it| it.path.clone()).collect();
                 it.stage = Stage::Showing(step.effect(Effect::Diff { of: it.order.undo.clone(), paths: Some(paths) }));
-                return true;
+                return;
             }
             _ => {
                 ASIDE.end(step, &call, "Nothing was restored.", true);
-                self.report(step, "Nothing was restored.".to_owned());
-                return true;
+                return self.report(step, "Nothing was restored.".to_owned());
             }
         };
         ASIDE.end(step, &call, "Going on.", false);
         it.order.on_conflict = on_conflict;
         it.order.id = CheckpointId::from(step.fresh("k"));
         it.stage = Stage::Restoring(step.effect(Effect::Restore(it.order.clone())));
-        true
     }
 
     /// A diff is there: all that was wanted, or a help for the answer.
