@@ -12,7 +12,7 @@ use crate::base::{
     event::{Location, Outcome},
     fallback::Outage,
     hook::{HookReport, HookRun},
-    ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
+    ids::{CallId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
     limits::Limits,
     log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     memory::MemoryFile,
@@ -45,6 +45,12 @@ pub enum Input {
     CancelPrompt(PromptId),
     /// The user's choice among what is on offer.
     Choose(Choice),
+    /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs
+    /// nothing comes of it.
+    Rewind {
+        to: MessageId,
+        log: Arc<[Entry]>,
+    },
     /// The folder is not trusted, or not as it is now: what the next turn asks or tells.
     Doubted(Doubted),
     /// For user and model at the start of the next turn.

@@ -3,17 +3,20 @@
 mod found;
 mod history;
 mod meter;
+mod rewind;
 mod scale;
 mod seen;
 mod spent;
 mod writer;
 
+pub use rewind::Before;
 pub use scale::Scale;
 pub use spent::{Bill, Spent, Tally};
 pub use writer::{Serial, Step};
 
 use history::History;
 use meter::Meter;
+use rewind::Rewinds;
 use seen::SeenFiles;
 
 use std::sync::Arc;
@@ -110,8 +113,8 @@ impl Origin {
     /// The first fact of the session's log.
     pub fn fact(self) -> Fact {
         let Self { session, cwd, roots, mode, model, principal } = self;
-        let castor = env!("CARGO_PKG_VERSION").to_owned();
-        Fact::Created { version: log::VERSION, castor, session, cwd, roots, mode, model, principal }
+        let (version, castor) = (log::VERSION, env!("CARGO_PKG_VERSION").to_owned());
+        Fact::Created { version, castor, session, cwd, roots, mode, model, principal, parent: None }
     }
 }
 
@@ -155,9 +158,10 @@ impl Record {
 
     /// The session that a log describes; `None` if it does not begin with `Created`.
     pub fn replay(entries: &[Entry]) -> Option<Self> {
-        let (first, rest) = entries.split_first()?;
-        let mut res = Self::begin(first)?;
-        for entry in rest {
+        let mut res = Self::begin(entries.first()?)?;
+        let mut rewinds = Rewinds::of(entries);
+        for (at, entry) in entries.iter().enumerate().skip(1) {
+            rewinds.reach(at, &mut res);
             res.apply(entry);
         }
         Some(res)
@@ -239,7 +243,7 @@ impl Record {
         self.past.saved.contains(grant)
     }
 
-    /// Takes one fact in.
+    /// Takes one fact in. Of a rewind only who has the log knows what it gives back: [`Record::replay`], [`Step::rewind`].
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
@@ -295,6 +299,7 @@ impl Record {
             | Fact::Decision { .. }
             | Fact::Answered { .. }
             | Fact::Trust { .. }
+            | Fact::Rewound { .. }
             | Fact::Unknown => (),
         }
     }
@@ -377,3 +382,6 @@ pub const STEERING: &str = "steering";
 
 /// The kind of the custom event that carries the plan.
 pub const PLAN: &str = "plan";
+
+#[cfg(test)]
+mod tests;

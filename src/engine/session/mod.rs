@@ -178,6 +178,15 @@ impl Session {
                 }
             }
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
+            Input::Rewind { to, log } if turn.is_none() => {
+                if let Some(before) = Record::before(&log, &to) {
+                    let is_empty = before.is_empty();
+                    step.rewind(before);
+                    if is_empty {
+                        start_over(&mut step, spec, kept);
+                    }
+                }
+            }
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
             Input::Completed(text) => kept.completions.add(text),
@@ -229,10 +238,8 @@ impl Session {
                         Some(Turn::for_errand(&mut step, &self.spec, &mut self.kept, (prompt, content), errand));
                     continue;
                 }
-                if command.clears && self.kept.arrivals.is_opened() {
-                    // Nobody waits for what they say of it.
-                    ends(&self.spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));
-                    self.kept.arrivals.reopen();
+                if command.clears {
+                    start_over(&mut step, &self.spec, &mut self.kept);
                 }
                 if step.record.model != before {
                     forgive(&mut step, &self.spec, &mut self.kept);
@@ -245,6 +252,16 @@ impl Session {
             }
             self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.kept, prompt, content));
         }
+    }
+}
+
+/// The model knows nothing any more, also not what hooks said at the session's start: they hear of its end, then of
+/// another start.
+fn start_over(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+    if kept.arrivals.is_opened() {
+        // Nobody waits for what they say of it.
+        ends(spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));
+        kept.arrivals.reopen();
     }
 }
 

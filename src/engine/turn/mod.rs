@@ -288,6 +288,7 @@ impl Turn {
             | Input::Noticed(_)
             | Input::Completed(_)
             | Input::Outages(_)
+            | Input::Rewind { .. }
             | Input::ToolsChanged(_) => (),
         }
     }
