@@ -10,7 +10,7 @@ use crate::{
         errors::auth_required,
         event::EditorRequest,
         mcp::asks,
-        questions, reach, reply, sessions,
+        questions, reach, reply, rewind, sessions,
         state::{Asked, Asker, Live, Said, State},
         terminals::How,
         trust,
@@ -92,6 +92,7 @@ fn act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
                 Fact::Event { event } => heard(state, id, event, lines),
                 // It may be another provider's.
                 Fact::Model { .. } => sessions::refit(state, id),
+                Fact::Rewound { to } => rewind::tell(state, id, to, lines),
                 _ => (),
             }
         }

@@ -1,5 +1,6 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
+mod fork;
 mod found;
 mod history;
 mod meter;
@@ -9,6 +10,7 @@ mod seen;
 mod spent;
 mod writer;
 
+pub use fork::Fork;
 pub use rewind::Before;
 pub use scale::Scale;
 pub use spent::{Bill, Spent, Tally};
