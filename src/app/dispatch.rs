@@ -11,7 +11,7 @@ use crate::{
     app::{
         auth, listing, questions,
         reply::{Reply, answer},
-        requests,
+        requests, rewind,
         state::{Asked, Asker, Said, State},
     },
     base::ids::PromptId,
@@ -38,6 +38,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("session/new", requests::new_session),
     ("session/load", requests::load_session),
     ("session/resume", requests::resume_session),
+    ("session/fork", requests::fork_session),
     ("session/list", listing::list),
     ("session/close", requests::close_session),
     ("session/delete", requests::delete_session),
@@ -48,10 +49,12 @@ pub const METHODS: &[(&str, Handler)] = &[
     // An alias for clients from before config options.
     ("session/set_model", requests::set_model),
     ("_castor/session/events", requests::events),
+    ("_castor/session/checkpoints", rewind::checkpoints),
+    ("_castor/session/rewind", rewind::rewind),
 ];
 
 /// What reads which permissions hold for ever: it waits until these are written.
-const OPENING: &[&str] = &["session/new", "session/load", "session/resume"];
+const OPENING: &[&str] = &["session/new", "session/load", "session/resume", "session/fork"];
 
 type Listener = fn(&mut State, Option<&RawValue>);
 

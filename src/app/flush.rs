@@ -10,7 +10,7 @@ use crate::{
         errors::auth_required,
         event::EditorRequest,
         mcp::asks,
-        questions, reach, reply, sessions,
+        questions, reach, reply, rewind, sessions,
         state::{Asked, Asker, Live, Said, State},
         terminals::How,
         trust,
@@ -92,6 +92,7 @@ fn act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
                 Fact::Event { event } => heard(state, id, event, lines),
                 // It may be another provider's.
                 Fact::Model { .. } => sessions::refit(state, id),
+                Fact::Rewound { to } => rewind::tell(state, id, to, lines),
                 _ => (),
             }
         }
@@ -120,6 +121,8 @@ fn folder_of(state: &State, id: &SessionId) -> Option<AbsPath> {
 fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
         Effect::Settle { prompt, outcome, usage } => settle(state, id, Ticket(prompt.0), (outcome, usage), lines),
+        Effect::Rewind { to } => rewind::read_log(state, id, to),
+        Effect::Rewound { prompt, result } => rewind::answer(state, Ticket(prompt.0), *result),
         Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
         Effect::Save(lasting) => {
             if let Some(folder) = folder_of(state, id) {

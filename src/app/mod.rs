@@ -34,6 +34,7 @@ mod reach;
 mod refold;
 mod reply;
 mod requests;
+mod rewind;
 pub mod serve;
 mod sessions;
 pub mod settings;

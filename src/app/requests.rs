@@ -60,7 +60,10 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     let live = live(state, &id)?;
     let response = done(&session::load_response(&live.manner.offer, &live.chosen()));
     let mut lines = Vec::new();
-    View::new(id.clone(), live.manner.clone(), live.chosen()).replay(&entries, &mut lines);
+    let mut view = View::new(id.clone(), live.manner.clone(), live.chosen());
+    view.replay(&entries, &mut lines);
+    let (last, cost) = live.filled();
+    view.filled_as(last, cost, &mut lines);
     state.outbox.said.push(Said::Lines(lines));
     response
 }
@@ -68,12 +71,25 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 /// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
 pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
-    let entries = sessions::load(state, &id, &place)?;
-    commands::offer(state, &id);
-    let live = live(state, &id)?;
-    let response = done(&session::resume_response(&live.manner.offer, &live.chosen()));
+    sessions::load(state, &id, &place)?;
+    goes_on(state, &id, |live| done(&session::resume_response(&live.manner.offer, &live.chosen())))
+}
+
+/// A copy of a session up to a message of it, live at once.
+pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let wish = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
+    let id = sessions::fork(state, &wish)?;
+    goes_on(state, &id, |live| done(&session::fork_response(&id, &live.manner.offer, &live.chosen())))
+}
+
+/// The answer, and after it what can be typed and how full the context is.
+fn goes_on(state: &mut State, id: &SessionId, response: impl FnOnce(&Live) -> Reply) -> Reply {
+    commands::offer(state, id);
+    let live = live(state, id)?;
+    let response = response(live);
     let mut lines = Vec::new();
-    View::new(id.clone(), live.manner.clone(), live.chosen()).replay_usage(&entries, &mut lines);
+    let (last, cost) = live.filled();
+    View::new(id.clone(), live.manner.clone(), live.chosen()).filled_as(last, cost, &mut lines);
     state.outbox.afterwards.extend(lines);
     response
 }
@@ -177,7 +193,7 @@ fn choose(state: &mut State, ticket: Ticket, wish: &Wish) -> Result<(), ErrorObj
     Ok(())
 }
 
-fn asks(state: &mut State, ticket: Ticket, what: Asker) {
+pub fn asks(state: &mut State, ticket: Ticket, what: Asker) {
     if let Some(about) = state.requests.get_mut(ticket) {
         *about = what;
     }
@@ -219,7 +235,9 @@ pub fn cancel(state: &mut State, params: Option<&RawValue>) {
     }
 }
 
-fn known(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
+/// # Errors
+/// For the client: the session is not open here.
+pub fn known(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
     match state.sessions.contains_key(id) {
         true => Ok(()),
         false => Err(error::session_not_found(id.as_str())),

@@ -67,6 +67,6 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
 }
 
 /// Different for each process.
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     uuid::Uuid::now_v7().as_u64_pair().1
 }

@@ -21,14 +21,15 @@ use crate::{
         trust::{self, Pending},
     },
     base::{
-        ids::SessionId,
+        ids::{MessageId, SessionId},
         log::{Entry, Mode, Principal},
         now::Now,
         path::AbsPath,
+        text,
         trust::{Trust, why_not_mode},
     },
     engine::{
-        record::{Origin, Record},
+        record::{Fork, Origin, Record},
         session::Session,
         step::{Input, Out},
         turn::Spec,
@@ -36,7 +37,7 @@ use crate::{
     wire::{
         acp::{
             options::{Chosen, Offer},
-            session::Place,
+            session::{ForkWish, Place},
             updates::{Manner, View},
         },
         jsonrpc::error,
@@ -108,7 +109,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
 }
 
 /// Sorts by time, as the UUIDs of version 7 do.
-fn new_id(now: Now) -> SessionId {
+pub fn new_id(now: Now) -> SessionId {
     let mut random = [0; 10];
     let dice = [now.dice(u64::MAX), now.dice(u64::MAX - 1)].map(u64::to_le_bytes);
     random.iter_mut().zip(dice.iter().flatten()).for_each(|(to, from)| *to = *from);
@@ -164,6 +165,39 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     trust::raise(state, id, Pending { ground: site.ground, place: place.clone(), goes_on: true });
     mcp::connect(state, id, wish);
     Ok(entries)
+}
+
+/// A session that begins as a copy of another, live at once. The other is only read, whoever has it: what a turn of it did
+/// not end yet is interrupted in the copy.
+///
+/// # Errors
+/// As [`load`]; also for another folder than the parent's, and for a message that it does not have.
+pub fn fork(state: &mut State, wish: &ForkWish) -> Result<SessionId, ErrorObjectOwned> {
+    let ForkWish { parent, place, until } = wish;
+    // What it was told in the same breath belongs to it.
+    let lines = flush::flush(state);
+    state.say_lines(|it| it.extend_from_slice(&lines));
+    let entries = state.world.store.read(parent).map_err(|it| store_error(parent, &it))?;
+    let missing = || store_error(parent, &StoreError::NotFound { id: parent.clone() });
+    let logged = Record::begin(entries.first().ok_or_else(missing)?).ok_or_else(missing)?;
+    let cwd = state.sessions.get(parent).map_or(logged.cwd, |it| it.desk.cwd.clone());
+    if disk::real_path(&place.cwd).ok() != disk::real_path(&cwd).ok() {
+        let why = format!("cwd: a fork stays in the folder of its session, which is {cwd}");
+        return Err(error::invalid_params(&format!("{why}; send that, or begin another session with session/new")));
+    }
+    let now = state.now();
+    let fork = Fork { session: new_id(now), until: until.clone(), now_ms: now.unix_ms };
+    let id = fork.session.clone();
+    let log = fork.of(&entries).ok_or_else(|| no_message(until.as_ref()))?;
+    state.world.store.put(&id, &log).map_err(|it| store_error(&id, &it))?;
+    load(state, &id, place).inspect_err(|_| _ = state.world.store.delete(&id))?;
+    Ok(id)
+}
+
+fn no_message(id: Option<&MessageId>) -> ErrorObjectOwned {
+    let id = id.map(|it| text::head(it.as_str(), 200)).unwrap_or_default();
+    let why = format!("_meta.castor.fork.messageId: the session has no message {id:?}");
+    error::invalid_params(&format!("{why}; session/load shows those there are"))
 }
 
 /// The session with other files of its folder: all but its servers, which are to be connected with.

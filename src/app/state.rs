@@ -23,6 +23,7 @@ use crate::{
     },
     base::{
         ids::{EffectId, QuestionId, SessionId},
+        money::Money,
         now::Now,
         question::Form,
     },
@@ -242,6 +243,12 @@ impl Live {
     pub fn chosen(&self) -> Chosen {
         let record = self.session.record();
         Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning, limits: record.limits() }
+    }
+
+    /// How full the context is, in tokens, of how many; and what all calls cost.
+    pub fn filled(&self) -> (Option<(u64, u64)>, Option<Money>) {
+        let spent = &self.session.record().spent;
+        (spent.last.map(|(usage, size)| (usage.total, size)), spent.cost_with(None))
     }
 }
 

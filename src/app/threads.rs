@@ -122,6 +122,7 @@ impl Threads {
             | Effect::Health { .. }
             | Effect::Trust(_)
             | Effect::Reply { .. }
+            | Effect::Rewind { .. }
             | Effect::Rewound { .. }
             | Effect::Settle { .. } => (),
         }

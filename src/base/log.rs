@@ -9,7 +9,7 @@ use crate::base::{
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
-    ids::{CallId, CheckpointId, SessionId},
+    ids::{CallId, CheckpointId, MessageId, SessionId},
     limits::Limits,
     memory::MemoryFile,
     model::Failure,
@@ -45,6 +45,9 @@ pub enum Fact {
         model: String,
         #[serde(default, skip_serializing_if = "Principal::is_root")]
         principal: Principal,
+        /// The session that this one is a copy of, up to a point.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<SessionId>,
     },
     /// Something was shown.
     Event {
@@ -125,6 +128,11 @@ pub enum Fact {
     },
     /// What the model saw of the conversation is gone for it; it stays shown and logged.
     Cleared,
+    /// This message of the user and all after it is gone for the model, and from what clients are shown of the past. What
+    /// is no conversation stays as it is now: mode, grants, options, what was spent.
+    Rewound {
+        to: MessageId,
+    },
     /// A standing yes was taken back.
     Revoked {
         grant: Grant,

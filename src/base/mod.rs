@@ -22,6 +22,7 @@ pub mod money;
 pub mod now;
 pub mod path;
 pub mod question;
+pub mod rewind;
 pub mod sandbox;
 pub mod schema;
 pub mod terminal;

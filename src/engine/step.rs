@@ -46,6 +46,12 @@ pub enum Input {
     CancelPrompt(PromptId),
     /// The user's choice among what is on offer.
     Choose(Choice),
+    /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs
+    /// nothing comes of it.
+    Rewind {
+        to: MessageId,
+        log: Arc<[Entry]>,
+    },
     /// The folder is not trusted, or not as it is now: what the next turn asks or tells.
     Doubted(Doubted),
     /// For user and model at the start of the next turn.
@@ -125,7 +131,7 @@ pub enum Input {
         result: Result<String, String>,
     },
     /// A client goes back, without asking anybody. Answered by `Rewound`.
-    Rewind(Box<RewindOrder>),
+    GoBack(Box<RewindOrder>),
     /// A server asks the user, for one of these running calls. Answered by `Reply`, unless it is taken back.
     Elicited {
         elicitation: ElicitationId,
@@ -305,7 +311,9 @@ pub enum Effect {
     Restore(RestoreOrder),
     /// What these calls changed; `paths`: of these only, and as the files are now. Answered by `Diffed`.
     Diff { of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>> },
-    /// The one answer to `Rewind`.
+    /// The conversation is to go back, too. Answered by `Rewind`, whose log is empty where it cannot be read.
+    Rewind { to: MessageId },
+    /// The one answer to `GoBack`.
     Rewound { prompt: PromptId, result: Box<Result<Rewound, Refusal>> },
     /// Answered by `Answered`, with the question's id.
     Ask(Box<Question>),

@@ -10,7 +10,11 @@ use crate::schemas;
 /// Definitions by (method, who answers it, `Request`, `Response` or `Notification`).
 type Names = BTreeMap<(String, String, String), String>;
 
-static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::read);
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::read(include_str!("../../schema/v1.json"), |_| true));
+/// What castor has of the unstable protocol.
+static UNSTABLE: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::read(include_str!("../../schema/v1-unstable.json"), |it| ["session/fork", "initialize"].contains(&it))
+});
 
 struct Schema {
     names: Names,
@@ -25,6 +29,7 @@ pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String
     }
     match method {
         "_castor/session/event" => schemas::check("events", &params["event"]),
+        "_castor/session/rewound" => schemas::check("methods", &json!({ method: params })),
         _ if method.starts_with('_') => Ok(()),
         "$/cancel_request" => SCHEMA.check(method, "protocol", "Notification", params),
         _ => SCHEMA.check(method, "client", kind, params),
@@ -37,12 +42,21 @@ pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
         let mut all = result["events"].as_array().into_iter().flatten();
         return all.try_for_each(|it| schemas::check("events", it));
     }
+    if method == "_castor/session/rewind" {
+        return schemas::check("methods", &json!({ method: { "result": result } }));
+    }
+    if method == "initialize" {
+        let fork = &result["agentCapabilities"]["sessionCapabilities"]["fork"];
+        schemas::check("meta", &json!({ "forkCapability": fork["_meta"] }))?;
+    }
+    if UNSTABLE.knows(method) {
+        UNSTABLE.check(method, "agent", "Response", result)?;
+    }
     if let Some(methods) = result["authMethods"].as_array() {
         let mut all = methods.iter().filter_map(|it| it.get("_meta"));
         all.try_for_each(|it| schemas::check("meta", &json!({ "authMethod": it })))?;
     }
-    let known = SCHEMA.names.keys().any(|(name, side, _)| name == method && side == "agent");
-    if known { SCHEMA.check(method, "agent", "Response", result) } else { Ok(()) }
+    if SCHEMA.knows(method) { SCHEMA.check(method, "agent", "Response", result) } else { Ok(()) }
 }
 
 /// What is wrong with the error that the agent gave.
@@ -51,10 +65,12 @@ pub fn check_error(error: &Value) -> Result<(), String> {
 }
 
 impl Schema {
-    fn read() -> Self {
-        let text = include_str!("../../schema/v1.json");
+    /// `is_wanted`: of which methods.
+    fn read(text: &str, is_wanted: fn(&str) -> bool) -> Self {
         let document: Value = serde_json::from_str(text).unwrap();
-        let names: Names = document["$defs"].as_object().unwrap().iter().filter_map(|(n, it)| named(n, it)).collect();
+        let mut names: Names =
+            document["$defs"].as_object().unwrap().iter().filter_map(|(n, it)| named(n, it)).collect();
+        names.retain(|(method, ..), _| is_wanted(method));
         let written = names.iter().filter(|((_, side, kind), _)| match kind.as_str() {
             "Request" => side == "client",
             "Response" => side == "agent",
@@ -67,6 +83,11 @@ impl Schema {
         });
         let validators = validators.collect();
         Self { names, validators }
+    }
+
+    /// A method of the agent.
+    fn knows(&self, method: &str) -> bool {
+        self.names.keys().any(|(name, side, _)| name == method && side == "agent")
     }
 
     fn check(&self, method: &str, side: &str, kind: &str, value: &Value) -> Result<(), String> {
@@ -110,5 +131,8 @@ fn the_schema_tells_good_from_bad() {
     check_result("session/prompt", &json!({"stopReason": "end_turn"})).unwrap();
     check_result("session/prompt", &json!({"stopped": "end_turn"})).unwrap_err();
     check_error(&json!({"code": "x", "message": "no"})).unwrap_err();
+    check_result("session/fork", &json!({"sessionId": "s"})).unwrap();
+    check_result("session/fork", &json!({"modes": null})).unwrap_err();
+    check_result("_castor/session/rewind", &json!({"restored": []})).unwrap_err();
     check_sent("session/shout", "Notification", &json!({})).unwrap_err();
 }

@@ -33,10 +33,11 @@ use crate::{
             run::{Reach, RunContext},
             sessions::{Desk, SessionsVerb},
         },
+        event_loop::unix_ms,
         options::{Options, Script},
         providers, serve, sessions as factory,
     },
-    base::{log::Mode, path::AbsPath},
+    base::{log::Mode, now::Now, path::AbsPath},
     world::{
         disk, process,
         secrets::Env,
@@ -120,9 +121,10 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
         _ => out,
     };
     let store = Store::new(home);
+    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    match sessions::run(verb, &mut Desk { store: &store, cwd, out, ask }) {
+    match sessions::run(verb, &mut Desk { store: &store, cwd, now, out, ask }) {
         Ok(()) => ended(Ok(0)),
         Err(it) => {
             if !it.why.is_empty() {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     app::{cli::args::EXIT_INPUT, settings},
     base::{event::AgentEvent, log::Entry},
-    wire::acp::meta::Places,
+    wire::acp::{meta::Places, rewind::Methods},
 };
 
 /// Prints a JSON Schema.
@@ -35,6 +35,7 @@ pub const SCHEMAS: &[Published] = &[
         make: of::<AgentEvent>,
     },
     Published { name: "meta", about: "what castor reads and writes in _meta", make: of::<Places> },
+    Published { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
 ];
 
 impl Published {

@@ -13,9 +13,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::{
     app::{
         cli::{args::EXIT_INPUT, clean, folder::folder},
-        sessions::DEFAULT_MODEL,
+        sessions::{DEFAULT_MODEL, new_id},
     },
-    base::{ids::SessionId, path::AbsPath},
+    base::{
+        ids::{MessageId, SessionId},
+        now::Now,
+        path::AbsPath,
+    },
+    engine::record::Fork,
     wire::export::{self, Story},
     world::{
         disk,
@@ -79,6 +84,15 @@ pub enum SessionsVerb {
     },
     /// Mends a damaged log: keeps a copy, then drops the lines that cannot be read
     Repair { id: String },
+    /// Begins another session with a copy of one, and prints its id
+    Fork {
+        /// Its id, the beginning of it, or `latest` of this folder
+        #[arg(value_name = "ID|latest")]
+        id: String,
+        /// The last message that is copied [default: all of it]
+        #[arg(long, value_name = "MESSAGE")]
+        at: Option<String>,
+    },
     /// Removes sessions for good
     Delete {
         #[arg(required = true, value_name = "ID")]
@@ -137,6 +151,7 @@ pub struct Desk<'a> {
     pub store: &'a Store,
     /// Where the shell is.
     pub cwd: &'a AbsPath,
+    pub now: Now,
     pub out: &'a mut dyn Write,
     /// Asks a question on the terminal; `None`: there is none.
     pub ask: Option<&'a mut dyn FnMut(&str) -> bool>,
@@ -167,6 +182,7 @@ pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
         }
         SessionsVerb::Import { file, cwd } => import(desk, file, cwd.as_ref()),
         SessionsVerb::Repair { id } => repair(desk, id),
+        SessionsVerb::Fork { id, at } => fork(desk, id, at.as_deref()),
         SessionsVerb::Delete { ids, yes } => delete(desk, ids, *yes),
     }
 }
@@ -291,6 +307,20 @@ fn repair(desk: &mut Desk<'_>, id: &str) -> Result<(), Trouble> {
         writeln!(out, "  the first line was lost and was made anew")?;
     }
     Ok(writeln!(out, "The log as it was: {backup}")?)
+}
+
+fn fork(desk: &mut Desk<'_>, id: &str, at: Option<&str>) -> Result<(), Trouble> {
+    let parent = find(desk, id)?;
+    let entries = desk.store.read(&parent)?;
+    let (session, until) = (new_id(desk.now), at.map(MessageId::from));
+    let fork = Fork { session: session.clone(), until, now_ms: desk.now.unix_ms };
+    let none = || match at {
+        Some(at) => Trouble::input(format!("session {parent} has no message {at}; its export as JSON has their ids")),
+        None => StoreError::NotFound { id: parent.clone() }.into(),
+    };
+    let log = fork.of(&entries).ok_or_else(none)?;
+    desk.store.put(&session, &log)?;
+    Ok(writeln!(desk.out, "{session}")?)
 }
 
 fn delete(desk: &mut Desk<'_>, words: &[String], yes: bool) -> Result<(), Trouble> {

@@ -27,6 +27,8 @@ pub struct Prompt {
     pub message: MessageId,
     pub words: String,
     pub at_ms: u64,
+    /// A rewind took it away.
+    pub is_away: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +63,7 @@ pub struct TurnChanges<'a> {
 impl Checkpoints {
     pub(super) fn prompted(&mut self, message: &MessageId, content: &[Part], at_ms: u64) {
         let words = text::first_line(&joined_text(content), WORDS);
-        self.prompts.push(Prompt { message: message.clone(), words, at_ms });
+        self.prompts.push(Prompt { message: message.clone(), words, at_ms, is_away: false });
     }
 
     pub(super) fn take(&mut self, id: &CheckpointId, call: Option<&CallId>, changes: Option<&Changes>, at_ms: u64) {
@@ -96,6 +98,13 @@ impl Checkpoints {
             let undone = if is_partial { Vec::new() } else { undone.to_vec() };
             self.restores.push(Restore { id: id.clone(), undone });
         }
+    }
+
+    /// The conversation is without this prompt and those after it; what they changed in files may still stand.
+    pub(super) fn rewound(&mut self, to: &MessageId) {
+        let first = self.prompts.iter().rposition(|it| it.message == *to && !it.is_away);
+        let gone = first.map(|it| self.prompts.iter_mut().skip(it));
+        gone.into_iter().flatten().for_each(|it| it.is_away = true);
     }
 
     pub fn is_empty(&self) -> bool {

@@ -54,6 +54,11 @@ impl History {
         *self = Self { call_ids: std::mem::take(&mut self.call_ids), ..Self::default() };
     }
 
+    /// Is again what it was; ids of calls stay unique.
+    pub fn go_back(&mut self, before: Self) {
+        *self = Self { call_ids: std::mem::take(&mut self.call_ids), ..before };
+    }
+
     pub fn push_user(&mut self, content: &[Part]) {
         self.answer = None;
         if self.turns.last().is_some_and(|it| it.role() == Role::Tool) {

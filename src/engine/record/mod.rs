@@ -1,21 +1,26 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 pub mod checkpoints;
+mod fork;
 mod found;
 mod history;
 mod meter;
+mod rewind;
 mod scale;
 mod seen;
 mod spent;
 mod writer;
 
 pub use checkpoints::{Checkpoint, Checkpoints};
+pub use fork::Fork;
+pub use rewind::Before;
 pub use scale::Scale;
 pub use spent::{Bill, Spent, Tally};
 pub use writer::{Serial, Step};
 
 use history::History;
 use meter::Meter;
+use rewind::Rewinds;
 use seen::SeenFiles;
 
 use std::sync::Arc;
@@ -113,8 +118,8 @@ impl Origin {
     /// The first fact of the session's log.
     pub fn fact(self) -> Fact {
         let Self { session, cwd, roots, mode, model, principal } = self;
-        let castor = env!("CARGO_PKG_VERSION").to_owned();
-        Fact::Created { version: log::VERSION, castor, session, cwd, roots, mode, model, principal }
+        let (version, castor) = (log::VERSION, env!("CARGO_PKG_VERSION").to_owned());
+        Fact::Created { version, castor, session, cwd, roots, mode, model, principal, parent: None }
     }
 }
 
@@ -158,9 +163,10 @@ impl Record {
 
     /// The session that a log describes; `None` if it does not begin with `Created`.
     pub fn replay(entries: &[Entry]) -> Option<Self> {
-        let (first, rest) = entries.split_first()?;
-        let mut res = Self::begin(first)?;
-        for entry in rest {
+        let mut res = Self::begin(entries.first()?)?;
+        let mut rewinds = Rewinds::of(entries);
+        for (at, entry) in entries.iter().enumerate().skip(1) {
+            rewinds.reach(at, &mut res);
             res.apply(entry);
         }
         Some(res)
@@ -247,7 +253,7 @@ impl Record {
         self.past.saved.contains(grant)
     }
 
-    /// Takes one fact in.
+    /// Takes one fact in. Of a rewind only who has the log knows what it gives back: [`Record::replay`], [`Step::rewind`].
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
@@ -293,6 +299,7 @@ impl Record {
             Fact::Checkpoint { id, call, changes } => {
                 self.past.files.checkpoints.take(id, call.as_ref(), changes.as_ref(), entry.at);
             }
+            Fact::Rewound { to } => self.past.files.checkpoints.rewound(to),
             Fact::Restored { id, undone, partial, .. } => self.past.files.checkpoints.restored(id, undone, *partial),
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
@@ -392,3 +399,6 @@ pub const STEERING: &str = "steering";
 
 /// The kind of the custom event that carries the plan.
 pub const PLAN: &str = "plan";
+
+#[cfg(test)]
+mod tests;

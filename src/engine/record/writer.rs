@@ -13,7 +13,7 @@ use crate::{
             Outcome,
             plugins::{Moment, Plugins, Point, Reply},
         },
-        record::{Record, Stream},
+        record::{Before, Record, Stream},
         step::{Act, Effect, Out},
     },
 };
@@ -49,6 +49,12 @@ impl<'a> Step<'a> {
         let entry = Entry { at: self.now.unix_ms, fact };
         self.record.apply(&entry);
         self.out.acts.push(Act::Log(entry));
+    }
+
+    /// Takes away a message of the user and all after it.
+    pub fn rewind(&mut self, before: Before) {
+        self.log(Fact::Rewound { to: before.to().clone() });
+        self.record.take_back(before);
     }
 
     /// Tells something in the current stream.

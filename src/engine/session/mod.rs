@@ -183,24 +183,37 @@ impl Session {
                     turn.end(&mut step, Cause::Cancelled);
                 } else if turn.as_mut().is_some_and(|it| it.unsteer(&mut step, prompt)) {
                     // It was words for the turn.
+                } else if let Some(it) = rewinding.take_if(|it| it.answers(prompt)) {
+                    it.leave(&mut step);
                 } else if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
                     waiting.remove(at);
                     settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
                 }
             }
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
+            Input::Rewind { to, log } if turn.is_none() => {
+                let before = Record::before(&log, &to);
+                if let Some(it) = rewinding.take() {
+                    it.finish(&mut step, before.is_some());
+                }
+                if let Some(before) = before {
+                    let is_empty = before.is_empty();
+                    step.rewind(before);
+                    if is_empty {
+                        start_over(&mut step, spec, kept);
+                    }
+                }
+            }
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
             Input::Completed { text, .. } => kept.completions.add(text),
-            Input::Rewind(wanted) => {
+            Input::GoBack(wanted) => {
                 if let Some(it) = rewinding::begin(&mut step, spec, kept, is_busy, *wanted) {
                     *rewinding = Some(it);
                 }
             }
-            Input::Restored { effect, result } if rewinding.as_ref().is_some_and(|it| it.is_about(effect)) => {
-                if let Some(it) = rewinding.take() {
-                    it.finish(&mut step, result);
-                }
+            Input::Restored { effect, result } if rewinding.as_ref().is_some_and(|it| it.restores_by(effect)) => {
+                *rewinding = rewinding.take().and_then(|it| it.restored(&mut step, result));
             }
             Input::Outages(outages) => kept.health.learn(outages),
             Input::ToolsChanged(kit) => {
@@ -219,9 +232,18 @@ impl Session {
             }
         }
         self.close_books(now, out);
+        self.await_rewind(out.acts.get(start..).unwrap_or_default());
         self.go_on(now, out);
         self.keep_time(now, out, start);
         self.hold(now, out, start);
+    }
+
+    /// The conversation goes back at the end of a command: the next prompt waits for that.
+    fn await_rewind(&mut self, acts: &[Act]) {
+        let goes_back = acts.iter().any(|it| matches!(it, Act::Do(_, Effect::Rewind { .. })));
+        if goes_back && self.rewinding.is_none() {
+            self.rewinding = Some(rewinding::Rewinding::of_turn());
+        }
     }
 
     /// What was begun, from `start` on, is known by its end.
@@ -261,10 +283,8 @@ impl Session {
                         Some(Turn::for_errand(&mut step, &self.spec, &mut self.kept, (prompt, content), errand));
                     continue;
                 }
-                if command.clears && self.kept.arrivals.is_opened() {
-                    // Nobody waits for what they say of it.
-                    ends(&self.spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));
-                    self.kept.arrivals.reopen();
+                if command.clears {
+                    start_over(&mut step, &self.spec, &mut self.kept);
                 }
                 if step.record.model != before {
                     forgive(&mut step, &self.spec, &mut self.kept);
@@ -277,6 +297,16 @@ impl Session {
             }
             self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.kept, prompt, content));
         }
+    }
+}
+
+/// The model knows nothing any more, also not what hooks said at the session's start: they hear of its end, then of
+/// another start.
+fn start_over(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+    if kept.arrivals.is_opened() {
+        // Nobody waits for what they say of it.
+        ends(spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));
+        kept.arrivals.reopen();
     }
 }
 

@@ -1,4 +1,5 @@
-//! A client has the session go back, without a turn: nobody is asked, and the one answer says what came of it.
+//! A client has the session go back, without a turn: nobody is asked, and the one answer says what came of it. Also what a
+//! slash command leaves to do: the conversation goes back when the command's own turn is over.
 
 use crate::{
     base::{
@@ -12,16 +13,20 @@ use crate::{
     },
 };
 
-/// Files are being restored.
+/// No prompt begins until it is over.
 #[derive(Debug)]
-pub(super) struct Rewinding {
-    pub prompt: PromptId,
-    effect: EffectId,
-    order: RestoreOrder,
-    message: Option<MessageId>,
+pub(super) enum Rewinding {
+    Files {
+        prompt: PromptId,
+        effect: EffectId,
+        order: Box<RestoreOrder>,
+        message: Option<MessageId>,
+    },
+    /// The log is read; `None`: nobody waits for an answer.
+    Conversation(Option<(PromptId, Box<Rewound>)>),
 }
 
-/// Begins; what needs no files is over at once.
+/// Begins; what needs neither files nor log is over at once.
 pub(super) fn begin(
     step: &mut Step<'_>,
     spec: &Spec,
@@ -30,59 +35,81 @@ pub(super) fn begin(
     wanted: RewindOrder,
 ) -> Option<Rewinding> {
     let RewindOrder { prompt, to, what, on_conflict, paths } = wanted;
-    let busy = || is_busy.then(|| "the session is busy with a prompt".to_owned());
-    let refusal = match undo::route(step.record, &to, what) {
+    let refusal = match (undo::route(step.record, &to, what), kept.holding.why_busy()) {
+        _ if is_busy => Refusal::Busy("the session is busy with a prompt".to_owned()),
         _ if what.has_files() && !spec.toolbox.checkpoints => Refusal::Failed(undo::OFF.to_owned()),
-        Err(why) => Refusal::Unknown(why),
-        Ok(_) if busy().is_some() => Refusal::Busy(busy().unwrap_or_default()),
-        Ok(route) if route.undo.is_empty() => {
-            let done = done(step, route.message, Rewound::default());
-            answer(step, prompt, Ok(done));
-            return None;
+        (Err(why), _) => Refusal::Unknown(why),
+        (Ok(undo::Route { undo, message }), _) if undo.is_empty() => {
+            return talk(step, prompt, message, Rewound::default());
         }
-        Ok(undo::Route { undo, message }) => match kept.holding.why_busy() {
-            Some(why) => Refusal::Busy(why),
-            None => {
-                let order = RestoreOrder { id: CheckpointId::from(step.fresh("k")), undo, on_conflict, paths };
-                let effect = step.effect(Effect::Restore(order.clone()));
-                return Some(Rewinding { prompt, effect, order, message });
-            }
-        },
+        (Ok(_), Some(why)) => Refusal::Busy(why),
+        (Ok(undo::Route { undo, message }), None) => {
+            let order = RestoreOrder { id: CheckpointId::from(step.fresh("k")), undo, on_conflict, paths };
+            let effect = step.effect(Effect::Restore(order.clone()));
+            return Some(Rewinding::Files { prompt, effect, order: Box::new(order), message });
+        }
     };
     answer(step, prompt, Err(refusal));
     None
 }
 
 impl Rewinding {
-    pub fn is_about(&self, own: EffectId) -> bool {
-        self.effect == own
+    /// Of a slash command that has said all it has to say.
+    pub fn of_turn() -> Self {
+        Self::Conversation(None)
+    }
+
+    pub fn restores_by(&self, own: EffectId) -> bool {
+        matches!(self, Self::Files { effect, .. } if *effect == own)
+    }
+
+    pub fn answers(&self, own: PromptId) -> bool {
+        match self {
+            Self::Files { prompt, .. } | Self::Conversation(Some((prompt, _))) => *prompt == own,
+            Self::Conversation(None) => false,
+        }
     }
 
     /// The files are back, or stay as they are.
-    pub fn finish(self, step: &mut Step<'_>, result: Result<(Restored, Vec<String>), String>) {
-        let result = match result {
-            Err(why) => Err(Refusal::Failed(why)),
-            Ok((files, _)) if self.order.on_conflict == OnConflict::Fail && !files.conflicts.is_empty() => {
-                Ok(Rewound { files, checkpoint: None })
+    pub fn restored(self, step: &mut Step<'_>, result: Result<(Restored, Vec<String>), String>) -> Option<Self> {
+        let Self::Files { prompt, order, message, .. } = self else { return Some(self) };
+        match result {
+            Err(why) => answer(step, prompt, Err(Refusal::Failed(why))),
+            Ok((files, _)) if order.on_conflict == OnConflict::Fail && !files.conflicts.is_empty() => {
+                answer(step, prompt, Ok(Rewound { files, checkpoint: None }));
             }
-            Ok((files, _)) => {
-                let rewound = Rewound { files, checkpoint: Some(self.order.id) };
-                Ok(done(step, self.message, rewound))
-            }
-        };
-        answer(step, self.prompt, result);
+            Ok((files, _)) => return talk(step, prompt, message, Rewound { files, checkpoint: Some(order.id) }),
+        }
+        None
+    }
+
+    /// The log was read.
+    pub fn finish(self, step: &mut Step<'_>, is_back: bool) {
+        let Self::Conversation(Some((prompt, rewound))) = self else { return };
+        let failed = "the files are back, but not the conversation: the session's log does not have it".to_owned();
+        answer(step, prompt, if is_back { Ok(*rewound) } else { Err(Refusal::Failed(failed)) });
     }
 
     /// Nobody waits for it any more. What was begun is carried out, and logged.
     pub fn leave(self, step: &mut Step<'_>) {
+        let (Self::Files { prompt, .. } | Self::Conversation(Some((prompt, _)))) = self else { return };
         let why = "it was cancelled; files that are being restored are restored all the same".to_owned();
-        answer(step, self.prompt, Err(Refusal::Failed(why)));
+        answer(step, prompt, Err(Refusal::Failed(why)));
     }
 }
 
-/// What becomes of the conversation.
-fn done(_: &mut Step<'_>, _: Option<MessageId>, rewound: Rewound) -> Rewound {
-    rewound
+/// What is left to do for the conversation.
+fn talk(step: &mut Step<'_>, prompt: PromptId, message: Option<MessageId>, rewound: Rewound) -> Option<Rewinding> {
+    match message {
+        Some(to) => {
+            step.effect(Effect::Rewind { to });
+            Some(Rewinding::Conversation(Some((prompt, Box::new(rewound)))))
+        }
+        None => {
+            answer(step, prompt, Ok(rewound));
+            None
+        }
+    }
 }
 
 fn answer(step: &mut Step<'_>, prompt: PromptId, result: Result<Rewound, Refusal>) {

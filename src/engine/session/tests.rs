@@ -19,7 +19,7 @@ use crate::{
         event::EventKind,
         fallback::{Intent, Outage, OutageCause},
         hook::{HookEnd, HookReport},
-        ids::{CallId, EffectId, ElicitationId, PromptId, QuestionId},
+        ids::{CallId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
         limits::{Caps, Limits},
         log::{Answer, Decision, Entry, Fact, Mode, ThoughtLevel, Tuning},
         memory::{MemoryFile, Tier as MemoryTier},
@@ -27,6 +27,7 @@ use crate::{
         now::Now,
         path::AbsPath,
         question::Form,
+        rewind,
         terminal::Screen,
         tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
         trust::TrustChoice,
@@ -43,14 +44,15 @@ const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode a
 
 #[test]
 fn random_lives_keep_every_promise() {
-    let mut n_compressed = 0;
+    let (mut n_compressed, mut n_back) = (0, 0);
     for seed in 0..RUNS {
         let mut world = World::new(seed);
         (0..STEPS).for_each(|_| world.something_happens());
         world.end();
+        n_back += rewind::rewinds(&world.log).len();
         n_compressed += world.log.iter().filter(|it| matches!(it.fact, Fact::Compressed { .. })).count();
     }
-    assert!(n_compressed > 2, "{n_compressed}: that is part of lives, too");
+    assert!(n_compressed > 2 && n_back > 100, "{n_compressed}, {n_back}: that is part of lives, too");
 }
 
 /// The same seed is the same life: that is what makes a failure worth reporting.
@@ -121,6 +123,7 @@ impl World {
             3 => Input::Cancel,
             4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
             9 => self.server(),
+            5 if self.dice(4) == 0 => self.rewind(),
             5 if self.dice(3) == 0 => self.doubt(),
             5 if self.dice(3) == 0 => {
                 let outage = Outage { cause: OutageCause::Quota, until_ms: Some(1_000 + self.dice(STEPS)) };
@@ -144,6 +147,16 @@ impl World {
             _ => return,
         };
         self.step(input);
+    }
+
+    /// To any message of the user, also one that was taken away before, and while a turn runs.
+    fn rewind(&mut self) -> Input {
+        let prompts: Vec<&MessageId> = self.log.iter().filter_map(rewind::prompt).collect();
+        let Some(last) = prompts.len().checked_sub(1) else { return Input::Cancel };
+        let prompts: Vec<MessageId> = prompts.into_iter().cloned().collect();
+        // Mostly not far.
+        let back = self.dice(prompts.len() as u64).min(self.dice(6)) as usize;
+        Input::Rewind { to: prompts[last - back].clone(), log: self.log.as_slice().into() }
     }
 
     fn choice(&mut self) -> Input {
@@ -431,6 +444,9 @@ impl World {
         assert!(self.open_prompts.is_empty(), "seed {}: {:?} were never answered", self.seed, self.open_prompts);
         assert!(self.open_calls.is_empty() && !self.session.is_busy());
         assert!(self.elicitations.is_empty(), "seed {}: {:?} were never answered", self.seed, self.elicitations);
+        let remaining: Vec<Entry> = rewind::remaining(&self.log).cloned().collect();
+        let remaining = Record::replay(&remaining).unwrap();
+        assert_eq!(remaining.turns(), self.session.record().turns(), "seed {}: as if it had not been said", self.seed);
         let mut ids = BTreeSet::new();
         for entry in &self.log {
             if let Fact::Event { event } = &entry.fact {

@@ -54,9 +54,6 @@ pub(super) fn rewind(args: &str) -> Result<Errand, &'static str> {
 
 /// Every prompt with its number, and what its turn changed.
 pub(super) fn list(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
-    if !spec.toolbox.checkpoints {
-        return undo::OFF.to_owned();
-    }
     let record = &*step.record;
     let turns = record.checkpoints().turns();
     if turns.is_empty() {
@@ -66,7 +63,15 @@ pub(super) fn list(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
     let mut res = String::new();
     for (n, turn) in turns.iter().enumerate().skip(skipped) {
         let is_undone = !turn.checkpoints.is_empty() && turn.checkpoints.iter().all(|it| it.is_undone);
-        let mark = if is_undone { " (undone)" } else { "" };
+        // Nothing to go back to, and nothing to take back.
+        if turn.prompt.is_away && (turn.checkpoints.is_empty() || is_undone) {
+            continue;
+        }
+        let mark = match (is_undone, turn.prompt.is_away) {
+            (true, _) => " (undone)",
+            (_, true) => " (no longer part of the conversation)",
+            _ => "",
+        };
         let age = age(step.now.unix_ms.saturating_sub(turn.prompt.at_ms));
         _ = writeln!(res, "{}. {} ({age}){mark}", n + 1, turn.prompt.words);
         res += &files(&merged(turn.checkpoints.iter().copied()), &record.cwd);

@@ -299,8 +299,9 @@ impl Turn {
             | Input::Noticed(_)
             | Input::Completed { .. }
             | Input::Compared { .. }
-            | Input::Rewind(_)
+            | Input::GoBack(_)
             | Input::Outages(_)
+            | Input::Rewind { .. }
             | Input::ToolsChanged(_) => (),
         }
     }

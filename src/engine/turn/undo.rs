@@ -100,13 +100,18 @@ pub fn route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<Route,
 
 impl Turn {
     pub(super) fn go_back(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, wish: Wish) {
-        if !spec.toolbox.checkpoints {
+        let is_talk = matches!(wish, Wish::Rewind { what: Rewinds::Conversation, .. });
+        if !spec.toolbox.checkpoints && !is_talk {
             return self.report(step, OFF.to_owned());
         }
         let route = match self.wanted(step.record, &wish) {
             Ok(it) => it,
             Err(why) => return self.report(step, why),
         };
+        if route.undo.is_empty() {
+            self.report(step, "The conversation goes back; no file was changed since.".to_owned());
+            return self.rewind(step, route.message);
+        }
         let id = CheckpointId::from(step.fresh("k"));
         let order = RestoreOrder { id, undo: route.undo, on_conflict: OnConflict::Fail, paths: None };
         let stage = match wish {
@@ -128,7 +133,7 @@ impl Turn {
             Wish::Redo => route(record, &RewindTarget::Redo, Rewinds::Files)?,
             Wish::Rewind { to, what } => route(record, &RewindTarget::Message(find(record, to)?), *what)?,
         };
-        match (route.undo.is_empty(), wish) {
+        match (route.undo.is_empty() && route.message.is_none(), wish) {
             (true, Wish::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
             (true, _) => Err("There is nothing to undo: no file was changed since.".to_owned()),
             (false, _) => Ok(route),
@@ -154,7 +159,20 @@ impl Turn {
             it.conflicts = result;
             return self.ask_about_conflicts(step, spec);
         }
-        self.report(step, in_words(&result, &notes));
+        let message = it.message.take();
+        let mut words = in_words(&result, &notes);
+        if message.is_some() {
+            words += "\nThe conversation goes back, too.";
+        }
+        self.report(step, words);
+        self.rewind(step, message);
+    }
+
+    /// After all that is to be said: the answer stays, as the user is to read it.
+    fn rewind(&self, step: &mut Step<'_>, message: Option<MessageId>) {
+        if let Some(to) = message {
+            step.effect(Effect::Rewind { to });
+        }
     }
 
     fn ask_about_conflicts(&mut self, step: &mut Step<'_>, spec: &Spec) {
@@ -242,14 +260,14 @@ impl Restoring {
 fn find(record: &Record, to: &str) -> Result<MessageId, String> {
     let prompts = record.checkpoints().prompts();
     let number = to.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-    if let Some(it) = number.and_then(|it| prompts.get(it)) {
+    if let Some(it) = number.and_then(|it| prompts.get(it)).filter(|it| !it.is_away) {
         return Ok(it.message.clone());
     }
     if let Some(it) = prompts.iter().find(|it| it.message.as_str() == to) {
         return Ok(it.message.clone());
     }
     let wanted = to.to_lowercase();
-    let found: Vec<_> = prompts.iter().filter(|it| it.words.to_lowercase().contains(&wanted)).collect();
+    let found: Vec<_> = prompts.iter().filter(|it| !it.is_away && it.words.to_lowercase().contains(&wanted)).collect();
     match found.as_slice() {
         [only] => Ok(only.message.clone()),
         [] => Err(format!("There is no prompt `{to}`; `/checkpoints` lists them.")),

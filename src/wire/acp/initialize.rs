@@ -6,7 +6,7 @@ use agent_client_protocol_schema::{
         AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId, AuthMethodTerminal,
         AuthenticateRequest, Implementation, InitializeRequest, InitializeResponse, LogoutCapabilities,
         McpCapabilities, PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
-        SessionCloseCapabilities, SessionDeleteCapabilities, SessionListCapabilities, SessionResumeCapabilities,
+        SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities, SessionResumeCapabilities,
     },
 };
 use serde_json::{Map, Value, json, value::RawValue};
@@ -42,6 +42,8 @@ pub struct Client {
 pub struct Sees {
     pub notices: bool,
     pub compactions: bool,
+    /// Takes a part of the conversation off the screen.
+    pub rewinds: bool,
 }
 
 /// How a client can have castor log its user in.
@@ -84,6 +86,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         sees: Sees {
             notices: session.is_some_and(|it| it.notices.is_some()),
             compactions: session.is_some_and(|it| it.compaction.is_some()),
+            rewinds: flag("rewind") == Some(true),
         },
         has_terminals: caps.terminal,
         draws_terminals: draws == Some(true),
@@ -114,7 +117,8 @@ pub fn response(client: &Client, login: &Login) -> InitializeResponse {
         .resume(SessionResumeCapabilities::new())
         .close(SessionCloseCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
-        .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
+        .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+        .fork(SessionForkCapabilities::new().meta(fork_points()));
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).audio(true).embedded_context(true))
@@ -131,6 +135,11 @@ pub fn response(client: &Client, login: &Login) -> InitializeResponse {
 /// `_session/steering` takes words for a running turn.
 fn steering() -> Map<String, Value> {
     Map::from_iter([("steering".to_owned(), json!({ "supported": true }))])
+}
+
+/// `session/fork` takes `_meta.castor.fork.messageId`.
+fn fork_points() -> Map<String, Value> {
+    Map::from_iter([("castor".to_owned(), json!({ "atMessageId": true }))])
 }
 
 pub const API_KEY: &str = "gemini-api-key";

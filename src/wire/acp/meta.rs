@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::{
     ids::{CallId, MessageId},
@@ -23,6 +23,10 @@ pub struct Places {
     authenticate: Option<AuthenticateMeta>,
     /// Each of `authMethods` in the answer to initialize.
     auth_method: Option<AuthMethodMeta>,
+    /// The params of session/fork.
+    fork: Option<ForkMeta>,
+    /// `sessionCapabilities.fork` in the answer to initialize.
+    fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
     request: Option<TraceMeta>,
     /// A tool_call or tool_call_update.
@@ -64,6 +68,42 @@ struct OwnClientMeta {
     interactive: Option<bool>,
     /// True: AgentEvents come as `_castor/session/event`, beside the updates.
     events: Option<bool>,
+    /// True: what a rewind takes away is told as `_castor/session/rewound`.
+    rewind: Option<bool>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct ForkMeta {
+    #[serde(default)]
+    pub castor: OwnForkMeta,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct OwnForkMeta {
+    #[serde(default)]
+    pub fork: Option<ForkPoint>,
+}
+
+/// Where the copy ends.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkPoint {
+    /// The last message that is in it.
+    pub message_id: MessageId,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as the field does")]
+struct ForkCapabilityMeta {
+    castor: Option<OwnForkCapabilityMeta>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "written as the field does")]
+struct OwnForkCapabilityMeta {
+    /// `_meta.castor.fork.messageId` says where the copy ends.
+    at_message_id: bool,
 }
 
 #[derive(JsonSchema)]

@@ -8,6 +8,7 @@ pub mod initialize;
 pub mod meta;
 pub mod options;
 pub mod permission;
+pub mod rewind;
 pub mod session;
 pub mod terminals;
 pub mod tool_calls;

@@ -1,7 +1,7 @@
 //! Params and results of the session methods.
 
 use agent_client_protocol_schema::v1::{
-    self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, HttpHeader, ListSessionsRequest,
+    self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest, ForkSessionResponse, HttpHeader, ListSessionsRequest,
     ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
     PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode,
     SessionModeState, SetSessionModeRequest, StopReason,
@@ -13,13 +13,16 @@ use crate::{
     base::{
         content::Part,
         event::{Steered, Stop},
-        ids::SessionId,
+        ids::{MessageId, SessionId},
         log::Mode,
         mcp::{McpLink, McpServerConfig, McpSpeech},
         model::Usage,
         path::AbsPath,
     },
-    wire::acp::options::{self, Chosen, Offer},
+    wire::acp::{
+        meta::ForkMeta,
+        options::{self, Chosen, Offer},
+    },
 };
 
 /// Where a session works.
@@ -80,6 +83,28 @@ pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, Place), Stri
     let it: ResumeSessionRequest = super::params(params)?;
     let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     Ok((session_id(&it.session_id), place))
+}
+
+/// A session that is to be a copy of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkWish {
+    pub parent: SessionId,
+    pub place: Place,
+    /// The last message of the copy; `None`: all of them.
+    pub until: Option<MessageId>,
+}
+
+/// Reads session/fork.
+///
+/// # Errors
+/// As [`read_new`]; also for a message that is none.
+pub fn read_fork(params: Option<&RawValue>) -> Result<ForkWish, String> {
+    let it: ForkSessionRequest = super::params(params)?;
+    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
+    let meta = Value::Object(it.meta.unwrap_or_default());
+    let meta: ForkMeta = serde_json::from_value(meta).map_err(|it| super::misfit(&format!("_meta.castor.fork: {it}")))?;
+    let until = meta.castor.fork.map(|it| it.message_id);
+    Ok(ForkWish { parent: session_id(&it.session_id), place, until })
 }
 
 /// Reads session/close.
@@ -199,6 +224,12 @@ pub fn load_response(offer: &Offer, chosen: &Chosen) -> LoadSessionResponse {
 
 pub fn resume_response(offer: &Offer, chosen: &Chosen) -> ResumeSessionResponse {
     ResumeSessionResponse::new().modes(modes(offer, chosen.mode)).config_options(options::list(offer, chosen))
+}
+
+pub fn fork_response(session: &SessionId, offer: &Offer, chosen: &Chosen) -> ForkSessionResponse {
+    ForkSessionResponse::new(wire_id(session))
+        .modes(modes(offer, chosen.mode))
+        .config_options(options::list(offer, chosen))
 }
 
 /// `usage`: what the models took for it.

@@ -19,6 +19,7 @@ use crate::{
         log::{Entry, Fact},
         money::Money,
         path::AbsPath,
+        rewind,
         terminal::Screen,
         text,
         tool::{Display, ToolError},
@@ -119,13 +120,12 @@ impl View {
         self.project(fact, Way::Live, lines);
     }
 
-    /// Appends the whole conversation, for a client that knows nothing of it.
+    /// Appends what there is of the conversation, for a client that knows nothing of it.
     pub fn replay(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
-        for entry in entries {
+        for entry in rewind::remaining(entries) {
             self.project(&entry.fact, Way::Replay, lines);
         }
         self.interrupt(INTERRUPTED, lines);
-        self.replay_usage(entries, lines);
     }
 
     fn project(&mut self, fact: &Fact, way: Way, lines: &mut Vec<u8>) {

@@ -1,14 +1,9 @@
 //! How full the context is, as the client is told: tokens of the last answer, of the window of the model that is chosen.
 
-use agent_client_protocol_schema::v1::{Cost, SessionUpdate, UsageUpdate};
+use agent_client_protocol_schema::v1::{Cost, SessionInfoUpdate, SessionUpdate, UsageUpdate};
 
 use super::updates::View;
-use crate::base::{
-    event::EventKind,
-    log::{Entry, Fact},
-    model::Purpose,
-    money::Money,
-};
+use crate::base::{event::EventKind, model::Purpose, money::Money};
 
 impl View {
     /// How full the context is, of a session that goes on.
@@ -16,21 +11,18 @@ impl View {
         self.filled = Some((used, cost));
     }
 
-    /// Appends how full the context is: what all the calls cost so far is in the last one's figures.
-    pub fn replay_usage(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
-        // Another model may have been chosen since.
-        let mut chosen = None;
-        for it in entries.iter().rev() {
-            match &it.fact {
-                Fact::Model { window: size @ 1.., .. } => chosen = chosen.or(Some(*size)),
-                Fact::Event { event } => {
-                    if let Some(size) = self.take_usage(&event.kind) {
-                        return self.usage(chosen.unwrap_or(size), lines);
-                    }
-                }
-                _ => (),
-            }
+    /// Appends the same; nothing where no model was asked.
+    pub fn filled_as(&mut self, last: Option<(u64, u64)>, cost: Option<Money>, lines: &mut Vec<u8>) {
+        if let Some((used, size)) = last {
+            self.fill(used, cost);
+            self.usage(size, lines);
         }
+    }
+
+    /// Appends the title; `None`: it has none any more.
+    pub fn title(&self, title: Option<&str>, lines: &mut Vec<u8>) {
+        let info = SessionInfoUpdate::new().title(title.map(str::to_owned));
+        self.update(SessionUpdate::SessionInfoUpdate(info), lines);
     }
 
     /// What is asked aside fills no context; its cost is in the next sum.

@@ -46,19 +46,19 @@ img { max-width: 100%; }
 pub fn html(story: &Story<'_>) -> String {
     let mut out = HEAD.to_owned();
     head(story, &mut out);
-    for item in &story.items {
+    for (item, mark) in story.told() {
         match item {
-            Item::Said { who, at_ms, parts, .. } => said(*who, *at_ms, parts, &mut out),
-            Item::Call(it) => call(it, &mut out),
+            Item::Said { who, at_ms, parts, .. } => said(*who, mark, *at_ms, parts, &mut out),
+            Item::Call(it) => call(it, mark, &mut out),
             Item::Plan(it) => {
-                put(&mut out, format_args!("<details open><summary>Plan</summary><ul>\n"));
+                put(&mut out, format_args!("<details open><summary>Plan{mark}</summary><ul>\n"));
                 for (status, text) in story::tasks(it) {
                     put(&mut out, format_args!("<li>{} <small>{}</small></li>\n", Text(text), Text(status)));
                 }
                 put(&mut out, format_args!("</ul></details>\n"));
             }
-            Item::Trouble(it) => put(&mut out, format_args!("<p class=\"bad text\">{}</p>\n", Text(it))),
-            Item::Note(it) => put(&mut out, format_args!("<p class=\"note text\">{}</p>\n", Text(it))),
+            Item::Trouble(it) => put(&mut out, format_args!("<p class=\"bad text\">{}{mark}</p>\n", Text(it))),
+            Item::Note(it) => put(&mut out, format_args!("<p class=\"note text\">{}{mark}</p>\n", Text(it))),
         }
     }
     out.push_str("</body>\n</html>\n");
@@ -75,22 +75,24 @@ fn head(story: &Story<'_>, out: &mut String) {
     let title = Text(it.title.unwrap_or("A session of castor"));
     put(out, format_args!("<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n<dl>\n"));
     let (created, updated) = (time::plain(it.created_ms), time::plain(it.updated_ms));
+    let parent = it.parent.map(ToString::to_string);
     let rows = [
         ("Session", it.id.to_string()),
+        ("Forked from", parent.unwrap_or_default()),
         ("Folder", it.cwd.to_string()),
         ("Model", it.model.to_owned()),
         ("Time", format!("{created} to {updated}")),
         ("Tokens", format!("{} in, {} out", it.usage.input, it.usage.output)),
     ];
-    for (name, value) in rows.iter().filter(|(name, _)| *name != "Tokens" || it.usage.total > 0) {
+    for (name, value) in rows.iter().filter(|(name, text)| !text.is_empty() && (*name != "Tokens" || it.usage.total > 0)) {
         put(out, format_args!("<dt>{name}</dt><dd>{}</dd>\n", Text(value)));
     }
     out.push_str("</dl>\n");
 }
 
-fn said(who: Who, at_ms: u64, parts: &[Part], out: &mut String) {
+fn said(who: Who, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
     let (name, class) = if who == Who::User { ("User", "user") } else { ("Agent", "agent") };
-    put(out, format_args!("<h2>{name} · {}</h2>\n<div class=\"{class}\">\n", time::plain(at_ms)));
+    put(out, format_args!("<h2>{name}{mark} · {}</h2>\n<div class=\"{class}\">\n", time::plain(at_ms)));
     for part in parts {
         match part {
             Part::Text { text, .. } => prose(text, out),
@@ -149,7 +151,7 @@ fn block_of(is_code: bool, text: &str, out: &mut String) {
     }
 }
 
-fn call(it: &Call<'_>, out: &mut String) {
+fn call(it: &Call<'_>, mark: &str, out: &mut String) {
     let (end, class) = match it.ended {
         Ended::No => ("no end is known".to_owned(), "note"),
         Ended::Well => ("done".to_owned(), "note"),
@@ -159,7 +161,7 @@ fn call(it: &Call<'_>, out: &mut String) {
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     let (name, title) = (Text(it.name), Text(it.title));
     let summary =
-        format_args!("<code>{name}</code> {title} <small class=\"{class}\">{end}{answer}</small>").to_string();
+        format_args!("<code>{name}</code> {title} <small class=\"{class}\">{end}{answer}{mark}</small>").to_string();
     put(out, format_args!("<details><summary>{summary}</summary>\n"));
     let args = serde_json::to_string_pretty(it.args).unwrap_or_default();
     put(out, format_args!("<pre>{}</pre>\n", Text(&args)));

@@ -14,20 +14,20 @@ const MAX_HEADING: usize = 160;
 pub fn markdown(story: &Story<'_>) -> String {
     let mut out = String::new();
     head(story, &mut out);
-    for item in &story.items {
+    for (item, mark) in story.told() {
         out.push('\n');
         match item {
-            Item::Said { who, at_ms, parts, .. } => said(*who, *at_ms, parts, &mut out),
-            Item::Call(it) => call(it, &mut out),
+            Item::Said { who, at_ms, parts, .. } => said(*who, mark, *at_ms, parts, &mut out),
+            Item::Call(it) => call(it, mark, &mut out),
             Item::Plan(it) => {
-                out.push_str("**Plan**\n\n");
+                line(&mut out, format_args!("**Plan**{mark}\n"));
                 for (status, text) in story::tasks(it) {
                     let mark = if status == "completed" { 'x' } else { ' ' };
                     line(&mut out, format_args!("- [{mark}] {}", span(text)));
                 }
             }
-            Item::Trouble(it) => quoted("**Error.** ", it, &mut out),
-            Item::Note(it) => line(&mut out, format_args!("*{}*", span(it))),
+            Item::Trouble(it) => quoted(&format!("**Error.**{mark} "), it, &mut out),
+            Item::Note(it) => line(&mut out, format_args!("*{}*{mark}", span(it))),
         }
     }
     out
@@ -43,6 +43,9 @@ fn head(story: &Story<'_>, out: &mut String) {
     let it = &story.head;
     line(out, format_args!("# {}\n", plain(it.title.unwrap_or("A session of castor"))));
     line(out, format_args!("- Session: {}", span(it.id.as_str())));
+    if let Some(parent) = it.parent {
+        line(out, format_args!("- Forked from: {}", span(parent.as_str())));
+    }
     line(out, format_args!("- Folder: {}", span(&it.cwd.to_string())));
     line(out, format_args!("- Model: {}", span(it.model)));
     line(out, format_args!("- Time: {} to {}", time::plain(it.created_ms), time::plain(it.updated_ms)));
@@ -51,9 +54,9 @@ fn head(story: &Story<'_>, out: &mut String) {
     }
 }
 
-fn said(who: Who, at_ms: u64, parts: &[Part], out: &mut String) {
+fn said(who: Who, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
     let name = if who == Who::User { "User" } else { "Agent" };
-    line(out, format_args!("## {name}\n\n*{}*", time::plain(at_ms)));
+    line(out, format_args!("## {name}{mark}\n\n*{}*", time::plain(at_ms)));
     for part in parts {
         out.push('\n');
         match part {
@@ -75,7 +78,7 @@ fn said(who: Who, at_ms: u64, parts: &[Part], out: &mut String) {
     }
 }
 
-fn call(it: &Call<'_>, out: &mut String) {
+fn call(it: &Call<'_>, mark: &str, out: &mut String) {
     let end = match it.ended {
         Ended::No => "no end is known".to_owned(),
         Ended::Well => "done".to_owned(),
@@ -84,7 +87,7 @@ fn call(it: &Call<'_>, out: &mut String) {
     };
     let title: String = it.title.chars().take(MAX_HEADING).collect();
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
-    line(out, format_args!("### Tool {}: {}\n\n*{end}{answer}*\n", span(it.name), span(&title)));
+    line(out, format_args!("### Tool {}: {}{mark}\n\n*{end}{answer}*\n", span(it.name), span(&title)));
     fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
     match &it.shown {
         Some(Shown::Diff { path, before, after }) => {

@@ -1,6 +1,6 @@
 //! What happened in a session, as people would tell it: messages whole, calls with their ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ use crate::base::{
     log::{Answer, Entry, Fact, Mode},
     model::Usage,
     path::AbsPath,
+    rewind,
     tool::Display,
 };
 
@@ -19,11 +20,18 @@ use crate::base::{
 pub struct Story<'a> {
     pub head: Head<'a>,
     pub items: Vec<Item<'a>>,
+    /// Which items a rewind took away.
+    rewound: BTreeSet<usize>,
 }
+
+/// Behind what a rewind took away.
+const MARK: &str = " (rewound)";
 
 #[derive(Clone, Debug)]
 pub struct Head<'a> {
     pub id: &'a SessionId,
+    /// The session that it is a copy of.
+    pub parent: Option<&'a SessionId>,
     pub cwd: &'a AbsPath,
     pub title: Option<&'a str>,
     pub model: &'a str,
@@ -93,9 +101,10 @@ impl<'a> Story<'a> {
     /// `None` unless the facts begin as a log does.
     pub fn new(entries: &'a [Entry]) -> Option<Self> {
         let (first, rest) = entries.split_first()?;
-        let Fact::Created { castor, session, cwd, mode, model, .. } = &first.fact else { return None };
+        let Fact::Created { castor, session, cwd, mode, model, parent, .. } = &first.fact else { return None };
         let head = Head {
             id: session,
+            parent: parent.as_ref(),
             cwd,
             title: None,
             model,
@@ -105,9 +114,25 @@ impl<'a> Story<'a> {
             updated_ms: entries.last().map_or(first.at, |it| it.at),
             usage: Usage::default(),
         };
-        let mut teller = Teller { story: Self { head, items: Vec::new() }, calls: BTreeMap::new() };
-        rest.iter().for_each(|it| teller.fact(it));
+        let mut away = rewind::away(entries).into_iter().skip(1);
+        let story = Self { head, items: Vec::new(), rewound: BTreeSet::new() };
+        let mut teller = Teller { story, calls: BTreeMap::new() };
+        for entry in rest {
+            let (is_away, from) = (away.next() == Some(true), teller.story.items.len());
+            let title = teller.story.head.title;
+            teller.fact(entry);
+            if is_away {
+                teller.story.head.title = title;
+                teller.story.rewound.extend(from..teller.story.items.len());
+            }
+        }
         Some(teller.story)
+    }
+
+    /// Each item, and what marks it if a rewind took it away.
+    pub fn told(&self) -> impl Iterator<Item = (&Item<'a>, &'static str)> {
+        let mark = |at: usize| if self.rewound.contains(&at) { MARK } else { "" };
+        self.items.iter().enumerate().map(move |(at, it)| (it, mark(at)))
     }
 
     pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {

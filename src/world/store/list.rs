@@ -6,10 +6,11 @@ use memchr::memmem;
 
 use crate::{
     base::{
-        event::{EventKind, Speaker},
+        event::EventKind,
         ids::SessionId,
         log::{Entry, Fact},
         path::AbsPath,
+        rewind,
     },
     world::disk,
 };
@@ -64,15 +65,15 @@ fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<Summary> {
     // Without its newline a line is torn, or the head ends within it.
     let mut lines = head.split_inclusive(|it| *it == b'\n').filter_map(|it| it.strip_suffix(b"\n"));
     let Fact::Created { cwd, .. } = lines.find_map(entry)?.fact else { return None };
+    // Most lines are nothing of this and need not be parsed: the loop waits for the list.
+    let words: [&[u8]; 3] = [b"\"session_update\"", b"\"user\"", b"\"rewound\""];
+    let entries: Vec<Entry> = lines.filter(|it| words.iter().any(|word| has(it, word))).filter_map(entry).collect();
     // A first prompt may be larger than the head: then the head ends within it.
     let mut has_prompts = head.len() as u64 == HEAD;
     let mut last = None;
-    // Most lines are neither and need not be parsed: the loop waits for the list.
-    for line in lines {
-        if has(line, b"\"session_update\"") {
-            last = entry(line).as_ref().and_then(title).or(last);
-        }
-        has_prompts = has_prompts || has(line, b"\"user\"") && entry(line).as_ref().is_some_and(is_prompt);
+    for entry in rewind::remaining(&entries) {
+        last = title(entry).or(last);
+        has_prompts |= rewind::prompt(entry).is_some();
     }
     Some(Summary { id, cwd, title: last, updated_ms, has_prompts })
 }
@@ -93,9 +94,4 @@ fn title(entry: &Entry) -> Option<String> {
         },
         _ => None,
     }
-}
-
-fn is_prompt(entry: &Entry) -> bool {
-    let Fact::Event { event } = &entry.fact else { return false };
-    matches!(event.kind, EventKind::Message { role: Speaker::User, .. })
 }

@@ -98,6 +98,17 @@ impl Store {
         Ok(Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note })
     }
 
+    /// A whole log, which nobody holds.
+    ///
+    /// # Errors
+    /// When it cannot be written; then there is none.
+    pub fn put(&self, id: &SessionId, entries: &[Entry]) -> Result<(), StoreError> {
+        let mut log = self.create(id)?;
+        let done = log.append(entries).map_err(|it| io_error(id, it));
+        drop(log);
+        done.inspect_err(|_| _ = self.delete(id))
+    }
+
     /// The facts of a log, and the log itself, held by us. Writes nothing to it.
     ///
     /// # Errors

@@ -166,6 +166,7 @@ fn beginning(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>,
         mode: Mode::Default,
         model: model.unwrap_or_default(),
         principal: Principal::Root,
+        parent: None,
     };
     serde_json::to_vec(&Entry { at, fact }).map_err(|it| io_error(id, it.into()))
 }

@@ -44,6 +44,7 @@ fn created(id: &SessionId, cwd: &str) -> Entry {
         mode: Mode::Default,
         model: "m".to_owned(),
         principal: Principal::Root,
+        parent: None,
     };
     Entry { at: 1, fact }
 }

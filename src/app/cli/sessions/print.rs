@@ -30,6 +30,9 @@ pub fn outline(story: &Story<'_>, store: &Store, n_damaged: usize) -> String {
         ("tools", story.calls().count().to_string()),
         ("tokens", format!("{} in, {} out", it.usage.input, it.usage.output)),
     ];
+    if let Some(parent) = it.parent {
+        rows.push(("fork of", parent.to_string()));
+    }
     if let Some(path) = store.log_file(it.id) {
         let len = disk::metadata(&path).map_or(0, |it| it.len);
         rows.push(("log", format!("{path} ({len} bytes)")));
@@ -44,8 +47,10 @@ pub fn outline(story: &Story<'_>, store: &Store, n_damaged: usize) -> String {
         _ = writeln!(out, "{name:8} {}", clean(&value));
     }
     out.push('\n');
-    for line in story.items.iter().filter_map(line) {
-        _ = writeln!(out, "{}", clean(&line));
+    for (item, mark) in story.told() {
+        if let Some(line) = line(item) {
+            _ = writeln!(out, "{}{mark}", clean(&line));
+        }
     }
     out
 }

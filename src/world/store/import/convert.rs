@@ -46,6 +46,7 @@ pub fn convert(it: &Transcript, defaults: Defaults<'_>) -> Imported {
         mode: Mode::Default,
         model,
         principal: Principal::Root,
+        parent: None,
     });
     pen.event(EventKind::Initialize { session_id: id.clone(), workspace: cwd, agent_id: "gemini-cli".to_owned() });
     for message in &it.messages {

@@ -1,0 +1,108 @@
+//! Rewinds in a log: which prompts it goes back to, and which part of it was taken away.
+
+use crate::base::{
+    event::{EventKind, Speaker},
+    ids::MessageId,
+    log::{Entry, Fact},
+};
+
+/// One rewind, by the places in the log of what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rewind {
+    /// The user's message that was taken away, with all after it.
+    pub from: usize,
+    /// The rewind itself.
+    pub at: usize,
+}
+
+/// The message of the user that this entry is.
+pub fn prompt(entry: &Entry) -> Option<&MessageId> {
+    let Fact::Event { event } = &entry.fact else { return None };
+    match &event.kind {
+        EventKind::Message { role: Speaker::User, message_id, .. } => Some(message_id),
+        _ => None,
+    }
+}
+
+/// All rewinds of a log, in order. One to a message that is not there does nothing.
+pub fn rewinds(entries: &[Entry]) -> Vec<Rewind> {
+    look(entries).0
+}
+
+/// Where the user's message stands; `None`: there is none of that id, or it was taken away.
+pub fn find(entries: &[Entry], id: &MessageId) -> Option<usize> {
+    look(entries).1.into_iter().rev().find(|(_, it)| *it == id).map(|(at, _)| at)
+}
+
+/// For each entry whether a rewind took it away from the conversation.
+pub fn away(entries: &[Entry]) -> Vec<bool> {
+    let mut res = vec![false; entries.len()];
+    for Rewind { from, at } in rewinds(entries) {
+        res.iter_mut().take(at).skip(from).for_each(|it| *it = true);
+    }
+    res
+}
+
+/// The entries that no rewind took away.
+pub fn remaining(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+    entries.iter().zip(away(entries)).filter(|(_, away)| !away).map(|(it, _)| it)
+}
+
+/// The rewinds, and the messages of the user that remain.
+fn look(entries: &[Entry]) -> (Vec<Rewind>, Vec<(usize, &MessageId)>) {
+    let mut res = Vec::new();
+    let mut prompts: Vec<(usize, &MessageId)> = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        if let Some(id) = prompt(entry) {
+            prompts.push((at, id));
+        }
+        let Fact::Rewound { to } = &entry.fact else { continue };
+        let Some(nth) = prompts.iter().rposition(|(_, it)| *it == to) else { continue };
+        let gone = prompts.split_off(nth);
+        res.extend(gone.first().map(|(from, _)| Rewind { from: *from, at }));
+    }
+    (res, prompts)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Rewind, away, find, rewinds};
+    use crate::base::{ids::MessageId, log::Entry};
+
+    /// `1` is the prompt m1, `<1` a rewind to it, anything else another fact.
+    fn log(words: &str) -> Vec<Entry> {
+        let entry = |word: &str| match (word.strip_prefix('<'), word.parse::<u32>()) {
+            (Some(to), _) => json!({"at": 0, "fact": "rewound", "to": format!("m{to}")}),
+            (None, Ok(n)) => json!({"at": 0, "fact": "event", "event": {"id": "e", "streamId": "s", "timestamp": 0,
+                "type": "message", "role": "user", "messageId": format!("m{n}"), "content": []}}),
+            (None, Err(_)) => json!({"at": 0, "fact": "worked", "ms": 1}),
+        };
+        words.split(' ').map(|it| serde_json::from_value(entry(it)).unwrap()).collect()
+    }
+
+    fn check(words: &str, expected: &str) {
+        let away: String = away(&log(words)).iter().map(|it| if *it { '-' } else { '+' }).collect();
+        assert_eq!(away, expected, "{words}");
+    }
+
+    #[test]
+    fn a_rewind_takes_its_message_and_all_after_it() {
+        check("x 1 x 2 x", "+++++");
+        check("x 1 x 2 x <2 x", "+++--++");
+        check("x 1 x 2 x <1", "+----+");
+        check("1 2 <2 3 <1 4", "----++");
+        check("1 2 <2 <1", "---+");
+        check("1 <7 x", "+++");
+        check("1 2 <2 <2 x", "+-+++");
+        check("1 2 <2 2 x", "+-+++");
+    }
+
+    #[test]
+    fn what_was_taken_away_is_not_there() {
+        let (log, id) = (log("1 2 <2 3"), |it: &str| MessageId::from(it));
+        assert_eq!(["m1", "m2", "m3", "m4"].map(|it| find(&log, &id(it))), [Some(0), None, Some(3), None]);
+        assert_eq!(rewinds(&log), [Rewind { from: 1, at: 2 }]);
+    }
+}

@@ -1,0 +1,100 @@
+//! A copy of a session's log, up to a message of it, as the beginning of another session.
+
+use super::Record;
+use crate::base::{
+    event::{AgentEvent, EventKind},
+    ids::{MessageId, SessionId},
+    log::{self, Entry, Fact},
+};
+
+/// The session that a copy becomes.
+#[derive(Clone, Debug)]
+pub struct Fork {
+    pub session: SessionId,
+    /// The last message of the copy; `None`: all of the log.
+    pub until: Option<MessageId>,
+    /// Milliseconds since the Unix epoch.
+    pub now_ms: u64,
+}
+
+impl Fork {
+    /// The log of the new session; `None`: the parent's has no such message, or is none. A message that a rewind took away
+    /// is there again in a copy that ends with it.
+    pub fn of(self, parent: &[Entry]) -> Option<Vec<Entry>> {
+        let whole = Record::replay(parent)?;
+        let end = match &self.until {
+            None => parent.len(),
+            Some(id) => parent.iter().rposition(|it| message(it) == Some(id))? + 1,
+        };
+        let mut res: Vec<Entry> = parent.get(..end)?.to_vec();
+        // What was held for the parent is the parent's to give back.
+        res.retain(|it| !matches!(it.fact, Fact::Checkpoint { .. } | Fact::Restored { .. }));
+        let copy = Record::replay(&res)?;
+        let title = copy.title.as_deref().or(whole.title.as_deref()).map(marked);
+        res.iter_mut().for_each(|it| self.adopt(it, title.as_deref()));
+        if let (None, Some(title)) = (&copy.title, title) {
+            res.push(titled(&copy, title, self.now_ms));
+        }
+        Some(res)
+    }
+
+    /// What names the parent names the child.
+    fn adopt(&self, entry: &mut Entry, marked: Option<&str>) {
+        match &mut entry.fact {
+            Fact::Created { version, castor, session, parent, .. } => {
+                (*version, *castor) = (log::VERSION, env!("CARGO_PKG_VERSION").to_owned());
+                *parent = Some(std::mem::replace(session, self.session.clone()));
+                entry.at = self.now_ms;
+            }
+            Fact::Event { event: AgentEvent { kind, .. } } => match kind {
+                EventKind::Initialize { session_id, .. } => session_id.clone_from(&self.session),
+                EventKind::SessionUpdate { title: Some(title), .. } => {
+                    marked.into_iter().for_each(|it| it.clone_into(title));
+                }
+                _ => (),
+            },
+            _ => (),
+        }
+    }
+}
+
+fn message(entry: &Entry) -> Option<&MessageId> {
+    let Fact::Event { event } = &entry.fact else { return None };
+    match &event.kind {
+        EventKind::Message { message_id, .. } => Some(message_id),
+        _ => None,
+    }
+}
+
+/// The title comes after the prompt that it was made from.
+fn titled(record: &Record, title: String, at: u64) -> Entry {
+    let stream_id = record.past.stream.id.clone();
+    let id = format!("{stream_id}-{}", record.past.stream.n_events);
+    let (kind, meta) = (EventKind::SessionUpdate { title: Some(title), model: None }, serde_json::Map::new());
+    Entry { at, fact: Fact::Event { event: AgentEvent { id, stream_id, timestamp: at, kind, meta } } }
+}
+
+/// `Title`, `Title (fork)`, `Title (fork 2)` and so on.
+fn marked(title: &str) -> String {
+    let fork = title.strip_suffix(')').and_then(|it| it.rsplit_once(" (fork"));
+    let nth = |it: &str| if it.is_empty() { Some(1_u32) } else { it.strip_prefix(' ')?.parse().ok() };
+    match fork.and_then(|(title, it)| Some((title, nth(it)?))) {
+        Some((title, n)) => format!("{title} (fork {})", n.saturating_add(1)),
+        None => format!("{title} (fork)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::marked;
+
+    #[test]
+    fn forks_of_forks_are_counted() {
+        let mut title = "Fix (it)".to_owned();
+        for expected in ["Fix (it) (fork)", "Fix (it) (fork 2)", "Fix (it) (fork 3)"] {
+            title = marked(&title);
+            assert_eq!(title, expected);
+        }
+        assert_eq!(marked("a (fork x)"), "a (fork x) (fork)");
+    }
+}

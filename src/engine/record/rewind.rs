@@ -1,0 +1,96 @@
+//! Going back to before a prompt: the conversation is again what it was, all else stays as it is.
+
+use std::collections::BTreeMap;
+
+use super::{Record, history::History, seen::SeenFiles};
+use crate::base::{ids::MessageId, log::Entry, model::Usage, rewind};
+
+/// The conversation before a message of the user. Compressions and masks cannot be undone in a record, so it is made from
+/// the log.
+#[derive(Clone, Debug)]
+pub struct Before {
+    to: MessageId,
+    past: Conversation,
+}
+
+/// What a rewind gives back.
+#[derive(Clone, Debug)]
+struct Conversation {
+    history: History,
+    /// What the model read or wrote later it does not know any more.
+    seen: SeenFiles,
+    compressed_at: Option<u64>,
+    title: Option<String>,
+    filled: Usage,
+}
+
+impl Before {
+    pub fn to(&self) -> &MessageId {
+        &self.to
+    }
+
+    /// Whether nothing at all was said before.
+    pub fn is_empty(&self) -> bool {
+        self.past.history.turns.is_empty()
+    }
+}
+
+impl Record {
+    /// The conversation before a message of the user; `None`: the log has no such message, or it was taken away.
+    pub fn before(entries: &[Entry], to: &MessageId) -> Option<Before> {
+        let at = rewind::find(entries, to)?;
+        let past = Self::replay(entries.get(..at)?)?.conversation();
+        Some(Before { to: to.clone(), past })
+    }
+
+    fn conversation(&self) -> Conversation {
+        Conversation {
+            history: self.past.history.clone(),
+            seen: self.past.files.seen.clone(),
+            compressed_at: self.past.compressed_at,
+            title: self.title.clone(),
+            filled: self.spent.last.map(|(usage, _)| usage).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn take_back(&mut self, before: Before) {
+        self.go_back(before.past);
+    }
+
+    fn go_back(&mut self, past: Conversation) {
+        let Conversation { history, seen, compressed_at, title, filled } = past;
+        self.past.history.go_back(history);
+        (self.past.files.seen, self.past.compressed_at, self.title) = (seen, compressed_at, title);
+        // The window is that of the model that is chosen now.
+        if let Some((usage, _)) = &mut self.spent.last {
+            *usage = filled;
+        }
+    }
+}
+
+/// The rewinds of a log, for one fold over it: at each message that a rewind goes back to, the conversation is kept until
+/// the rewind comes. Folding anew for each would double the work with every one.
+#[derive(Debug, Default)]
+pub(super) struct Rewinds {
+    /// By the message's place, the rewind's.
+    ends: BTreeMap<usize, usize>,
+    /// By the rewind's place.
+    kept: BTreeMap<usize, Conversation>,
+}
+
+impl Rewinds {
+    pub fn of(entries: &[Entry]) -> Self {
+        let ends = rewind::rewinds(entries).into_iter().map(|it| (it.from, it.at)).collect();
+        Self { ends, kept: BTreeMap::new() }
+    }
+
+    /// The entry at that place comes next.
+    pub fn reach(&mut self, at: usize, record: &mut Record) {
+        if let Some(end) = self.ends.get(&at) {
+            self.kept.insert(*end, record.conversation());
+        }
+        if let Some(past) = self.kept.remove(&at) {
+            record.go_back(past);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `_castor/session/rewind` and `_castor/session/rewound`: how a client takes back what was said and done.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::base::{
+    checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What},
+    ids::{CheckpointId, MessageId, SessionId},
+};
+
+/// What to go back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Before this message of the user.
+    Message(MessageId),
+    /// Before the call that the checkpoint was taken for.
+    Checkpoint(CheckpointId),
+    /// Before the last restore.
+    Redo,
+}
+
+/// A rewind, as the client wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub session: SessionId,
+    pub target: Target,
+    pub what: What,
+    pub on_conflict: OnConflict,
+    /// Only these, and what is below them; `None`: all.
+    pub paths: Option<Vec<PathBuf>>,
+}
+
+/// castor's own methods about rewinds, by name.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub struct Methods {
+    #[serde(rename = "_castor/session/checkpoints")]
+    checkpoints: Option<Listing>,
+    #[serde(rename = "_castor/session/rewind")]
+    rewind: Option<Method>,
+    /// A notification to clients with `_meta.castor.rewind`.
+    #[serde(rename = "_castor/session/rewound")]
+    rewound: Option<Rewound>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct Method {
+    params: Option<Params>,
+    result: Option<Outcome>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct Listing {
+    params: Option<OfSession>,
+    result: Option<Checkpoints>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OfSession {
+    session_id: SessionId,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+/// What can be gone back to, oldest first; what is undone is not there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Checkpoints {
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// What one call changed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkpoint {
+    pub id: CheckpointId,
+    /// The user's message whose turn it belongs to.
+    pub message_id: Option<MessageId>,
+    /// When the call began; RFC 3339.
+    pub time: String,
+    /// The first of them, sorted by path; none where nobody saw the call's end.
+    pub files: Vec<FileChange>,
+    /// What was changed and is not held.
+    pub not_kept: Vec<PathBuf>,
+}
+
+/// Reads `_castor/session/checkpoints`.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_of(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: OfSession = super::params(params)?;
+    Ok(it.session_id)
+}
+
+/// One of `messageId`, `checkpointId` and `redo` says where to.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Params {
+    session_id: SessionId,
+    /// This message of the user and all after it are taken back.
+    message_id: Option<MessageId>,
+    /// The state before the call that it was taken for.
+    checkpoint_id: Option<CheckpointId>,
+    /// Takes back the last restore of files.
+    redo: Option<bool>,
+    /// Without it: both; with `redo`: files.
+    what: Option<What>,
+    /// Of files. Without it: fail.
+    on_conflict: Option<OnConflict>,
+    /// Of files: only these, and what is below them.
+    paths: Option<Vec<PathBuf>>,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+/// What a rewind came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    pub restored: Vec<PathBuf>,
+    pub conflicts: Vec<Conflict>,
+    pub not_kept: Vec<PathBuf>,
+    /// Of the restore: `redo` takes it back.
+    pub checkpoint_id: Option<CheckpointId>,
+}
+
+/// This message of the user and all after it are gone.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rewound {
+    pub session_id: SessionId,
+    pub message_id: MessageId,
+}
+
+pub const REWOUND: &str = "_castor/session/rewound";
+
+/// Reads `_castor/session/rewind`.
+///
+/// # Errors
+/// See [`super::params`]; also for params that contradict each other, by name.
+pub fn read(params: Option<&RawValue>) -> Result<Order, String> {
+    let it: Params = super::params(params)?;
+    let redo = it.redo.filter(|it| *it).map(|_| Target::Redo);
+    let targets = [it.message_id.map(Target::Message), it.checkpoint_id.map(Target::Checkpoint), redo];
+    let mut targets = targets.into_iter().flatten();
+    let target = match (targets.next(), targets.next()) {
+        (Some(target), None) => target,
+        (Some(_), Some(_)) => return Err("messageId, checkpointId and redo contradict each other; send one".to_owned()),
+        (None, _) => return Err("messageId is missing; send it, or checkpointId, or redo".to_owned()),
+    };
+    let what = match (it.what, &target) {
+        (None | Some(What::Files), Target::Redo) => What::Files,
+        (Some(_), Target::Redo) => return Err("redo gives back files alone; send what \"files\" or nothing".to_owned()),
+        (what, _) => what.unwrap_or(What::Both),
+    };
+    let of_files = [("onConflict", it.on_conflict.is_some()), ("paths", it.paths.is_some())];
+    match of_files.iter().find(|(_, is_there)| *is_there && what == What::Conversation) {
+        Some((name, _)) => Err(format!("{name} is about files; leave it out, or send what \"both\" or \"files\"")),
+        None if it.paths.as_ref().is_some_and(Vec::is_empty) => {
+            Err("paths is empty; name some, or leave it out for all".to_owned())
+        }
+        None => {
+            let (on_conflict, paths) = (it.on_conflict.unwrap_or_default(), it.paths);
+            Ok(Order { session: it.session_id, target, what, on_conflict, paths })
+        }
+    }
+}
