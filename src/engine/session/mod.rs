@@ -10,6 +10,8 @@ mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
 
+use rewinding::Rewinding;
+
 use crate::{
     base::{
         content::Part,
@@ -42,7 +44,7 @@ pub struct Session {
     waiting: VecDeque<(PromptId, Vec<Part>)>,
     clock: clock::Clock,
     ordered: Option<Ordered>,
-    rewinding: Option<rewinding::Rewinding>,
+    rewinding: Option<Rewinding>,
 }
 
 /// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
@@ -193,7 +195,7 @@ impl Session {
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
             Input::Rewind { to, log } if turn.is_none() => {
                 let before = Record::before(&log, &to);
-                if let Some(it) = rewinding.take() {
+                if let Some(it) = rewinding.take_if(|it| matches!(it, Rewinding::Conversation(_))) {
                     it.finish(&mut step, before.is_some());
                 }
                 if let Some(before) = before {
@@ -242,7 +244,7 @@ impl Session {
     fn await_rewind(&mut self, acts: &[Act]) {
         let goes_back = acts.iter().any(|it| matches!(it, Act::Do(_, Effect::Rewind { .. })));
         if goes_back && self.rewinding.is_none() {
-            self.rewinding = Some(rewinding::Rewinding::of_turn());
+            self.rewinding = Some(Rewinding::of_turn());
         }
     }
 

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     base::{
         check::Finding,
+        checkpoint::{ChangeKind, Changes, Conflict, FileChange, Held, OnConflict, RestoreOrder, Restored, Rewinds},
         content::Part,
         elicitation::Wanted,
         event::EventKind,
@@ -34,13 +35,14 @@ use crate::{
     },
     engine::{
         record::Record,
-        step::{Act, Choice, Doubted, Effect, Input, Out},
+        step::{Act, Choice, Doubted, Effect, Input, Out, RewindOrder, RewindTarget},
     },
 };
 
 const RUNS: u64 = 400;
 const STEPS: u64 = 150;
-const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode autoEdit|/usr/bin|/memory|/compress";
+const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode autoEdit|/usr/bin|/memory|/compress|\
+                        /undo|/redo|/rewind 1|/rewind 2 conversation|/diff|/checkpoints";
 
 #[test]
 fn random_lives_keep_every_promise() {
@@ -120,6 +122,7 @@ impl World {
                 self.open_prompts.insert(prompt);
                 Input::Prompt { prompt, content: vec![Part::text(self.prompt_text(prompt))] }
             }
+            3 if self.dice(3) == 0 => self.go_back(),
             3 => Input::Cancel,
             4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
             9 => self.server(),
@@ -129,7 +132,7 @@ impl World {
                 let outage = Outage { cause: OutageCause::Quota, until_ms: Some(1_000 + self.dice(STEPS)) };
                 Input::Outages(BTreeMap::from([(["a", "b"][self.dice(2) as usize].to_owned(), outage)]))
             }
-            5 if self.dice(3) == 0 => Input::Completed("`make` has ended.".to_owned()),
+            5 if self.dice(3) == 0 => Input::Completed { pid: Some(7), text: "`make` has ended.".to_owned() },
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;
@@ -157,6 +160,23 @@ impl World {
         // Mostly not far.
         let back = self.dice(prompts.len() as u64).min(self.dice(6)) as usize;
         Input::Rewind { to: prompts[last - back].clone(), log: self.log.as_slice().into() }
+    }
+
+    /// A client wants files back, or all.
+    fn go_back(&mut self) -> Input {
+        self.n_prompts += 1;
+        let prompt = PromptId(self.n_prompts);
+        self.open_prompts.insert(prompt);
+        let checkpoints = self.session.record().checkpoints();
+        let to = match (checkpoints.all().last(), checkpoints.prompts().last()) {
+            (Some(it), _) if self.n % 3 == 0 => RewindTarget::Checkpoint(it.id.clone()),
+            (_, Some(it)) if self.n % 3 == 1 => RewindTarget::Message(it.message.clone()),
+            _ => RewindTarget::Redo,
+        };
+        let what = [Rewinds::Both, Rewinds::Files, Rewinds::Conversation][self.dice(3) as usize];
+        let on_conflict = [OnConflict::Fail, OnConflict::Keep, OnConflict::Restore][self.dice(3) as usize];
+        let paths = (self.dice(4) == 0).then(|| vec!["/w/a".into()]);
+        Input::GoBack(Box::new(RewindOrder { prompt, to, what, on_conflict, paths }))
     }
 
     fn choice(&mut self) -> Input {
@@ -196,7 +216,7 @@ impl World {
 
     fn prompt_text(&mut self, prompt: PromptId) -> String {
         match self.dice(4) {
-            0 => COMMANDS.split('|').nth(self.dice(8) as usize).unwrap().to_owned(),
+            0 => COMMANDS.split('|').nth(self.dice(14) as usize).unwrap().to_owned(),
             1 => format!("prompt {prompt:?} {}", "and so on ".repeat(100)),
             _ => format!("prompt {prompt:?}"),
         }
@@ -252,7 +272,18 @@ impl World {
                 Input::Attached { effect, screen }
             }
             Effect::Run { .. } if partial => Input::Printed { effect, text: "printed\n".to_owned() },
-            Effect::Run { .. } => Input::Ran { effect, output: Box::new(self.output()) },
+            Effect::Run { hold, .. } => {
+                let changes = hold.map(|_| self.changes());
+                Input::Ran { effect, output: Box::new(self.output()), changes }
+            }
+            Effect::OpenCheckpoints | Effect::Checkpoint { .. } => {
+                let result = if self.dice(5) == 0 { Err("disk full".to_owned()) } else { Ok(Held::default()) };
+                Input::Checkpointed { effect, result }
+            }
+            Effect::Compare { .. } => Input::Compared { effect, changes: self.changes() },
+            Effect::Restore(order) => Input::Restored { effect, result: self.restored(&order) },
+            Effect::Diff { .. } => Input::Diffed { effect, result: Ok("-a\n+b".to_owned()) },
+            Effect::Rewind { to } => Input::Rewind { to, log: self.log.clone().into() },
             Effect::Wake { .. } => Input::Woke { effect },
             Effect::Trust(_) => {
                 let result = if self.dice(4) == 0 { Err("disk full".to_owned()) } else { Ok(()) };
@@ -278,8 +309,29 @@ impl World {
             | Effect::Health { .. }
             | Effect::Withdraw { .. }
             | Effect::Abort { .. }
+            | Effect::Rewound { .. }
             | Effect::Settle { .. } => unreachable!(),
         }
+    }
+
+    fn changes(&mut self) -> Result<Changes, String> {
+        let file = FileChange { path: "/w/a".into(), change: ChangeKind::Changed, added: 2, removed: 1 };
+        match self.dice(4) {
+            0 => Ok(Changes::default()),
+            1 => Err("the disk is gone".to_owned()),
+            _ => Ok(Changes { files: vec![file], n_files: 1, added: 2, removed: 1, ..Changes::default() }),
+        }
+    }
+
+    fn restored(&mut self, order: &RestoreOrder) -> Result<(Restored, Vec<String>), String> {
+        assert!(!order.undo.is_empty(), "a restore of nothing");
+        let conflict = Conflict { path: "/w/a".into(), reason: "you changed it".to_owned() };
+        let files = match (self.dice(4), order.on_conflict) {
+            (0, _) => return Err("the disk is gone".to_owned()),
+            (1, OnConflict::Fail | OnConflict::Keep) => Restored { conflicts: vec![conflict], ..Restored::default() },
+            _ => Restored { restored: vec!["/w/a".into()], ..Restored::default() },
+        };
+        Ok((files, Vec::new()))
     }
 
     fn finding(&mut self) -> Result<Finding, String> {
@@ -399,7 +451,7 @@ impl World {
         for act in out.acts {
             match act {
                 Act::Log(entry) => self.fact(entry),
-                Act::Do(_, Effect::Settle { prompt, .. }) => {
+                Act::Do(_, Effect::Settle { prompt, .. } | Effect::Rewound { prompt, .. }) => {
                     assert!(self.open_prompts.remove(&prompt), "{prompt:?} was answered twice, or never asked");
                 }
                 Act::Do(_, Effect::Reply { elicitation: it, .. }) => {

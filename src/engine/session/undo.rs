@@ -76,6 +76,9 @@ pub(super) fn list(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
         _ = writeln!(res, "{}. {} ({age}){mark}", n + 1, turn.prompt.words);
         res += &files(&merged(turn.checkpoints.iter().copied()), &record.cwd);
     }
+    if !spec.toolbox.checkpoints {
+        return format!("{res}\n{}", undo::OFF);
+    }
     res + "\n`/undo` takes the last changes back, `/rewind NUMBER` goes back to before a prompt."
 }
 
