@@ -1,6 +1,8 @@
 //! Going back: files as they were before a call, by slash commands; and what of it user, model and log are told.
 
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 
 use super::{Kept, Phase, Spec, Turn, aside::Aside, errand};
@@ -11,6 +13,7 @@ use crate::{
         event::Speaker,
         ids::{CallId, CheckpointId, EffectId, MessageId, QuestionId},
         log::Answer,
+        path::AbsPath,
         question::{Choice, Field, FieldKind, Form},
     },
     engine::{
@@ -62,6 +65,8 @@ pub(super) struct Restoring {
     message: Option<MessageId>,
     stage: Stage,
     conflicts: Restored,
+    /// What takes it back again.
+    back: &'static str,
 }
 
 #[derive(Debug)]
@@ -122,7 +127,8 @@ impl Turn {
             },
         };
         let conflicts = Restored::default();
-        self.phase = Phase::Restoring(Box::new(Restoring { order, message: route.message, stage, conflicts }));
+        let back = if wish == Wish::Redo { "/undo" } else { "/redo" };
+        self.phase = Phase::Restoring(Box::new(Restoring { order, message: route.message, stage, conflicts, back }));
     }
 
     fn wanted(&self, record: &Record, wish: &Wish) -> Result<Route, String> {
@@ -160,7 +166,7 @@ impl Turn {
             return self.ask_about_conflicts(step, spec);
         }
         let message = it.message.take();
-        let mut words = in_words(&result, &notes);
+        let mut words = in_words(&result, &notes, &step.record.cwd, it.back);
         if message.is_some() {
             words += "\nThe conversation goes back, too.";
         }
@@ -177,7 +183,8 @@ impl Turn {
 
     fn ask_about_conflicts(&mut self, step: &mut Step<'_>, spec: &Spec) {
         let Phase::Restoring(it) = &mut self.phase else { return };
-        let lines = in_lines(&it.conflicts.conflicts, |it| format!("{}: {}", it.path.display(), it.reason));
+        let cwd = &step.record.cwd;
+        let lines = in_lines(&it.conflicts.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         if !spec.toolbox.interactive {
             let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
             return self.report(step, format!("{why}:\n{lines}"));
@@ -290,24 +297,30 @@ fn form(lines: &str) -> Form {
     Form { message, fields: vec![field] }
 }
 
-fn in_words(result: &Restored, notes: &[String]) -> String {
+fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> String {
+    let paths = |all: &[PathBuf]| in_lines(all, |it| shown(it, cwd));
     let mut res = match result.restored.len() {
-        0 => "All files are as they should be already.".to_owned(),
-        1 => format!("1 file was restored:\n{}", in_lines(&result.restored, |it| it.display().to_string())),
-        n => format!("{n} files were restored:\n{}", in_lines(&result.restored, |it| it.display().to_string())),
+        0 => "All files are as they should be already.\n".to_owned(),
+        1 => format!("1 file was restored:\n{}", paths(&result.restored)),
+        n => format!("{n} files were restored:\n{}", paths(&result.restored)),
     };
     if !result.conflicts.is_empty() {
-        let lines = in_lines(&result.conflicts, |it| format!("{}: {}", it.path.display(), it.reason));
+        let lines = in_lines(&result.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         res += &format!("\nNot restored:\n{lines}");
     }
     if !result.not_kept.is_empty() {
-        res += &format!("\nChanged and not held:\n{}", in_lines(&result.not_kept, |it| it.display().to_string()));
+        res += &format!("\nChanged and not held:\n{}", paths(&result.not_kept));
     }
-    notes.iter().for_each(|it| res += &format!("\n{it}"));
+    notes.iter().for_each(|it| res += &format!("\n{it}\n"));
     if !result.restored.is_empty() {
-        res += "\n`/redo` takes this back.";
+        res += &format!("\n`{back}` takes this back.");
     }
-    res
+    res.trim_end().to_owned()
+}
+
+/// From the session's folder on, where it lies below it.
+fn shown(path: &Path, cwd: &AbsPath) -> String {
+    path.strip_prefix(cwd.as_path()).unwrap_or(path).display().to_string()
 }
 
 /// A line each, the first of them.

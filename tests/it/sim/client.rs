@@ -21,6 +21,8 @@ const REQUESTS: &[(usize, &str)] = &[
     (3, "session/close"),
     (2, "session/delete"),
     (2, "_castor/session/events"),
+    (2, "_castor/session/checkpoints"),
+    (4, "_castor/session/rewind"),
     (1, "initialize"),
     (1, "authenticate"),
     (1, "logout"),
@@ -55,6 +57,12 @@ const COMMANDS: &[&str] = &[
     "/model",
     "/nope",
     "/compress",
+    "/undo",
+    "/redo",
+    "/rewind 1",
+    "/rewind 2 conversation",
+    "/diff",
+    "/checkpoints",
 ];
 
 pub struct Client {
@@ -173,6 +181,12 @@ impl Client {
             "session/prompt" | "_session/steering" => json!({"prompt": prompt(dice)}),
             "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),
             "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
+            "_castor/session/rewind" => match dice.roll(4) {
+                0 => json!({"messageId": "m0", "onConflict": "keep"}),
+                1 => json!({"checkpointId": "k0", "what": "files", "paths": ["/usr/a"]}),
+                2 => json!({"redo": true, "what": "conversation"}),
+                _ => json!({"redo": true}),
+            },
             "session/set_config_option" => option(dice),
             "session/delete" if dice.one_in(2) => json!({"sessionId": gone(dice, watch)}),
             _ => of_session(),
