@@ -1,0 +1,148 @@
+//! What calls changed, for people: paths, and lines of text.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use similar::{ChangeTag, TextDiff};
+
+use super::{
+    Failure, FileDiff,
+    codec::{Change, Delta},
+    git::{self, Part},
+    node::{self, Kind, Node, RelPath, Why},
+    plan::{absolute, shown},
+    store::Store,
+};
+use crate::base::checkpoint::{ChangeKind, Changes, FileChange, MAX_CHANGES};
+
+/// Longest text whose lines are counted, in bytes; and of all together.
+const MAX_TEXT: u64 = 512 << 10;
+const MAX_TEXTS: u64 = 8 << 20;
+/// Longest content that a diff shows, in bytes.
+const MAX_SHOWN: u64 = 1 << 20;
+/// A diff that takes longer is coarser.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The net effect of deltas, sorted by path.
+pub fn net(deltas: &[Delta]) -> Vec<Change> {
+    let mut res: BTreeMap<RelPath, Change> = BTreeMap::new();
+    for change in deltas.iter().flat_map(|it| &it.changes) {
+        match res.get_mut(&change.path) {
+            Some(it) => it.new.clone_from(&change.new),
+            None => _ = res.insert(change.path.clone(), change.clone()),
+        }
+    }
+    res.into_values().filter(|it| !node::is_same(it.old.as_ref(), it.new.as_ref())).collect()
+}
+
+/// What is told of changes in some roots. A repository is one path; that git looked at files' times is nothing.
+pub fn describe<'a>(roots: impl Iterator<Item = (&'a Store, &'a [Change])>) -> Changes {
+    let (mut res, mut budget) = (Changes::default(), MAX_TEXTS);
+    let mut files: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
+    for (store, changes) in roots {
+        for change in changes {
+            if let Some(path) = unheld(change) {
+                res.not_kept.push(absolute(&store.path, path));
+                continue;
+            }
+            let Some((path, kind)) = kind_of(change) else { continue };
+            let path = absolute(&store.path, path);
+            let (added, removed) = lines(store, change, &mut budget);
+            res.added += added;
+            res.removed += removed;
+            let it = files.entry(path.clone()).or_insert(FileChange { path, change: kind, added, removed });
+            if it.change != kind {
+                it.change = ChangeKind::Changed;
+            }
+        }
+    }
+    res.n_files = files.len() as u64;
+    res.files = files.into_values().take(MAX_CHANGES).collect();
+    res.not_kept.sort();
+    res.not_kept.dedup();
+    res
+}
+
+/// A change that cannot be taken back.
+fn unheld(change: &Change) -> Option<&[u8]> {
+    let old = change.old.as_ref().and_then(Node::why);
+    let new = change.new.as_ref().and_then(Node::why);
+    match (old, new) {
+        // That it was built is no loss.
+        (None, None) | (None, Some(Why::Exempt)) => None,
+        _ => Some(&change.path),
+    }
+}
+
+/// What is told of one change; `None`: nothing.
+fn kind_of(change: &Change) -> Option<(&[u8], ChangeKind)> {
+    let is_dir = |it: &Option<Node>| it.as_ref().is_none_or(|it| it.is_dir() || it.why().is_some());
+    let kind = match (&change.old, &change.new) {
+        (None, _) => ChangeKind::Added,
+        (_, None) => ChangeKind::Removed,
+        _ => ChangeKind::Changed,
+    };
+    let part = git::part(&change.path);
+    match part {
+        Some(Part::Top) => Some((&change.path, kind)),
+        Some(Part::Index | Part::Object | Part::ObjectDir | Part::Passing) => None,
+        // Folders are told by the files in them, unless they are all that changed.
+        _ if is_dir(&change.old) && is_dir(&change.new) && (part.is_some() || kind == ChangeKind::Changed) => None,
+        Some(Part::Config) => Some((&change.path, kind)),
+        Some(_) => Some((shown(&change.path), ChangeKind::Changed)),
+        None => Some((&change.path, kind)),
+    }
+}
+
+fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
+    let own = git::part(&change.path).is_none_or(|it| it == Part::Config);
+    let size = |it: &Option<Node>| it.as_ref().filter(|it| it.hash().is_some()).map_or(0, |it| it.mark.size);
+    let (old, new) = (size(&change.old), size(&change.new));
+    if !own || old > MAX_TEXT || new > MAX_TEXT || old + new > *budget {
+        return (0, 0);
+    }
+    *budget -= old + new;
+    let text = |it: &Option<Node>| match it.as_ref().and_then(Node::hash) {
+        Some(hash) => {
+            store.blobs.read(hash).ok().and_then(|it| String::from_utf8(it).ok()).filter(|it| !it.contains('\0'))
+        }
+        None => Some(String::new()),
+    };
+    let (Some(old), Some(new)) = (text(&change.old), text(&change.new)) else { return (0, 0) };
+    if old.is_empty() || new.is_empty() {
+        return (new.lines().count() as u64, old.lines().count() as u64);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let diff = TextDiff::configure().deadline(deadline).diff_lines(&old, &new);
+    diff.iter_all_changes().fold((0, 0), |(added, removed), it| match it.tag() {
+        ChangeTag::Insert => (added + 1, removed),
+        ChangeTag::Delete => (added, removed + 1),
+        ChangeTag::Equal => (added, removed),
+    })
+}
+
+/// The contents on both sides of changes.
+pub fn diff(store: &Store, changes: &[Change]) -> Result<Vec<FileDiff>, Failure> {
+    let mut res = Vec::new();
+    for change in changes {
+        let Some((path, kind)) = kind_of(change) else { continue };
+        let path = absolute(&store.path, path);
+        let size = |it: &Option<Node>| it.as_ref().map_or(0, |it| it.mark.size);
+        let too_long = size(&change.old).max(size(&change.new)) > MAX_SHOWN;
+        let own = git::part(&change.path).is_none_or(|it| it == Part::Config);
+        let bytes = |it: &Option<Node>| match it.as_ref().map(|it| &it.kind).filter(|_| own && !too_long) {
+            Some(Kind::File(hash)) => {
+                store.blobs.read(hash).map(Some).map_err(|_| Failure::Damaged { path: path.clone() })
+            }
+            Some(Kind::Link(to)) => Ok(Some(to.to_vec())),
+            _ => Ok(None),
+        };
+        let (before, after) = (bytes(&change.old)?, bytes(&change.new)?);
+        res.push(FileDiff { path: path.clone(), change: kind, before, after, too_long });
+    }
+    res.dedup_by(|b, a| a.path == b.path);
+    Ok(res)
+}

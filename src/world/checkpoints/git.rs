@@ -1,0 +1,190 @@
+//! What lies in a folder `.git`, and how it is held: objects by another name of theirs, refs one by one.
+
+use std::collections::BTreeMap;
+
+/// What a path in a folder of git's is to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The folder itself.
+    Top,
+    /// A loose object or a pack: written once, named by its content.
+    Object,
+    /// A folder of those.
+    ObjectDir,
+    /// Half written by git, or held by it for a moment.
+    Passing,
+    /// `HEAD`, `packed-refs`, and what lies below `refs`.
+    Ref,
+    Index,
+    /// What git obeys: its configuration, hooks, rules of attributes and of what it ignores.
+    Config,
+    /// What git can do without: logs of refs, marks of the last merge.
+    Other,
+}
+
+/// A path in a folder of git's: that folder, and the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GitPath<'a> {
+    pub dir: &'a [u8],
+    pub inner: &'a [u8],
+}
+
+const OWN: &[&[u8]] = &[
+    b"HEAD",
+    b"ORIG_HEAD",
+    b"FETCH_HEAD",
+    b"config",
+    b"description",
+    b"hooks",
+    b"index",
+    b"info",
+    b"logs",
+    b"modules",
+    b"objects",
+    b"packed-refs",
+    b"refs",
+    b"shallow",
+    b"worktrees",
+];
+
+/// `None`: it is in no folder of git's.
+pub fn git_path(path: &[u8]) -> Option<GitPath<'_>> {
+    let mut end = 0;
+    let mut found = None;
+    for part in path.split(|it| *it == b'/') {
+        end += part.len();
+        if part == b".git" {
+            found = Some(end);
+        }
+        end += 1;
+    }
+    let at = found?;
+    let mut res = GitPath { dir: path.get(..at)?, inner: path.get(at + 1..).unwrap_or_default() };
+    while let Some(len) = module(res.inner) {
+        let at = res.dir.len() + 1 + len;
+        res = GitPath { dir: path.get(..at)?, inner: path.get(at + 1..).unwrap_or_default() };
+    }
+    Some(res)
+}
+
+/// How long the way to a submodule's own folder is: `modules`, then its name, which may have slashes in it.
+fn module(inner: &[u8]) -> Option<usize> {
+    let mut end = 0;
+    for (idx, part) in inner.split(|it| *it == b'/').enumerate() {
+        match idx {
+            0 if part != b"modules" => return None,
+            0 | 1 => (),
+            _ if OWN.contains(&part) => return Some(end - 1),
+            _ => (),
+        }
+        end += part.len() + 1;
+    }
+    None
+}
+
+impl GitPath<'_> {
+    pub fn part(&self) -> Part {
+        let parts: Vec<&[u8]> = self.inner.split(|it| *it == b'/').collect();
+        let name = parts.last().copied().unwrap_or_default();
+        match *parts {
+            [b""] => Part::Top,
+            [b"objects", dir] if is_hex(dir, &[2]) || dir == b"pack" => Part::ObjectDir,
+            [b"objects", dir, name] if is_hex(dir, &[2]) && is_hex(name, &[38, 62]) => Part::Object,
+            [b"objects", b"pack", name] if name.starts_with(b"pack-") => Part::Object,
+            [b"objects", ..] if name.starts_with(b"tmp_") || name.starts_with(b".tmp") => Part::Passing,
+            _ if name.ends_with(b".lock") => Part::Passing,
+            [b"HEAD" | b"packed-refs"] | [b"refs", ..] => Part::Ref,
+            [b"index"] => Part::Index,
+            [b"config" | b"config.worktree" | b"description"] | [b"hooks" | b"info", ..] => Part::Config,
+            _ => Part::Other,
+        }
+    }
+}
+
+fn is_hex(text: &[u8], lens: &[usize]) -> bool {
+    lens.contains(&text.len()) && text.iter().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+pub fn part(path: &[u8]) -> Option<Part> {
+    git_path(path).map(|it| it.part())
+}
+
+pub fn is_object(path: &[u8]) -> bool {
+    // Asked of every path.
+    path.windows(8).any(|it| it == b"objects/") && part(path) == Some(Part::Object)
+}
+
+/// What refs point to, by their names.
+pub type Refs = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The refs that files hold, by their paths in git's folder: a file of its own is stronger than `packed-refs`.
+pub fn refs<'a>(files: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Refs {
+    let (mut res, mut loose) = (Refs::new(), Vec::new());
+    for (name, bytes) in files {
+        match name {
+            b"packed-refs" => res.extend(packed(bytes).map(|(name, value)| (name.to_vec(), value.to_vec()))),
+            _ => loose.push((name.to_vec(), bytes.trim_ascii().to_vec())),
+        }
+    }
+    res.extend(loose);
+    res
+}
+
+fn packed(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    bytes.split(|it| *it == b'\n').filter_map(packed_line)
+}
+
+fn packed_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = line.iter().position(|it| *it == b' ')?;
+    let (value, name) = (line.get(..at)?, line.get(at + 1..)?);
+    is_hex(value, &[40, 64]).then_some((name, value))
+}
+
+/// `packed-refs` without one ref, and what that was peeled to; `None`: it is not in it.
+pub fn without_ref(bytes: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let (mut res, mut found, mut inside) = (Vec::with_capacity(bytes.len()), false, false);
+    for line in bytes.split_inclusive(|it| *it == b'\n') {
+        let is_peeled = line.starts_with(b"^");
+        inside = (inside && is_peeled) || packed_line(line.trim_ascii_end()).is_some_and(|it| it.0 == name);
+        found |= inside;
+        if !inside {
+            res.extend_from_slice(line);
+        }
+    }
+    found.then_some(res)
+}
+
+/// The entries of an index without what git notes of the files' times: what is staged. `None`: it cannot be read.
+pub fn staged(bytes: &[u8]) -> Option<Vec<u8>> {
+    let version = u32::from_be_bytes(*bytes.strip_prefix(b"DIRC")?.first_chunk()?);
+    let n = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
+    // Longer names of objects are rare, and then all bytes count; so do names that leave out how they begin.
+    if !(2..=3).contains(&version) {
+        return None;
+    }
+    let (mut res, mut rest) = (Vec::new(), bytes.get(12..)?);
+    for _ in 0..n {
+        let flags = u16::from_be_bytes(*rest.get(60..)?.first_chunk()?);
+        let start = if flags & 0x4000 == 0 { 62 } else { 64 };
+        let name = rest.get(start..)?.split(|it| *it == 0).next()?;
+        res.extend_from_slice(rest.get(24..28)?);
+        res.extend_from_slice(rest.get(40..start)?);
+        res.extend_from_slice(name);
+        res.push(0);
+        rest = rest.get((start + name.len() + 8) & !7..)?;
+    }
+    Some(res)
+}
+
+/// The names of what is staged, for the question which folders hold some of it.
+pub fn tracked(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let entries = staged(bytes).unwrap_or_default();
+    let (mut res, mut rest) = (Vec::new(), &*entries);
+    while let Some(flags) = rest.get(24..).and_then(|it| it.first_chunk()) {
+        let start = if u16::from_be_bytes(*flags) & 0x4000 == 0 { 26 } else { 28 };
+        let Some(name) = rest.get(start..).and_then(|it| it.split(|it| *it == 0).next()) else { break };
+        res.push(name.to_vec());
+        rest = rest.get(start + name.len() + 1..).unwrap_or_default();
+    }
+    res
+}

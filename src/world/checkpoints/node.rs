@@ -1,0 +1,161 @@
+//! What lies at a path: a file by its hash, a folder, a link, or something that is not held.
+
+use rustix::fs::{FileType, RawMode, Stat};
+
+/// SHA-256 of a file's bytes.
+pub type Hash = [u8; 32];
+
+/// Below a root, parts joined by `/`; the root itself is empty. Any bytes but NUL.
+pub type RelPath = Box<[u8]>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    File(Hash),
+    Dir,
+    /// Where it leads, as it says.
+    Link(Box<[u8]>),
+    Skipped(Why),
+}
+
+/// Why something is not held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// One file with more bytes than the limit.
+    Big,
+    /// The root has more than the limit.
+    Full,
+    Unreadable,
+    /// A pipe, a socket, a device.
+    Special,
+    /// A folder that is built from the rest.
+    Exempt,
+}
+
+/// How the disk describes an entry: what stays the same while nobody changes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub size: u64,
+    pub mtime: (i64, u32),
+    pub ctime: (i64, u32),
+    pub ino: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub kind: Kind,
+    /// Permission bits; never set-uid or set-gid.
+    pub mode: u16,
+    pub mark: Mark,
+    /// It was so young when it was looked at that a later change may leave the same mark.
+    pub young: bool,
+}
+
+/// Seconds in which a disk's clock may not tell two changes apart.
+const YOUNG: i64 = 2;
+
+impl Mark {
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // The types differ between systems.
+    pub fn of(stat: &Stat) -> Self {
+        Self {
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            mtime: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
+            ctime: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
+            ino: stat.st_ino as u64,
+        }
+    }
+
+    pub fn is_young(&self, now: i64) -> bool {
+        self.ctime.0 >= now - YOUNG
+    }
+
+    /// As equality, but for a file whose names may have become more: that is a change of its own to the disk.
+    pub fn is_same_content(&self, other: &Self) -> bool {
+        (self.size, self.mtime, self.ino) == (other.size, other.mtime, other.ino)
+    }
+}
+
+impl Node {
+    pub fn new(kind: Kind, stat: &Stat, now: i64) -> Self {
+        let mark = Mark::of(stat);
+        Self { mode: mode_of(&kind, stat.st_mode as RawMode), kind, young: mark.is_young(now), mark }
+    }
+
+    pub fn hash(&self) -> Option<&Hash> {
+        match &self.kind {
+            Kind::File(it) => Some(it),
+            _ => None,
+        }
+    }
+
+    pub fn is_dir(&self) -> bool {
+        self.kind == Kind::Dir
+    }
+
+    pub fn why(&self) -> Option<Why> {
+        match self.kind {
+            Kind::Skipped(it) => Some(it),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing that is held differs. Times and inodes are no part of it, but of what is not held they are all
+    /// that is known.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let known = match &self.kind {
+            Kind::Skipped(Why::Big | Why::Full | Why::Unreadable) => self.mark.is_same_content(&other.mark),
+            Kind::Link(_) | Kind::Skipped(_) => true,
+            Kind::File(_) | Kind::Dir => self.mode == other.mode,
+        };
+        self.kind == other.kind && known
+    }
+}
+
+/// As [`Node::is_same`], where there may be nothing.
+pub fn is_same(a: Option<&Node>, b: Option<&Node>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.is_same(b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn mode_of(kind: &Kind, mode: RawMode) -> u16 {
+    let bits = match kind {
+        Kind::Dir => mode & 0o1777,
+        Kind::Link(_) => 0,
+        _ => mode & 0o777,
+    };
+    bits as u16
+}
+
+pub fn type_of(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode as RawMode)
+}
+
+/// The folder and the name; `None` for the root.
+pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    match path.iter().rposition(|it| *it == b'/') {
+        Some(at) => Some((path.get(..at)?, path.get(at + 1..)?)),
+        None => (!path.is_empty()).then_some((b"", path)),
+    }
+}
+
+pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut res = Vec::with_capacity(dir.len() + name.len() + 1);
+    res.extend_from_slice(dir);
+    if !dir.is_empty() {
+        res.push(b'/');
+    }
+    res.extend_from_slice(name);
+    res
+}
+
+/// The folders above a path, nearest first, the root last.
+pub fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(split(path).map(|it| it.0), |it| split(it).map(|it| it.0))
+}
+
+/// Whether `path` is `dir` or below it.
+pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
+    dir.is_empty() || path.strip_prefix(dir).is_some_and(|it| it.is_empty() || it.starts_with(b"/"))
+}
