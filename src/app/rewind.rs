@@ -13,8 +13,7 @@ use crate::{
     },
     base::{
         ids::{MessageId, SessionId},
-        rewind,
-        text,
+        rewind, text,
     },
     engine::step::Input,
     wire::{
@@ -51,7 +50,9 @@ fn check_idle(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
 /// Whatever restores files.
 fn files(order: &Order) -> Reply {
     let what = if order.what == What::Conversation { "checkpointId" } else { "what" };
-    Err(error::invalid_params(&format!("{what}: checkpoints are not there yet; send messageId and what \"conversation\"")))
+    Err(error::invalid_params(&format!(
+        "{what}: checkpoints are not there yet; send messageId and what \"conversation\""
+    )))
 }
 
 /// The session goes back to before a message of the user, which is logged before the request is answered.

@@ -46,7 +46,13 @@ impl Bed {
         let cwd = self.cwd();
         let mut yes = |_: &str| answer == Some(true);
         let ask = answer.map(|_| &mut yes as &mut dyn FnMut(&str) -> bool);
-        let mut desk = Desk { store: &self.store, cwd: &cwd, now: Now { unix_ms: 1_700_000_000_000, seed: 7 }, out: &mut out, ask };
+        let mut desk = Desk {
+            store: &self.store,
+            cwd: &cwd,
+            now: Now { unix_ms: 1_700_000_000_000, seed: 7 },
+            out: &mut out,
+            ask,
+        };
         let done = run(&args.verb, &mut desk);
         done.map(|()| String::from_utf8(out).unwrap()).map_err(|it| (it.why, it.code))
     }
