@@ -169,3 +169,21 @@ fn repairs_and_says_what_was_lost() {
     assert_eq!(fs::read_to_string(&path).unwrap(), sound);
     assert_eq!(fs::read_to_string(format!("{path}.bak-1")).unwrap(), torn);
 }
+
+#[test]
+fn forks_print_only_the_new_id() {
+    let bed = bed();
+    let parent = bed.log("session-a", &bed.cwd());
+    let before = fs::read(&parent).unwrap();
+    let id = bed.castor(&["fork", "session-a"]).unwrap();
+    let child = bed.root.join(format!("home/sessions/{}.jsonl", id.trim_end()));
+    let first = |text: String| serde_json::from_str::<Value>(text.lines().next().unwrap()).unwrap();
+    let created = first(fs::read_to_string(child).unwrap());
+    assert_eq!((&created["parent"], &created["at"]), (&json!("session-a"), &json!(1_700_000_000_000_u64)));
+    assert_eq!(fs::read(&parent).unwrap(), before);
+    assert!(bed.castor(&["show", id.trim_end()]).unwrap().contains("Greeting [2J (fork)"));
+    let (why, code) = bed.castor(&["fork", "session-a", "--at", "m9"]).unwrap_err();
+    assert!(why.contains("session-a has no message m9"), "{why}");
+    assert_eq!(code, 42);
+    assert_eq!(bed.castor(&["fork", "session-b"]).unwrap_err().1, 42);
+}
