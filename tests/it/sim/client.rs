@@ -17,10 +17,12 @@ const REQUESTS: &[(usize, &str)] = &[
     (3, "session/new"),
     (3, "session/load"),
     (3, "session/resume"),
+    (2, "session/fork"),
     (2, "session/list"),
     (3, "session/close"),
     (2, "session/delete"),
     (2, "_castor/session/events"),
+    (4, "_castor/session/rewind"),
     (1, "initialize"),
     (1, "authenticate"),
     (1, "logout"),
@@ -71,7 +73,7 @@ impl Client {
             "fs": {"readTextFile": flag(), "writeTextFile": flag()},
             "terminal": flag(),
             "auth": {"terminal": flag()},
-            "_meta": {"terminal_output": flag(), "castor": {"events": flag()}},
+            "_meta": {"terminal_output": flag(), "castor": {"events": flag(), "rewind": flag()}},
         });
         if flag() {
             capabilities["session"] = json!({"configOptions": {"boolean": {}}, "notices": {}});
@@ -170,6 +172,20 @@ impl Client {
                 res["sessionId"] = json!(known);
                 return res;
             }
+            "session/fork" => {
+                let mut res = place(dice);
+                let parent = if dice.one_in(2) { session(dice, watch) } else { gone(dice, watch) };
+                if dice.one_in(2) {
+                    res["_meta"] = json!({"castor": {"fork": {"messageId": message(dice, watch, &parent)}}});
+                }
+                res["sessionId"] = json!(parent);
+                return res;
+            }
+            "_castor/session/rewind" => {
+                let session = session(dice, watch);
+                let what = dice.word(&["conversation", "conversation", "conversation", "nope"]);
+                return json!({"messageId": message(dice, watch, &session), "sessionId": session, "what": what});
+            }
             "session/prompt" | "_session/steering" => json!({"prompt": prompt(dice)}),
             "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),
             "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
@@ -192,7 +208,7 @@ impl Dice {
 
 /// What to ask for: it keeps some sessions open, and no more.
 fn method(dice: &mut Dice, watch: &Watch) -> &'static str {
-    let opening = ["session/new", "session/load", "session/resume"];
+    let opening = ["session/new", "session/load", "session/resume", "session/fork"];
     if watch.sessions.len() < SESSIONS && dice.one_in(3) {
         return if watch.gone.is_empty() { opening[0] } else { dice.word(&opening) };
     }
@@ -217,6 +233,12 @@ fn session(dice: &mut Dice, watch: &Watch) -> String {
         _ if dice.one_in(2) => "../odd".to_owned(),
         _ => gone(dice, watch),
     }
+}
+
+/// One that the user said, as far as the client was told.
+fn message(dice: &mut Dice, watch: &Watch, session: &str) -> String {
+    let known = watch.said.get(session).and_then(|it| dice.pick(it));
+    known.cloned().unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn gone(dice: &mut Dice, watch: &Watch) -> String {
