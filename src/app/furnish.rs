@@ -85,7 +85,7 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
         files: Files {
             reads: client.reads_files,
             writes: client.writes_files,
-            checkpoints: settings.checkpoints.then(|| Arc::new(checkpoints(state, id, roots))),
+            checkpoints: settings.checkpoints.then(|| checkpoints(state, id, roots)),
         },
         screens,
         fault: Fault::read(&state.env),
@@ -112,8 +112,11 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
         .undoing(settings.checkpoints)
 }
 
-fn checkpoints(state: &State, id: &SessionId, roots: &[AbsPath]) -> Checkpoints {
-    Checkpoints::new(state.world.store.home(), id, roots, Limits::default())
+/// Those of the session as it is: what is held for a call that runs is known to them alone.
+fn checkpoints(state: &State, id: &SessionId, roots: &[AbsPath]) -> Arc<Checkpoints> {
+    let live = state.sessions.get(id).filter(|it| it.desk.roots == *roots);
+    let own = live.and_then(|it| it.desk.files.checkpoints.clone());
+    own.unwrap_or_else(|| Arc::new(Checkpoints::new(state.world.store.home(), id, roots, Limits::default())))
 }
 
 fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {

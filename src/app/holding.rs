@@ -11,12 +11,12 @@ use crate::{
     base::{
         checkpoint::{Changes, Held, OnConflict, RestoreOrder, Restored, Scope},
         fs::{Fs, FsError},
-        ids::{CallId, CheckpointId},
+        ids::{CallId, CheckpointId, SessionId},
         path::AbsPath,
     },
     engine::step::Input,
     world::{
-        checkpoints::{Buffers, Checkpoints, Content, FileDiff, RestorePlan},
+        checkpoints::{Buffers, Checkpoints, Content, FileDiff, RestorePlan, forget_session},
         disk::{self, DiskFs},
     },
 };
@@ -141,6 +141,19 @@ async fn restored(hand: &Hand, order: RestoreOrder) -> Result<(Restored, Vec<Str
 
 async fn write(fs: Option<&EditorFs>, path: &AbsPath, bytes: Vec<u8>) -> Option<Result<(), FsError>> {
     Some(fs?.write(path, bytes).await)
+}
+
+/// The session is over.
+pub async fn part(checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)>) {
+    let work = move || {
+        checkpoints.inspect(|it| it.close());
+        if let Some((home, session)) = forget
+            && let Err(it) = forget_session(&home, &session)
+        {
+            tracing::warn!("the checkpoints of {session} stay: {it}");
+        }
+    };
+    _ = tokio::task::spawn_blocking(work).await;
 }
 
 /// What the client says of the files that a restore is about. Those that it says nothing of are the disk's.

@@ -195,6 +195,7 @@ impl Workers for Threads {
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.block(move || sync(&log)),
+            Job::Part { checkpoints, forget } => self.chore(holding::part(checkpoints, forget)),
             Job::Stash { file, text } => self.chore(chores::stash(file, text)),
             Job::Save { home, folder, lasting } => self.save(Box::new(move || saved::add(&home, &folder, &lasting))),
             Job::Keep { home, folder, grant, holds } => {

@@ -47,6 +47,7 @@ mod reaching;
 mod recorded;
 mod repositories;
 mod resume;
+mod rewind;
 #[cfg(target_os = "linux")]
 mod reworks;
 mod rights;

@@ -18,6 +18,7 @@ use crate::{
             schema::SchemaArgs,
             sessions::SessionsArgs,
             trust::TrustArgs,
+            undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
         },
         settings::{self, Flag},
     },
@@ -61,6 +62,15 @@ pub enum Verb {
     Config(ConfigArgs),
     /// Look after the sessions: list, show, export, import, repair, delete
     Sessions(SessionsArgs),
+    /// Take back what a session changed in files
+    Undo(UndoArgs),
+    /// Take the last undo back
+    #[command(hide = true)]
+    Redo(RedoArgs),
+    /// Go back to before a prompt: files, conversation or both
+    Rewind(RewindArgs),
+    /// Show what a session changed in files
+    Diff(DiffArgs),
     /// Ask what may run without a question
     Policy(PolicyArgs),
     /// List what was allowed for ever, or take it back

@@ -24,7 +24,10 @@ impl Fork {
         let whole = Record::replay(parent)?;
         let end = match &self.until {
             None => parent.len(),
-            Some(id) => parent.iter().rposition(|it| message(it) == Some(id))? + 1,
+            Some(id) => {
+                let at = parent.iter().rposition(|it| message(it) == Some(id))? + 1;
+                at + parent.iter().skip(at).take_while(|it| closes(it)).count()
+            }
         };
         let mut res: Vec<Entry> = parent.get(..end)?.to_vec();
         // What was held for the parent is the parent's to give back.
@@ -63,6 +66,17 @@ fn message(entry: &Entry) -> Option<&MessageId> {
     match &event.kind {
         EventKind::Message { message_id, .. } => Some(message_id),
         _ => None,
+    }
+}
+
+/// What comes after a message and says something of it: what it took, and that it was the last of its turn.
+fn closes(entry: &Entry) -> bool {
+    match &entry.fact {
+        Fact::Worked { .. } => true,
+        Fact::Event { event } => {
+            matches!(event.kind, EventKind::Usage { .. } | EventKind::SessionUpdate { .. } | EventKind::AgentEnd { .. })
+        }
+        _ => false,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
         now::Now,
     },
     engine::{
-        record::{Origin, Record, Serial, Step},
+        record::{Before, Origin, Record, Serial, Step},
         scheduler::elicitation,
         step::{Act, Choice, Effect, Input, Out},
         turn::{Arrivals, Kept, Spec, Turn, endings::Cause, steering, windows},
@@ -33,6 +33,9 @@ use crate::{
 /// Most prompts that wait; one more is refused. A client that sends faster than models answer is broken.
 pub const MAX_WAITING: usize = 256;
 
+/// Prompts in order.
+type Waiting = VecDeque<(PromptId, Vec<Part>)>;
+
 /// A conversation and what is under way in it.
 #[derive(Debug)]
 pub struct Session {
@@ -41,7 +44,7 @@ pub struct Session {
     serial: Serial,
     turn: Option<Turn>,
     kept: Kept,
-    waiting: VecDeque<(PromptId, Vec<Part>)>,
+    waiting: Waiting,
     clock: clock::Clock,
     ordered: Option<Ordered>,
     rewinding: Option<Rewinding>,
@@ -180,31 +183,17 @@ impl Session {
                     settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
                 }
             }
-            Input::CancelPrompt(prompt) => {
-                if let Some(turn) = turn.as_mut().filter(|it| it.prompt() == prompt) {
-                    turn.end(&mut step, Cause::Cancelled);
-                } else if turn.as_mut().is_some_and(|it| it.unsteer(&mut step, prompt)) {
-                    // It was words for the turn.
-                } else if let Some(it) = rewinding.take_if(|it| it.answers(prompt)) {
-                    it.leave(&mut step);
-                } else if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
-                    waiting.remove(at);
-                    settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
-                }
-            }
+            Input::CancelPrompt(prompt) => match rewinding.take_if(|it| it.answers(prompt)) {
+                Some(it) => it.leave(&mut step),
+                None => cancel(&mut step, turn.as_mut(), waiting, prompt),
+            },
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
             Input::Rewind { to, log } if turn.is_none() => {
                 let before = Record::before(&log, &to);
                 if let Some(it) = rewinding.take_if(|it| matches!(it, Rewinding::Conversation(_))) {
                     it.finish(&mut step, before.is_some());
                 }
-                if let Some(before) = before {
-                    let is_empty = before.is_empty();
-                    step.rewind(before);
-                    if is_empty {
-                        start_over(&mut step, spec, kept);
-                    }
-                }
+                rewind(&mut step, spec, kept, before);
             }
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
@@ -299,6 +288,32 @@ impl Session {
             }
             self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.kept, prompt, content));
         }
+    }
+}
+
+/// One prompt ends, running or waiting, or words for the turn.
+fn cancel(step: &mut Step<'_>, turn: Option<&mut Turn>, waiting: &mut Waiting, prompt: PromptId) {
+    if let Some(turn) = turn {
+        if turn.prompt() == prompt {
+            return turn.end(step, Cause::Cancelled);
+        }
+        if turn.unsteer(step, prompt) {
+            return;
+        }
+    }
+    if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
+        waiting.remove(at);
+        settle(step, prompt, Outcome::Stop(Stop::Cancelled));
+    }
+}
+
+/// `None`: to a message that is not there.
+fn rewind(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, before: Option<Before>) {
+    let Some(before) = before else { return };
+    let is_empty = before.is_empty();
+    step.rewind(before);
+    if is_empty {
+        start_over(step, spec, kept);
     }
 }
 

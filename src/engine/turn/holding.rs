@@ -29,6 +29,8 @@ const NAMED: usize = 100;
 pub struct Holding {
     is_on: bool,
     running: BTreeMap<EffectId, Running>,
+    /// Checkpoints that are taken, and whether anybody still wants them.
+    taking: BTreeMap<EffectId, (CheckpointId, bool)>,
     /// Also those whose turn is over: half of a restore would be worse than all of it.
     restoring: BTreeMap<EffectId, RestoreOrder>,
     background: Vec<Background>,
@@ -113,6 +115,10 @@ impl Holding {
                 if let Err(why) = result {
                     self.tell(step, arrivals, in_turn, why);
                 }
+                // Until it is compared with, all that changes would be the call's, which never ran.
+                if let (Some((id, false)), Ok(_)) = (self.taking.remove(effect), result) {
+                    step.effect(Effect::Compare { id });
+                }
                 self.beat_taken(step, *effect, result.is_ok());
             }
             Input::Woke { effect } => match &self.beat {
@@ -122,7 +128,7 @@ impl Holding {
             Input::Restored { effect, result } => {
                 let order = self.restoring.remove(effect);
                 if let (Some(order), Ok((files, _))) = (order, result) {
-                    restored(step, arrivals, order, files);
+                    tell_restored(step, arrivals, order, files);
                 }
             }
             Input::Compared { effect, changes } => self.compared(step, *effect, changes.as_ref().ok()),
@@ -139,6 +145,16 @@ impl Holding {
                     (id, hold.as_ref().map(|it| (it.id.clone(), call.id.clone())), said)
                 }
                 Act::Do(id, Effect::Hook(run)) => (id, run.hold.clone(), run.hook.key()),
+                Act::Do(id, Effect::Checkpoint { id: checkpoint, .. }) => {
+                    self.taking.insert(*id, (checkpoint.clone(), true));
+                    continue;
+                }
+                Act::Do(_, Effect::Abort { effect }) => {
+                    if let Some((_, is_wanted)) = self.taking.get_mut(effect) {
+                        *is_wanted = false;
+                    }
+                    continue;
+                }
                 Act::Do(id, Effect::Restore(order)) => {
                     self.restoring.insert(*id, order.clone());
                     continue;
@@ -246,8 +262,8 @@ fn left_behind(output: &ToolOutput, title: String) -> Option<Background> {
     (output.data.get("background") == Some(&Value::Bool(true))).then_some(Background { pid, title })
 }
 
-/// The log's word on a restore. The model is told with the next prompt: it knows the files as they were.
-fn restored(step: &mut Step<'_>, arrivals: &mut Arrivals, order: RestoreOrder, files: &Restored) {
+/// Files are back. The model is told with the next prompt: it knows them as they were.
+fn tell_restored(step: &mut Step<'_>, arrivals: &mut Arrivals, order: RestoreOrder, files: &Restored) {
     if order.on_conflict == OnConflict::Fail && !files.conflicts.is_empty() {
         return;
     }
@@ -257,10 +273,15 @@ fn restored(step: &mut Step<'_>, arrivals: &mut Arrivals, order: RestoreOrder, f
         let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
         arrivals.notice(format!("Files were taken back to what they were before:{paths}{more}"));
     }
+    step.log(restored(order, files));
+}
+
+/// The log's word on a restore.
+pub fn restored(order: RestoreOrder, files: &Restored) -> Fact {
     let mut files = files.clone();
     files.restored.truncate(MAX_CHANGES);
     files.conflicts.truncate(MAX_CHANGES);
     files.not_kept.truncate(MAX_CHANGES);
     let RestoreOrder { id, undo, paths, .. } = order;
-    step.log(Fact::Restored { id, undone: undo, partial: paths.is_some(), files });
+    Fact::Restored { id, undone: undo, partial: paths.is_some(), files }
 }

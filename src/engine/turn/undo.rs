@@ -264,7 +264,10 @@ impl Restoring {
 }
 
 /// The prompt that is meant: by its number, its id, or what it says.
-fn find(record: &Record, to: &str) -> Result<MessageId, String> {
+///
+/// # Errors
+/// In words: there is none, or several.
+pub fn find(record: &Record, to: &str) -> Result<MessageId, String> {
     let prompts = record.checkpoints().prompts();
     let number = to.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
     if let Some(it) = number.and_then(|it| prompts.get(it)).filter(|it| !it.is_away) {
@@ -299,10 +302,9 @@ fn form(lines: &str) -> Form {
 
 fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> String {
     let paths = |all: &[PathBuf]| in_lines(all, |it| shown(it, cwd));
-    let mut res = match result.restored.len() {
-        0 => "All files are as they should be already.\n".to_owned(),
-        1 => format!("1 file was restored:\n{}", paths(&result.restored)),
-        n => format!("{n} files were restored:\n{}", paths(&result.restored)),
+    let mut res = match result.restored.is_empty() {
+        true => "All files are as they should be already.\n".to_owned(),
+        false => format!("Restored:\n{}", paths(&result.restored)),
     };
     if !result.conflicts.is_empty() {
         let lines = in_lines(&result.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));

@@ -6,7 +6,8 @@ use agent_client_protocol_schema::{
         AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId, AuthMethodTerminal,
         AuthenticateRequest, Implementation, InitializeRequest, InitializeResponse, LogoutCapabilities,
         McpCapabilities, PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
-        SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities, SessionResumeCapabilities,
+        SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities,
+        SessionResumeCapabilities,
     },
 };
 use serde_json::{Map, Value, json, value::RawValue};

@@ -1,10 +1,11 @@
 //! Params and results of the session methods.
 
 use agent_client_protocol_schema::v1::{
-    self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest, ForkSessionResponse, HttpHeader, ListSessionsRequest,
-    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
-    PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode,
-    SessionModeState, SetSessionModeRequest, StopReason,
+    self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
+    ForkSessionResponse, HttpHeader, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
+    LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
+    StopReason,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -102,7 +103,8 @@ pub fn read_fork(params: Option<&RawValue>) -> Result<ForkWish, String> {
     let it: ForkSessionRequest = super::params(params)?;
     let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     let meta = Value::Object(it.meta.unwrap_or_default());
-    let meta: ForkMeta = serde_json::from_value(meta).map_err(|it| super::misfit(&format!("_meta.castor.fork: {it}")))?;
+    let meta: ForkMeta =
+        serde_json::from_value(meta).map_err(|it| super::misfit(&format!("_meta.castor.fork: {it}")))?;
     let until = meta.castor.fork.map(|it| it.message_id);
     Ok(ForkWish { parent: session_id(&it.session_id), place, until })
 }

@@ -84,7 +84,9 @@ fn head(story: &Story<'_>, out: &mut String) {
         ("Time", format!("{created} to {updated}")),
         ("Tokens", format!("{} in, {} out", it.usage.input, it.usage.output)),
     ];
-    for (name, value) in rows.iter().filter(|(name, text)| !text.is_empty() && (*name != "Tokens" || it.usage.total > 0)) {
+    for (name, value) in
+        rows.iter().filter(|(name, text)| !text.is_empty() && (*name != "Tokens" || it.usage.total > 0))
+    {
         put(out, format_args!("<dt>{name}</dt><dd>{}</dd>\n", Text(value)));
     }
     out.push_str("</dl>\n");

@@ -136,6 +136,23 @@ fn the_story_is_whole() {
 }
 
 #[test]
+fn what_a_rewind_took_away_is_told_and_marked() {
+    let mut entries = log("t");
+    let rewind = json!({"at": 5, "fact": "rewound", "to": "t"});
+    entries.push(serde_json::from_value(rewind).unwrap());
+    entries.extend(log("u").into_iter().skip(1).take(2));
+    let story = Story::new(&entries).unwrap();
+    let marks: Vec<bool> = story.told().map(|(_, mark)| mark == " (rewound)").collect();
+    let n = marks.len() - 2;
+    assert!(n > 10 && marks[..n].iter().all(|it| *it) && !marks[n] && !marks[n + 1], "{marks:?}");
+    assert_eq!((story.head.title, story.head.model, story.head.usage.total), (None, "t", 7));
+    for (text, heading) in [(markdown(&story), "\n## "), (html(&story), "<h2>")] {
+        assert_eq!(text.matches("(rewound)").count(), n, "{text}");
+        assert_eq!(text.matches(heading).count(), 4, "{text}");
+    }
+}
+
+#[test]
 fn json_has_all_facts() {
     let entries = log(EVIL);
     let value: Value = serde_json::from_str(&to_json(&Story::new(&entries).unwrap(), &entries)).unwrap();

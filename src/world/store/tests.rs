@@ -417,6 +417,8 @@ fn the_list_says_the_last_title_and_whether_anything_was_asked() {
         ("a", vec![said(Speaker::User, "x"), title("One"), title("Two")]),
         ("b", vec![said(Speaker::Agent, "\"user\" \"session_update\"")]),
         ("c", vec![said(Speaker::User, &"x".repeat(70_000)), title("Too far")]),
+        ("e", vec![said(Speaker::User, "x"), title("One"), said(Speaker::User, "y"), title("Two")]),
+        ("f", vec![said(Speaker::User, "x"), title("One")]),
     ];
     for (id, kinds) in logs {
         let id = SessionId::from(id);
@@ -424,13 +426,16 @@ fn the_list_says_the_last_title_and_whether_anything_was_asked() {
         let mut log = bed.store.create(&id).unwrap();
         log.append(&[created(&id, "/w")]).unwrap();
         log.append(&events).unwrap();
+        if ["e", "f"].contains(&id.as_str()) {
+            log.append(&[Entry { at: 9, fact: Fact::Rewound { to: MessageId::from("m") } }]).unwrap();
+        }
     }
     let torn = serde_json::to_string(&created(&SessionId::from("d"), "/w")).unwrap();
     fs::write(bed.file(&SessionId::from("d")), torn).unwrap();
     let mut shown: Vec<String> =
         bed.store.list(None).iter().map(|it| format!("{} {:?} {}", it.id, it.title, it.has_prompts)).collect();
     shown.sort();
-    assert_eq!(shown, ["a Some(\"Two\") true", "b None false", "c None true"]);
+    assert_eq!(shown, ["a Some(\"Two\") true", "b None false", "c None true", "e Some(\"One\") true", "f None false"]);
 }
 
 #[test]

@@ -36,15 +36,17 @@ impl Aliases {
         Self { ids: Vec::new(), places: vec![place(workspace, "$WS"), place(home, "$HOME"), version, own] }
     }
 
-    /// `$WS`, `$HOME`, `$SID`, `$SID2`, … as the agent knows them.
+    /// `$WS`, `$HOME`, `$SID`, `$SID2`, `$MID1`, … as the agent knows them.
     pub fn expand(&self, text: &str) -> String {
         let mut res = text.to_owned();
         for (path, name) in self.places.iter().filter(|(_, name)| *name != "$VERSION") {
             res = res.replace(name, path);
         }
         for (raw, short) in self.ids.iter().rev() {
-            if let Some(number) = short.strip_prefix('s') {
-                res = res.replace(&format!("$SID{number}"), raw);
+            for (letter, name) in [('s', "$SID"), ('m', "$MID")] {
+                if let Some(number) = short.strip_prefix(letter) {
+                    res = res.replace(&format!("{name}{number}"), raw);
+                }
             }
         }
         match self.raw("s1") {

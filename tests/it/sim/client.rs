@@ -17,6 +17,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (3, "session/new"),
     (3, "session/load"),
     (3, "session/resume"),
+    (2, "session/fork"),
     (2, "session/list"),
     (3, "session/close"),
     (2, "session/delete"),
@@ -79,7 +80,7 @@ impl Client {
             "fs": {"readTextFile": flag(), "writeTextFile": flag()},
             "terminal": flag(),
             "auth": {"terminal": flag()},
-            "_meta": {"terminal_output": flag(), "castor": {"events": flag()}},
+            "_meta": {"terminal_output": flag(), "castor": {"events": flag(), "rewind": flag()}},
         });
         if flag() {
             capabilities["session"] = json!({"configOptions": {"boolean": {}}, "notices": {}});
@@ -178,15 +179,28 @@ impl Client {
                 res["sessionId"] = json!(known);
                 return res;
             }
+            "session/fork" => {
+                let mut res = place(dice);
+                let parent = if dice.one_in(2) { session(dice, watch) } else { gone(dice, watch) };
+                if dice.one_in(2) {
+                    res["_meta"] = json!({"castor": {"fork": {"messageId": message(dice, watch, &parent)}}});
+                }
+                res["sessionId"] = json!(parent);
+                return res;
+            }
+            "_castor/session/rewind" if dice.one_in(2) => match dice.roll(3) {
+                0 => json!({"checkpointId": "k0", "what": "files", "paths": ["/usr/a"]}),
+                1 => json!({"redo": true, "what": "conversation"}),
+                _ => json!({"redo": true}),
+            },
+            "_castor/session/rewind" => {
+                let session = session(dice, watch);
+                let what = dice.word(&["conversation", "conversation", "conversation", "nope"]);
+                return json!({"messageId": message(dice, watch, &session), "sessionId": session, "what": what});
+            }
             "session/prompt" | "_session/steering" => json!({"prompt": prompt(dice)}),
             "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),
             "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
-            "_castor/session/rewind" => match dice.roll(4) {
-                0 => json!({"messageId": "m0", "onConflict": "keep"}),
-                1 => json!({"checkpointId": "k0", "what": "files", "paths": ["/usr/a"]}),
-                2 => json!({"redo": true, "what": "conversation"}),
-                _ => json!({"redo": true}),
-            },
             "session/set_config_option" => option(dice),
             "session/delete" if dice.one_in(2) => json!({"sessionId": gone(dice, watch)}),
             _ => of_session(),
@@ -206,7 +220,7 @@ impl Dice {
 
 /// What to ask for: it keeps some sessions open, and no more.
 fn method(dice: &mut Dice, watch: &Watch) -> &'static str {
-    let opening = ["session/new", "session/load", "session/resume"];
+    let opening = ["session/new", "session/load", "session/resume", "session/fork"];
     if watch.sessions.len() < SESSIONS && dice.one_in(3) {
         return if watch.gone.is_empty() { opening[0] } else { dice.word(&opening) };
     }
@@ -231,6 +245,12 @@ fn session(dice: &mut Dice, watch: &Watch) -> String {
         _ if dice.one_in(2) => "../odd".to_owned(),
         _ => gone(dice, watch),
     }
+}
+
+/// One that the user said, as far as the client was told.
+fn message(dice: &mut Dice, watch: &Watch, session: &str) -> String {
+    let known = watch.said.get(session).and_then(|it| dice.pick(it));
+    known.cloned().unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn gone(dice: &mut Dice, watch: &Watch) -> String {

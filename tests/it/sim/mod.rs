@@ -56,6 +56,9 @@ fn lives_keep_every_promise() {
     for (method, _) in METHODS {
         assert!(sum.answers.contains_key(*method), "{method} was never answered");
     }
+    for method in ["session/fork", "_castor/session/rewind"] {
+        assert!(sum.answers[method].0 > 0, "{method} never did anything");
+    }
     assert!(sum.fallbacks > 0, "nobody was asked about another model");
     for stop in ["end_turn", "cancelled", "error"] {
         assert!(sum.stops.contains_key(stop), "no turn ended with {stop}");

@@ -28,6 +28,8 @@ pub struct Watch {
     pub known: BTreeMap<String, Known>,
     /// Closed ones, which can be loaded.
     pub gone: Vec<String>,
+    /// Of each session, the ids of what the user said, as a load told them.
+    pub said: BTreeMap<String, Vec<String>>,
     /// Answers by method: results, errors.
     pub answers: BTreeMap<String, (usize, usize)>,
     /// How prompts ended.
@@ -116,6 +118,10 @@ impl Watch {
             (Some(id), None) => self.answered(id, message),
             (None, Some("session/update")) => {
                 let update = &message["params"]["update"];
+                if update["sessionUpdate"] == "user_message_chunk" {
+                    let said = self.said.entry(text(&message["params"]["sessionId"])).or_default();
+                    said.push(text(&update["messageId"]));
+                }
                 if update["sessionUpdate"] == "current_mode_update" {
                     self.is_in_mode(&text(&message["params"]["sessionId"]), &update["currentModeId"]);
                 }
@@ -139,7 +145,7 @@ impl Watch {
         count.0 += 1;
         match method.as_str() {
             "initialize" => self.is_initialized = true,
-            "session/new" => {
+            "session/new" | "session/fork" => {
                 self.made.push(text(&result["sessionId"]));
                 self.opened(text(&result["sessionId"]), &params, result);
             }

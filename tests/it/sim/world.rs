@@ -163,7 +163,7 @@ impl World {
                     self.chores += 1;
                     self.saves += 1;
                 }
-                Job::Farewell { .. } | Job::Stash { .. } => self.chores += 1,
+                Job::Farewell { .. } | Job::Stash { .. } | Job::Part { .. } => self.chores += 1,
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));

@@ -46,7 +46,13 @@ impl Bed {
         let cwd = self.cwd();
         let mut yes = |_: &str| answer == Some(true);
         let ask = answer.map(|_| &mut yes as &mut dyn FnMut(&str) -> bool);
-        let mut desk = Desk { store: &self.store, cwd: &cwd, now: Now { unix_ms: 1_700_000_000_000, seed: 7 }, out: &mut out, ask };
+        let mut desk = Desk {
+            store: &self.store,
+            cwd: &cwd,
+            now: Now { unix_ms: 1_700_000_000_000, seed: 7 },
+            out: &mut out,
+            ask,
+        };
         let done = run(&args.verb, &mut desk);
         done.map(|()| String::from_utf8(out).unwrap()).map_err(|it| (it.why, it.code))
     }
@@ -162,4 +168,23 @@ fn repairs_and_says_what_was_lost() {
     assert!(said.contains("lines kept: 3, damaged places: 2") && said.contains("\n  line 2, 8 bytes: "), "{said}");
     assert_eq!(fs::read_to_string(&path).unwrap(), sound);
     assert_eq!(fs::read_to_string(format!("{path}.bak-1")).unwrap(), torn);
+}
+
+#[test]
+fn forks_print_only_the_new_id() {
+    let bed = bed();
+    let parent = bed.log("session-a", &bed.cwd());
+    let before = fs::read(&parent).unwrap();
+    let id = bed.castor(&["fork", "session-a"]).unwrap();
+    let child = bed.root.join(format!("home/sessions/{}.jsonl", id.trim_end()));
+    let first = |text: String| serde_json::from_str::<Value>(text.lines().next().unwrap()).unwrap();
+    let created = first(fs::read_to_string(child).unwrap());
+    assert_eq!((&created["parent"], &created["at"]), (&json!("session-a"), &json!(1_700_000_000_000_u64)));
+    assert_eq!(fs::read(&parent).unwrap(), before);
+    let shown = bed.castor(&["show", id.trim_end()]).unwrap();
+    assert!(shown.contains("Greeting") && shown.contains(" (fork)\n"), "{shown}");
+    let (why, code) = bed.castor(&["fork", "session-a", "--at", "m9"]).unwrap_err();
+    assert!(why.contains("session-a has no message m9"), "{why}");
+    assert_eq!(code, 42);
+    assert_eq!(bed.castor(&["fork", "session-b"]).unwrap_err().1, 42);
 }
