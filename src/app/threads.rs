@@ -334,8 +334,8 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
 /// The files that castor's own tool writes: those its checkpoint is about.
 fn written(hand: &Hand, call: &ToolCall, known: &Known) -> Vec<AbsPath> {
     let edits = hand.tool(&call.name).is_some_and(|it| it.spec().kind == ToolKind::Edit);
-    let places = known.places.iter().filter(|it| edits && it.access == Access::Write && it.in_roots);
-    places.map(|it| it.real.clone()).collect()
+    let places = known.places.iter().filter(|it| edits && it.access == Access::Write).map(|it| &it.real);
+    places.filter(|it| hand.desk.roots.iter().any(|root| it.is_within(root))).cloned().collect()
 }
 
 async fn hook(hand: Hand, mut it: HookRun, span: Span) {

@@ -8,6 +8,7 @@ use crate::{
         hook::HookRun,
         ids::{CallId, CheckpointId, EffectId},
         log::Fact,
+        path::AbsPath,
         tool::{Access, BaseHash, ToolError, ToolKind, ToolOutput},
     },
     engine::{
@@ -20,15 +21,17 @@ use crate::{
 
 impl Call {
     /// What it may change; `None`: nothing that could be given back, or nobody wants that.
-    fn scope(&self, tools: &Toolbox) -> Option<Scope> {
+    fn scope(&self, step: &Step<'_>, tools: &Toolbox) -> Option<Scope> {
         if !tools.checkpoints || !self.display.kind.has_side_effects() {
             return None;
         }
         match tools.outside(&self.call.name) {
             Some(it) if it.trusted && it.annotations.get("readOnlyHint") == Some(&true.into()) => None,
             None if self.display.kind == ToolKind::Edit => {
-                let written = self.places.iter().filter(|it| it.access == Access::Write && it.in_roots);
-                let files: Vec<_> = written.map(|it| it.real.clone()).collect();
+                // castor's own folder of plans counts as one of the session's, and nobody needs it back.
+                let is_held = |it: &AbsPath| step.record.roots.iter().any(|root| it.is_within(root));
+                let written = self.places.iter().filter(|it| it.access == Access::Write).map(|it| &it.real);
+                let files: Vec<AbsPath> = written.filter(|it| is_held(it)).cloned().collect();
                 (!files.is_empty()).then_some(Scope::Files(files))
             }
             _ => Some(Scope::Roots),
@@ -42,7 +45,7 @@ impl Call {
 
     /// Runs it, once what it may change is held.
     pub(super) fn hold(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>) {
-        match self.scope(tools) {
+        match self.scope(step, tools) {
             Some(scope) => {
                 let id = CheckpointId::from(step.fresh("k"));
                 let effect = step.effect(Effect::Checkpoint { id: id.clone(), scope });

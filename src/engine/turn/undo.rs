@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Kept, Phase, Spec, Turn, aside::Aside, errand};
 use crate::{
     base::{
-        checkpoint::{OnConflict, RestoreOrder, Restored, Rewinds},
+        checkpoint::{ConflictChoice, OnConflict, RestoreOrder, Restored, Rewinds},
         content::Part,
         event::Speaker,
         ids::{CallId, CheckpointId, EffectId, MessageId, QuestionId},
@@ -23,12 +23,6 @@ use crate::{
 };
 
 const ASIDE: Aside = Aside { name: "restore_conflicts", error: "stopped" };
-/// The field of the question, and its answers. Any other one changes nothing.
-const FIELD: &str = "restore_conflicts";
-const KEEP: &str = "keep_mine";
-const RESTORE: &str = "restore";
-const DIFF: &str = "show_diff";
-const STOP: &str = "stop";
 /// Paths that a message names.
 const NAMED: usize = 20;
 
@@ -205,19 +199,19 @@ impl Turn {
         }
         let call = call.clone();
         let chosen = match answer {
-            Answer::Accepted { content } => content.get(FIELD).and_then(Value::as_str),
+            Answer::Accepted { content } => content.get(ConflictChoice::FIELD).and_then(Value::as_str),
             _ => None,
         };
-        let on_conflict = match chosen {
-            Some(KEEP) => OnConflict::Keep,
-            Some(RESTORE) => OnConflict::Restore,
-            Some(DIFF) => {
+        let on_conflict = match chosen.and_then(ConflictChoice::parse) {
+            Some(ConflictChoice::Keep) => OnConflict::Keep,
+            Some(ConflictChoice::Restore) => OnConflict::Restore,
+            Some(ConflictChoice::ShowDiff) => {
                 ASIDE.end(step, &call, "Shown.", false);
                 let paths = it.conflicts.conflicts.iter().map(|it| it.path.clone()).collect();
                 it.stage = Stage::Showing(step.effect(Effect::Diff { of: it.order.undo.clone(), paths: Some(paths) }));
                 return;
             }
-            _ => {
+            Some(ConflictChoice::Stop) | None => {
                 ASIDE.end(step, &call, "Nothing was restored.", true);
                 return self.report(step, "Nothing was restored.".to_owned());
             }
@@ -286,16 +280,14 @@ pub fn find(record: &Record, to: &str) -> Result<MessageId, String> {
 }
 
 fn form(lines: &str) -> Form {
-    let choice =
-        |value: &str, title: &str| Choice { value: value.to_owned(), title: title.to_owned(), description: None };
-    let options = vec![
-        choice(KEEP, "Keep these as they are, restore the rest"),
-        choice(RESTORE, "Restore these, too"),
-        choice(DIFF, "Show what would be lost"),
-        choice(STOP, "Change nothing"),
-    ];
-    let kind = FieldKind::Choice { options };
-    let field = Field { name: FIELD.to_owned(), title: None, description: None, required: true, default: None, kind };
+    let choice = |it: &ConflictChoice| Choice {
+        value: it.as_str().to_owned(),
+        title: it.title().to_owned(),
+        description: None,
+    };
+    let kind = FieldKind::Choice { options: ConflictChoice::ALL.iter().map(choice).collect() };
+    let name = ConflictChoice::FIELD.to_owned();
+    let field = Field { name, title: None, description: None, required: true, default: None, kind };
     let message = format!("These files are not as the agent left them:\n{lines}");
     Form { message, fields: vec![field] }
 }
