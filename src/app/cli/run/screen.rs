@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     calls::{Calls, Mark},
+    changed::Changed,
     failure::Failure,
     held::Held,
 };
@@ -52,6 +53,7 @@ pub struct Screen {
     at_line_start: bool,
     calls: Calls,
     usage: Option<Value>,
+    pub changed: Changed,
     events: u64,
 }
 
@@ -78,8 +80,13 @@ impl Screen {
             at_line_start: true,
             calls: Calls::default(),
             usage: None,
+            changed: Changed::default(),
             events: 0,
         }
+    }
+
+    pub fn is_text(&self) -> bool {
+        self.look.format == OutputFormat::Text
     }
 
     /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
@@ -205,7 +212,8 @@ impl Screen {
             }
             _ => (),
         }
-        for it in self.calls.way_out().iter().chain(failure.map(|it| &it.message)) {
+        let changed = self.changed.line.take();
+        for it in self.calls.way_out().iter().chain(failure.map(|it| &it.message)).chain(&changed) {
             self.note(it);
         }
     }
