@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use crate::{
@@ -16,13 +17,19 @@ use crate::{
     },
     engine::step::Input,
     world::{
-        checkpoints::{Buffers, Checkpoints, Content, FileDiff, RestorePlan, forget_session},
+        checkpoints::{
+            self, Buffers, Checkpoints, Content, Failure, FileDiff, Limits, RestorePlan, Retention, Swept,
+            forget_session,
+        },
         disk::{self, DiskFs},
+        store::Store,
     },
 };
 
 /// Most files that a client is asked for before a restore: beyond that the disk alone counts.
 const MAX_BUFFERS: usize = 200;
+/// A root that nobody worked in for so long is walked anew.
+const IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest diff that is shown, in bytes.
 const MAX_DIFF: usize = 64 * 1024;
 /// Of one file as it is now, in bytes.
@@ -141,6 +148,18 @@ async fn restored(hand: &Hand, order: RestoreOrder) -> Result<(Restored, Vec<Str
 
 async fn write(fs: Option<&EditorFs>, path: &AbsPath, bytes: Vec<u8>) -> Option<Result<(), FsError>> {
     Some(fs?.write(path, bytes).await)
+}
+
+/// Removes what was held for sessions that are gone, and the oldest where it is too much.
+///
+/// # Errors
+/// When the store of checkpoints cannot be read or written.
+pub fn sweep(store: &Store, now_ms: u64) -> Result<Swept, Failure> {
+    let now = UNIX_EPOCH + Duration::from_millis(now_ms);
+    let used_since = now.checked_sub(IDLE).unwrap_or(UNIX_EPOCH);
+    let retention = Retention { store: Limits::default().store, used_since };
+    let is_there = |it: &SessionId| store.log_file(it).is_some_and(|it| disk::metadata(&it).is_ok());
+    checkpoints::sweep(store.home(), &retention, &is_there)
 }
 
 /// The session is over.

@@ -14,8 +14,7 @@ use crate::{
     base::{
         checkpoint::{Changes, Restored, Rewinds},
         ids::{MessageId, PromptId, SessionId},
-        rewind,
-        text,
+        rewind, text,
     },
     engine::step::{self, Input, Refusal, RewindOrder, RewindTarget},
     wire::{

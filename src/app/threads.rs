@@ -39,8 +39,7 @@ use crate::{
     },
     engine::step::{Effect, Hold, Input},
     world::{
-        self, checkers,
-        disk,
+        self, checkers, disk,
         mcp::{self, Doors, Launch, News},
         models::Sink,
         process::Groups,

@@ -10,6 +10,7 @@ use crate::{
             auth::AuthArgs,
             config::ConfigArgs,
             doctor::DoctorArgs,
+            free::CleanArgs,
             hooks::HooksArgs,
             models::ModelsArgs,
             output::{ended, named},
@@ -71,6 +72,8 @@ pub enum Verb {
     Rewind(RewindArgs),
     /// Show what a session changed in files
     Diff(DiffArgs),
+    /// Show and free what is held so that changes can be undone
+    Clean(CleanArgs),
     /// Ask what may run without a question
     Policy(PolicyArgs),
     /// List what was allowed for ever, or take it back

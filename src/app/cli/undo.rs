@@ -252,7 +252,9 @@ impl Going<'_, '_> {
                 let why = format!("these files are not as the agent left them; nothing was changed ({how}):\n{lines}");
                 return Err(Trouble::new(why));
             };
-            let question = format!("These files are not as the agent left them:\n{lines}\n[k]eep them, [r]estore them, too, [q]uit?");
+            let question = format!(
+                "These files are not as the agent left them:\n{lines}\n[k]eep them, [r]estore them, too, [q]uit?"
+            );
             order.on_conflict = match ask(&question).trim() {
                 "k" | "keep" => OnConflict::Keep,
                 "r" | "restore" => OnConflict::Restore,

@@ -46,8 +46,10 @@ pub(super) fn rewind(args: &str) -> Result<Errand, &'static str> {
         None => (args, Rewinds::Both),
     };
     if to.is_empty() || Rewinds::parse(to).is_some() {
-        return Err("`/rewind 2` goes back to before the second prompt of `/checkpoints`; `/rewind 2 files` leaves the \
-                    conversation as it is, `/rewind 2 conversation` the files.");
+        return Err(
+            "`/rewind 2` goes back to before the second prompt of `/checkpoints`; `/rewind 2 files` leaves the \
+                    conversation as it is, `/rewind 2 conversation` the files.",
+        );
     }
     Ok(Errand::GoBack(undo::Wish::Rewind { to: to.to_owned(), what }))
 }

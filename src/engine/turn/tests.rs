@@ -306,7 +306,10 @@ fn input(line: &str) -> Input {
             let conflict = |it: &&str| Conflict { path: it[1..].into(), reason: "you changed it".to_owned() };
             let conflicts = conflicts.iter().map(conflict).collect();
             let restored = restored.into_iter().map(PathBuf::from).collect();
-            Input::Restored { effect, result: Ok((Restored { restored, conflicts, ..Restored::default() }, Vec::new())) }
+            Input::Restored {
+                effect,
+                result: Ok((Restored { restored, conflicts, ..Restored::default() }, Vec::new())),
+            }
         }
         "diffed" => Input::Diffed { effect, result: Ok(rest.to_owned()) },
         "go-back" => {

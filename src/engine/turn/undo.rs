@@ -1,6 +1,5 @@
 //! Going back: files as they were before a call, by slash commands; and what of it user, model and log are told.
 
-
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -26,7 +25,8 @@ const ASIDE: Aside = Aside { name: "restore_conflicts", error: "stopped" };
 /// Paths that a message names.
 const NAMED: usize = 20;
 
-pub const OFF: &str = "Checkpoints are off: `general.checkpointing.enabled` is false in the settings. Nothing can be undone.";
+pub const OFF: &str =
+    "Checkpoints are off: `general.checkpointing.enabled` is false in the settings. Nothing can be undone.";
 
 /// What the user wants back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,7 +223,13 @@ impl Turn {
     }
 
     /// A diff is there: all that was wanted, or a help for the answer.
-    pub(super) fn diffed(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<String, String>) {
+    pub(super) fn diffed(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        effect: EffectId,
+        result: Result<String, String>,
+    ) {
         let Phase::Restoring(it) = &mut self.phase else { return };
         if !matches!(it.stage, Stage::Showing(own) if own == effect) {
             return;
@@ -280,11 +286,8 @@ pub fn find(record: &Record, to: &str) -> Result<MessageId, String> {
 }
 
 fn form(lines: &str) -> Form {
-    let choice = |it: &ConflictChoice| Choice {
-        value: it.as_str().to_owned(),
-        title: it.title().to_owned(),
-        description: None,
-    };
+    let choice =
+        |it: &ConflictChoice| Choice { value: it.as_str().to_owned(), title: it.title().to_owned(), description: None };
     let kind = FieldKind::Choice { options: ConflictChoice::ALL.iter().map(choice).collect() };
     let name = ConflictChoice::FIELD.to_owned();
     let field = Field { name, title: None, description: None, required: true, default: None, kind };

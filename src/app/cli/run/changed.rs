@@ -13,9 +13,28 @@ use crate::base::checkpoint::FileChange;
 
 /// Files that other programs run or obey, outside of the sandbox: who takes over what was made looks at these first.
 const OBEYED: &[&str] = &[
-    ".envrc", ".gitlab-ci.yml", ".pre-commit-config.yaml", "CMakeLists.txt", "Dockerfile", "Gruntfile.js", "Justfile",
-    "Makefile", "Rakefile", "build.gradle", "build.gradle.kts", "build.rs", "compose.yaml", "conftest.py",
-    "docker-compose.yml", "gulpfile.js", "justfile", "noxfile.py", "package.json", "pom.xml", "setup.py", "tox.ini",
+    ".envrc",
+    ".gitlab-ci.yml",
+    ".pre-commit-config.yaml",
+    "CMakeLists.txt",
+    "Dockerfile",
+    "Gruntfile.js",
+    "Justfile",
+    "Makefile",
+    "Rakefile",
+    "build.gradle",
+    "build.gradle.kts",
+    "build.rs",
+    "compose.yaml",
+    "conftest.py",
+    "docker-compose.yml",
+    "gulpfile.js",
+    "justfile",
+    "noxfile.py",
+    "package.json",
+    "pom.xml",
+    "setup.py",
+    "tox.ini",
 ];
 const WORKFLOWS: &str = ".github/workflows";
 /// Of them so many are named.
@@ -111,7 +130,8 @@ mod tests {
             {"id": "k3", "files": [file("/w/a", 3)]},
         ]});
         let before = known(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
-        let warned = "2 files changed, +6 -3 (package.json: others run it, outside the sandbox). Take it back: castor undo";
+        let warned =
+            "2 files changed, +6 -3 (package.json: others run it, outside the sandbox). Take it back: castor undo";
         assert_eq!(line(&listing, &before).as_deref(), Some(warned));
         assert_eq!(line(&listing, &known(&listing)), None);
         let hidden = json!({"checkpoints": [{"id": "k", "files": [file("/w/.github/workflows/ci.yml", 1)]}]});

@@ -31,12 +31,29 @@ impl Dice {
 }
 
 const NAMES: &[&[u8]] = &[
-    b"a", b"b.txt", b"with space", b"line\nend", b"\xff\xfe", b"x.sh", b"-rf", b"--output=x", b".env", b"~", b"a-b", b"A",
-    b"\xc3\xa9", b"target", b".GIT", b"git~1", b"*", b"$(x)",
+    b"a",
+    b"b.txt",
+    b"with space",
+    b"line\nend",
+    b"\xff\xfe",
+    b"x.sh",
+    b"-rf",
+    b"--output=x",
+    b".env",
+    b"~",
+    b"a-b",
+    b"A",
+    b"\xc3\xa9",
+    b"target",
+    b".GIT",
+    b"git~1",
+    b"*",
+    b"$(x)",
 ];
 
 fn content(dice: &mut Dice) -> Vec<u8> {
-    let random = |n: usize, dice: &mut Dice| (0..n.div_ceil(8)).flat_map(|_| dice.next().to_le_bytes()).collect::<Vec<u8>>();
+    let random =
+        |n: usize, dice: &mut Dice| (0..n.div_ceil(8)).flat_map(|_| dice.next().to_le_bytes()).collect::<Vec<u8>>();
     let (some, many) = (dice.below(3000), dice.below(5 << 20));
     match dice.below(40) {
         0..8 => Vec::new(),

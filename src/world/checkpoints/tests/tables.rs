@@ -13,7 +13,11 @@ fn a_call_is_taken_back_and_done_again() {
         bed.write("new/c", "three\n");
         std::fs::remove_dir_all(bed.path("d")).unwrap();
     });
-    let files: Vec<_> = changes.files.iter().map(|it| (it.path.strip_prefix(bed.root.as_path()).unwrap().to_str().unwrap(), it.change)).collect();
+    let files: Vec<_> = changes
+        .files
+        .iter()
+        .map(|it| (it.path.strip_prefix(bed.root.as_path()).unwrap().to_str().unwrap(), it.change))
+        .collect();
     println!("{files:?} {} {}", changes.added, changes.removed);
     let done = undo(&checkpoints, "r1", &["c1"]);
     assert_eq!(conflicts(&done, &bed.root), Vec::<String>::new());
