@@ -85,7 +85,7 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
         files: Files {
             reads: client.reads_files,
             writes: client.writes_files,
-            checkpoints: settings.checkpoints.then(|| checkpoints(state, id, roots)),
+            checkpoints: settings.children.checkpoints.then(|| checkpoints(state, id, roots)),
         },
         screens,
         fault: Fault::read(&state.env),
@@ -109,7 +109,7 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
         .held(held)
         .hooking(hooks::gather(ground))
         .planning(planning(state, id, ground, settings))
-        .undoing(settings.checkpoints)
+        .undoing(settings.children.checkpoints)
 }
 
 /// Those of the session as it is: what is held for a call that runs is known to them alone.

@@ -91,8 +91,6 @@ pub struct Settings {
     pub mcp: McpSettings,
     pub reach: Reach,
     pub disable_yolo: bool,
-    /// What calls change can be undone.
-    pub checkpoints: bool,
     pub disable_always_allow: bool,
 }
 
@@ -232,7 +230,7 @@ impl SandboxSettings {
     }
 }
 
-/// What children see and may do: variables, and the sandbox.
+/// What children see and may do: variables, the sandbox, and whether it can be undone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Children {
     pub sandbox: SandboxSettings,
@@ -240,6 +238,8 @@ pub struct Children {
     pub allowed: Vec<String>,
     /// Never.
     pub blocked: Vec<String>,
+    /// What they change can be undone.
+    pub checkpoints: bool,
 }
 
 impl Settings {
@@ -292,11 +292,11 @@ impl Settings {
                 sandbox: SandboxSettings::read(&get, odd),
                 allowed: get.texts("security.environmentVariableRedaction.allowed"),
                 blocked: get.texts("security.environmentVariableRedaction.blocked"),
+                checkpoints: get.flag("general.checkpointing.enabled"),
             },
             mcp,
             reach,
             disable_yolo,
-            checkpoints: get.flag("general.checkpointing.enabled"),
             disable_always_allow: get.switched_off("security.disableAlwaysAllow"),
         };
         (res, warnings)

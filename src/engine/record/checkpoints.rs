@@ -6,6 +6,7 @@ use crate::base::{
     checkpoint::{ChangeKind, Changes, FileChange},
     content::{Part, joined_text},
     ids::{CallId, CheckpointId, MessageId},
+    log::{Entry, Fact},
     text,
 };
 
@@ -66,7 +67,16 @@ impl Checkpoints {
         self.prompts.push(Prompt { message: message.clone(), words, at_ms, is_away: false });
     }
 
-    pub(super) fn take(&mut self, id: &CheckpointId, call: Option<&CallId>, changes: Option<&Changes>, at_ms: u64) {
+    pub(super) fn apply(&mut self, entry: &Entry) {
+        match &entry.fact {
+            Fact::Checkpoint { id, call, changes } => self.take(id, call.as_ref(), changes.as_ref(), entry.at),
+            Fact::Restored { id, undone, partial, .. } => self.restored(id, undone, *partial),
+            Fact::Rewound { to } => self.rewound(to),
+            _ => (),
+        }
+    }
+
+    fn take(&mut self, id: &CheckpointId, call: Option<&CallId>, changes: Option<&Changes>, at_ms: u64) {
         let known = self.list.iter_mut().find(|it| it.id == *id);
         match (known, changes) {
             (Some(_), Some(it)) if it.is_empty() => self.list.retain(|it| it.id != *id),
@@ -87,7 +97,7 @@ impl Checkpoints {
         }
     }
 
-    pub(super) fn restored(&mut self, id: &CheckpointId, undone: &[CheckpointId], is_partial: bool) {
+    fn restored(&mut self, id: &CheckpointId, undone: &[CheckpointId], is_partial: bool) {
         let is_redo = self.restores.last().is_some_and(|it| undone.contains(&it.id));
         let again = if is_redo { self.restores.pop() } else { None };
         for it in &mut self.list {
@@ -101,7 +111,7 @@ impl Checkpoints {
     }
 
     /// The conversation is without this prompt and those after it; what they changed in files may still stand.
-    pub(super) fn rewound(&mut self, to: &MessageId) {
+    fn rewound(&mut self, to: &MessageId) {
         let first = self.prompts.iter().rposition(|it| it.message == *to && !it.is_away);
         let gone = first.map(|it| self.prompts.iter_mut().skip(it));
         gone.into_iter().flatten().for_each(|it| it.is_away = true);

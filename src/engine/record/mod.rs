@@ -265,9 +265,8 @@ impl Record {
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
             Fact::Granted { grant, lasting } => self.granted(grant, *lasting),
             Fact::Mode { mode } => {
-                if *mode == Mode::Plan && self.mode != Mode::Plan {
-                    self.past.before_plan = Some(self.mode);
-                }
+                let plans = *mode == Mode::Plan && self.mode != Mode::Plan;
+                self.past.before_plan = if plans { Some(self.mode) } else { self.past.before_plan };
                 self.mode = *mode;
             }
             Fact::Model { model, window } => self.choose(model, *window),
@@ -296,11 +295,9 @@ impl Record {
                 self.past.compressed_at = Some(*tokens).filter(|it| *it > 0);
             }
             Fact::Outgrown { model, window, size, tokens } => self.past.scale.refused(model, *window, *size, *tokens),
-            Fact::Checkpoint { id, call, changes } => {
-                self.past.files.checkpoints.take(id, call.as_ref(), changes.as_ref(), entry.at);
+            Fact::Checkpoint { .. } | Fact::Restored { .. } | Fact::Rewound { .. } => {
+                self.past.files.checkpoints.apply(entry)
             }
-            Fact::Rewound { to } => self.past.files.checkpoints.rewound(to),
-            Fact::Restored { id, undone, partial, .. } => self.past.files.checkpoints.restored(id, undone, *partial),
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);

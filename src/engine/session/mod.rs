@@ -156,18 +156,16 @@ impl Session {
     pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
         let start = out.acts.len();
         self.clock.hear(&input, now);
-        let is_busy = self.is_busy();
         let Self { record, spec, serial, turn, kept, waiting, rewinding, .. } = self;
         let mut step = Step::new(record, serial, now, out).watched(&spec.toolbox.hooks.plugins);
         kept.holding.hear(&input, &mut step, &mut kept.arrivals, turn.is_some());
+        rewinding::hear(rewinding, &input, &mut step, spec, kept, turn.is_some());
         match input {
-            Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
-                true => waiting.push_back((prompt, content)),
-                false => {
-                    let why = format!("{MAX_WAITING} prompts are waiting in this session already");
-                    settle(&mut step, prompt, Outcome::Failed { kind: "session", why });
-                }
-            },
+            Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
+            Input::Prompt { prompt, .. } => {
+                let why = format!("{MAX_WAITING} prompts are waiting in this session already");
+                settle(&mut step, prompt, Outcome::Failed { kind: "session", why });
+            }
             Input::Steer { prompt, content } => match turn {
                 Some(turn) => turn.steer(&mut step, prompt, content),
                 None => steering::answer(&mut step, prompt, Steered::PromptRequired(steering::NO_TURN.to_owned())),
@@ -176,36 +174,16 @@ impl Session {
                 if let Some(turn) = turn {
                     turn.end(&mut step, Cause::Cancelled);
                 }
-                if let Some(it) = rewinding.take() {
-                    it.leave(&mut step);
-                }
                 for (prompt, _) in waiting.drain(..) {
                     settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
                 }
             }
-            Input::CancelPrompt(prompt) => match rewinding.take_if(|it| it.answers(prompt)) {
-                Some(it) => it.leave(&mut step),
-                None => cancel(&mut step, turn.as_mut(), waiting, prompt),
-            },
+            Input::CancelPrompt(prompt) => cancel(&mut step, turn.as_mut(), waiting, prompt),
             Input::Choose(choice) => choose(&mut step, spec, kept, choice),
-            Input::Rewind { to, log } if turn.is_none() => {
-                let before = Record::before(&log, &to);
-                if let Some(it) = rewinding.take_if(|it| matches!(it, Rewinding::Conversation(_))) {
-                    it.finish(&mut step, before.is_some());
-                }
-                rewind(&mut step, spec, kept, before);
-            }
+            Input::Rewind { to, log } if turn.is_none() => rewind(&mut step, spec, kept, Record::before(&log, &to)),
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
             Input::Completed { text, .. } => kept.completions.add(text),
-            Input::GoBack(wanted) => {
-                if let Some(it) = rewinding::begin(&mut step, spec, kept, is_busy, *wanted) {
-                    *rewinding = Some(it);
-                }
-            }
-            Input::Restored { effect, result } if rewinding.as_ref().is_some_and(|it| it.restores_by(effect)) => {
-                *rewinding = rewinding.take().and_then(|it| it.restored(&mut step, result));
-            }
             Input::Outages(outages) => kept.health.learn(outages),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
@@ -223,18 +201,10 @@ impl Session {
             }
         }
         self.close_books(now, out);
-        self.await_rewind(out.acts.get(start..).unwrap_or_default());
+        rewinding::note(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
         self.go_on(now, out);
         self.keep_time(now, out, start);
         self.hold(now, out, start);
-    }
-
-    /// The conversation goes back at the end of a command: the next prompt waits for that.
-    fn await_rewind(&mut self, acts: &[Act]) {
-        let goes_back = acts.iter().any(|it| matches!(it, Act::Do(_, Effect::Rewind { .. })));
-        if goes_back && self.rewinding.is_none() {
-            self.rewinding = Some(Rewinding::of_turn());
-        }
     }
 
     /// What was begun, from `start` on, is known by its end.
@@ -366,3 +336,5 @@ fn forgive(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
 mod tests;
 #[cfg(test)]
 mod tests_given;
+#[cfg(test)]
+mod tests_undo;

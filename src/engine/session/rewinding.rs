@@ -7,8 +7,8 @@ use crate::{
         ids::{CheckpointId, EffectId, MessageId, PromptId},
     },
     engine::{
-        record::Step,
-        step::{Effect, Refusal, RewindOrder, Rewound},
+        record::{Record, Step},
+        step::{Act, Effect, Input, Refusal, RewindOrder, Rewound},
         turn::{Kept, Spec, undo},
     },
 };
@@ -26,14 +26,49 @@ pub(super) enum Rewinding {
     Conversation(Option<(PromptId, Box<Rewound>)>),
 }
 
-/// Begins; what needs neither files nor log is over at once.
-pub(super) fn begin(
+/// Before anything else is done about an input. `in_turn`: whether a turn runs.
+pub(super) fn hear(
+    own: &mut Option<Rewinding>,
+    input: &Input,
     step: &mut Step<'_>,
     spec: &Spec,
     kept: &Kept,
-    is_busy: bool,
-    wanted: RewindOrder,
-) -> Option<Rewinding> {
+    in_turn: bool,
+) {
+    match input {
+        Input::GoBack(wanted) => {
+            let begun = begin(step, spec, kept, in_turn || own.is_some(), RewindOrder::clone(wanted));
+            *own = own.take().or(begun);
+        }
+        Input::Restored { effect, result } => {
+            if let Some(it) = own.take_if(|it| matches!(it, Rewinding::Files { effect: own, .. } if own == effect)) {
+                *own = it.restored(step, result.clone());
+            }
+        }
+        Input::Rewind { to, log } if !in_turn => {
+            if let Some(it) = own.take_if(|it| matches!(it, Rewinding::Conversation(_))) {
+                it.finish(step, Record::before(log, to).is_some());
+            }
+        }
+        // Nobody waits for it any more. What was begun is carried out, and logged.
+        Input::Cancel => own.take().into_iter().for_each(|it| it.leave(step)),
+        Input::CancelPrompt(prompt) => {
+            own.take_if(|it| it.prompt() == Some(*prompt)).into_iter().for_each(|it| it.leave(step));
+        }
+        _ => (),
+    }
+}
+
+/// The conversation goes back at the end of a command: the next prompt waits for that.
+pub(super) fn note(own: &mut Option<Rewinding>, acts: &[Act]) {
+    let goes_back = acts.iter().any(|it| matches!(it, Act::Do(_, Effect::Rewind { .. })));
+    if goes_back && own.is_none() {
+        *own = Some(Rewinding::Conversation(None));
+    }
+}
+
+/// Begins; what needs neither files nor log is over at once.
+fn begin(step: &mut Step<'_>, spec: &Spec, kept: &Kept, is_busy: bool, wanted: RewindOrder) -> Option<Rewinding> {
     let RewindOrder { prompt, to, what, on_conflict, paths } = wanted;
     let refusal = match (undo::route(step.record, &to, what), kept.holding.why_busy()) {
         _ if is_busy => Refusal::Busy("the session is busy with a prompt".to_owned()),
@@ -54,24 +89,16 @@ pub(super) fn begin(
 }
 
 impl Rewinding {
-    /// Of a slash command that has said all it has to say.
-    pub fn of_turn() -> Self {
-        Self::Conversation(None)
-    }
-
-    pub fn restores_by(&self, own: EffectId) -> bool {
-        matches!(self, Self::Files { effect, .. } if *effect == own)
-    }
-
-    pub fn answers(&self, own: PromptId) -> bool {
+    /// Who waits for its answer.
+    fn prompt(&self) -> Option<PromptId> {
         match self {
-            Self::Files { prompt, .. } | Self::Conversation(Some((prompt, _))) => *prompt == own,
-            Self::Conversation(None) => false,
+            Self::Files { prompt, .. } | Self::Conversation(Some((prompt, _))) => Some(*prompt),
+            Self::Conversation(None) => None,
         }
     }
 
     /// The files are back, or stay as they are.
-    pub fn restored(self, step: &mut Step<'_>, result: Result<(Restored, Vec<String>), String>) -> Option<Self> {
+    fn restored(self, step: &mut Step<'_>, result: Result<(Restored, Vec<String>), String>) -> Option<Self> {
         let Self::Files { prompt, order, message, .. } = self else { return Some(self) };
         match result {
             Err(why) => answer(step, prompt, Err(Refusal::Failed(why))),
@@ -84,17 +111,17 @@ impl Rewinding {
     }
 
     /// The log was read.
-    pub fn finish(self, step: &mut Step<'_>, is_back: bool) {
+    fn finish(self, step: &mut Step<'_>, is_back: bool) {
         let Self::Conversation(Some((prompt, rewound))) = self else { return };
         let failed = "the files are back, but not the conversation: the session's log does not have it".to_owned();
         answer(step, prompt, if is_back { Ok(*rewound) } else { Err(Refusal::Failed(failed)) });
     }
 
-    /// Nobody waits for it any more. What was begun is carried out, and logged.
-    pub fn leave(self, step: &mut Step<'_>) {
-        let (Self::Files { prompt, .. } | Self::Conversation(Some((prompt, _)))) = self else { return };
-        let why = "it was cancelled; files that are being restored are restored all the same".to_owned();
-        answer(step, prompt, Err(Refusal::Failed(why)));
+    fn leave(self, step: &mut Step<'_>) {
+        if let Some(prompt) = self.prompt() {
+            let why = "it was cancelled; files that are being restored are restored all the same".to_owned();
+            answer(step, prompt, Err(Refusal::Failed(why)));
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     base::{
         check::Finding,
-        checkpoint::{ChangeKind, Changes, Conflict, FileChange, Held, OnConflict, RestoreOrder, Restored, Rewinds},
+        checkpoint::Held,
         content::Part,
         elicitation::Wanted,
         event::EventKind,
@@ -35,7 +35,7 @@ use crate::{
     },
     engine::{
         record::Record,
-        step::{Act, Choice, Doubted, Effect, Input, Out, RewindOrder, RewindTarget},
+        step::{Act, Choice, Doubted, Effect, Input, Out},
     },
 };
 
@@ -70,10 +70,10 @@ fn a_seed_names_a_life() {
     assert_ne!(life(7), life(8));
 }
 
-struct World {
+pub(super) struct World {
     seed: u64,
-    n: u64,
-    session: Session,
+    pub(super) n: u64,
+    pub(super) session: Session,
     log: Vec<Entry>,
     /// Effects whose answer is still to come, wanted or not.
     pending: Vec<(EffectId, Effect)>,
@@ -81,8 +81,8 @@ struct World {
     /// Of servers, without an answer.
     elicitations: BTreeSet<ElicitationId>,
     n_elicitations: u64,
-    n_prompts: u64,
-    open_prompts: BTreeSet<PromptId>,
+    pub(super) n_prompts: u64,
+    pub(super) open_prompts: BTreeSet<PromptId>,
     open_calls: BTreeMap<CallId, ()>,
     seen_calls: BTreeSet<CallId>,
 }
@@ -109,7 +109,7 @@ impl World {
         res
     }
 
-    fn dice(&mut self, sides: u64) -> u64 {
+    pub(super) fn dice(&mut self, sides: u64) -> u64 {
         self.n += 1;
         Now { unix_ms: 0, seed: self.seed ^ 0x5eed }.dice(self.n) % sides
     }
@@ -160,23 +160,6 @@ impl World {
         // Mostly not far.
         let back = self.dice(prompts.len() as u64).min(self.dice(6)) as usize;
         Input::Rewind { to: prompts[last - back].clone(), log: self.log.as_slice().into() }
-    }
-
-    /// A client wants files back, or all.
-    fn go_back(&mut self) -> Input {
-        self.n_prompts += 1;
-        let prompt = PromptId(self.n_prompts);
-        self.open_prompts.insert(prompt);
-        let checkpoints = self.session.record().checkpoints();
-        let to = match (checkpoints.all().last(), checkpoints.prompts().last()) {
-            (Some(it), _) if self.n % 3 == 0 => RewindTarget::Checkpoint(it.id.clone()),
-            (_, Some(it)) if self.n % 3 == 1 => RewindTarget::Message(it.message.clone()),
-            _ => RewindTarget::Redo,
-        };
-        let what = [Rewinds::Both, Rewinds::Files, Rewinds::Conversation][self.dice(3) as usize];
-        let on_conflict = [OnConflict::Fail, OnConflict::Keep, OnConflict::Restore][self.dice(3) as usize];
-        let paths = (self.dice(4) == 0).then(|| vec!["/w/a".into()]);
-        Input::GoBack(Box::new(RewindOrder { prompt, to, what, on_conflict, paths }))
     }
 
     fn choice(&mut self) -> Input {
@@ -312,26 +295,6 @@ impl World {
             | Effect::Rewound { .. }
             | Effect::Settle { .. } => unreachable!(),
         }
-    }
-
-    fn changes(&mut self) -> Result<Changes, String> {
-        let file = FileChange { path: "/w/a".into(), change: ChangeKind::Changed, added: 2, removed: 1 };
-        match self.dice(4) {
-            0 => Ok(Changes::default()),
-            1 => Err("the disk is gone".to_owned()),
-            _ => Ok(Changes { files: vec![file], n_files: 1, added: 2, removed: 1, ..Changes::default() }),
-        }
-    }
-
-    fn restored(&mut self, order: &RestoreOrder) -> Result<(Restored, Vec<String>), String> {
-        assert!(!order.undo.is_empty(), "a restore of nothing");
-        let conflict = Conflict { path: "/w/a".into(), reason: "you changed it".to_owned() };
-        let files = match (self.dice(4), order.on_conflict) {
-            (0, _) => return Err("the disk is gone".to_owned()),
-            (1, OnConflict::Fail | OnConflict::Keep) => Restored { conflicts: vec![conflict], ..Restored::default() },
-            _ => Restored { restored: vec!["/w/a".into()], ..Restored::default() },
-        };
-        Ok((files, Vec::new()))
     }
 
     fn finding(&mut self) -> Result<Finding, String> {

@@ -273,14 +273,11 @@ impl Turn {
             },
             Input::Joined { effect, result } => self.joined(step, spec, kept, effect, result),
             Input::Attached { effect, screen } => {
-                self.scheduler.progress(step, effect, ToolProgress::Attached { screen });
+                self.scheduler.progress(step, effect, ToolProgress::Attached { screen })
             }
             Input::Printed { effect, text } => self.scheduler.progress(step, effect, ToolProgress::Printed { text }),
-            Input::Restored { effect, result } => self.restored(step, spec, effect, result),
-            Input::Diffed { effect, result } => self.diffed(step, spec, effect, result),
-            Input::Checkpointed { effect, result } => {
-                let standing = self.scheduler.checkpointed(step, &self.tools, effect, result);
-                self.called(step, spec, kept, standing);
+            Input::Restored { .. } | Input::Diffed { .. } | Input::Checkpointed { .. } => {
+                self.store_answered(step, spec, kept, input);
             }
             Input::Ran { effect, output, .. } => {
                 let standing = self.scheduler.ran(step, &self.tools, effect, *output);

@@ -282,24 +282,20 @@ fn input(line: &str) -> Input {
             Input::Remembered { effect, files: files.ok_or_else(|| rest.to_owned()) }
         }
         "printed" => Input::Printed { effect, text: rest.to_owned() },
-        "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)), changes: None },
-        // The changed files, a word each; then what it prints.
+        "ran" => ran(effect, ToolOutput::text(rest), None),
         "changed" => {
             let (files, text) = rest.split_once(' ').unwrap_or((rest, ""));
-            let output = Box::new(ToolOutput::text(text));
-            Input::Ran { effect, output, changes: Some(Ok(changes(files))) }
+            ran(effect, ToolOutput::text(text), Some(files))
         }
         "left" => {
             let data = json!({ "background": true, "pid": 7 });
-            let output = Box::new(ToolOutput { data, ..ToolOutput::text("") });
-            Input::Ran { effect, output, changes: Some(Ok(changes(rest))) }
+            ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
         }
         "held" => {
             let result = if rest.is_empty() { Ok(Held::default()) } else { Err(rest.to_owned()) };
             Input::Checkpointed { effect, result }
         }
         "compared" => Input::Compared { effect, changes: Ok(changes(rest)) },
-        // `path` restored, `!path` in conflict.
         "restored" => {
             let (conflicts, restored): (Vec<&str>, Vec<&str>) =
                 rest.split_whitespace().partition(|it| it.starts_with('!'));
@@ -319,10 +315,7 @@ fn input(line: &str) -> Input {
             let (prompt, on_conflict) = (PromptId(n), OnConflict::Fail);
             Input::GoBack(Box::new(RewindOrder { prompt, to, what, on_conflict, paths: None }))
         }
-        "broke" => {
-            let error = ToolError::new("execution_failed", rest);
-            Input::Ran { effect, output: Box::new(ToolOutput::failed(error)), changes: None }
-        }
+        "broke" => ran(effect, ToolOutput::failed(ToolError::new("execution_failed", rest)), None),
         // Calls, then a message or an address.
         "elicited" | "visit" => {
             let (calls, text) = rest.split_once(' ').unwrap_or((rest, "Well?"));
@@ -337,10 +330,14 @@ fn input(line: &str) -> Input {
         "taken-back" => Input::TakenBack { elicitation: ElicitationId(n) },
         "tail" => {
             let tail = Some(TailCall { name: rest.to_owned(), args: json!({}) });
-            Input::Ran { effect, output: Box::new(ToolOutput { tail, ..ToolOutput::default() }), changes: None }
+            ran(effect, ToolOutput { tail, ..ToolOutput::default() }, None)
         }
         _ => panic!("unknown step: {line}"),
     }
+}
+
+fn ran(effect: EffectId, output: ToolOutput, changed: Option<&str>) -> Input {
+    Input::Ran { effect, output: Box::new(output), changes: changed.map(|it| Ok(changes(it))) }
 }
 
 fn changes(files: &str) -> Changes {

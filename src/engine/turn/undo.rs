@@ -17,7 +17,7 @@ use crate::{
     },
     engine::{
         record::{Record, Step},
-        step::{About, Effect, Question, RewindTarget},
+        step::{About, Effect, Input, Question, RewindTarget},
     },
 };
 
@@ -140,7 +140,20 @@ impl Turn {
         }
     }
 
-    pub(super) fn restored(
+    /// What the store of checkpoints answers.
+    pub(super) fn store_answered(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, input: Input) {
+        match input {
+            Input::Restored { effect, result } => self.restored(step, spec, effect, result),
+            Input::Diffed { effect, result } => self.diffed(step, spec, effect, result),
+            Input::Checkpointed { effect, result } => {
+                let standing = self.scheduler.checkpointed(step, &self.tools, effect, result);
+                self.called(step, spec, kept, standing);
+            }
+            _ => (),
+        }
+    }
+
+    fn restored(
         &mut self,
         step: &mut Step<'_>,
         spec: &Spec,
@@ -223,13 +236,7 @@ impl Turn {
     }
 
     /// A diff is there: all that was wanted, or a help for the answer.
-    pub(super) fn diffed(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        effect: EffectId,
-        result: Result<String, String>,
-    ) {
+    fn diffed(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<String, String>) {
         let Phase::Restoring(it) = &mut self.phase else { return };
         if !matches!(it.stage, Stage::Showing(own) if own == effect) {
             return;

@@ -63,18 +63,18 @@ pub struct Changed {
 /// A session that goes on has checkpoints of its own already.
 pub async fn look_before(driver: &mut Driver) {
     if let Some(it) = list(driver).await {
-        driver.screen.changed.known = known(&it);
+        driver.screen.calls.changed.known = known(&it);
     }
 }
 
 pub async fn look_after(driver: &mut Driver) {
     if let Some(it) = list(driver).await {
-        driver.screen.changed.line = line(&it, &driver.screen.changed.known);
+        driver.screen.calls.changed.line = line(&it, &driver.screen.calls.changed.known);
     }
 }
 
 async fn list(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.changed.is_listed || !driver.screen.is_text() {
+    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
         return None;
     }
     let params = json!({ "sessionId": driver.session });

@@ -43,7 +43,7 @@ pub async fn open(driver: &mut Driver, wish: &Wish) -> Result<Option<()>, Failur
     let steers = agent.pointer("/agentCapabilities/_meta/steering/supported").and_then(Value::as_bool);
     driver.steering.is_possible = steers == Some(true);
     let lists = agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
-    driver.screen.changed.is_listed = lists == Some(true);
+    driver.screen.calls.changed.is_listed = lists == Some(true);
     let opened = match &wish.resume {
         None => fresh(driver, wish, &agent).await?,
         Some(which) => resumed(driver, wish, which, &agent).await?,

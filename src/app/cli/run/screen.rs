@@ -8,7 +8,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     calls::{Calls, Mark},
-    changed::Changed,
     failure::Failure,
     held::Held,
 };
@@ -51,9 +50,8 @@ pub struct Screen {
     /// What the last text belonged to; a change starts a new line.
     message: Option<String>,
     at_line_start: bool,
-    calls: Calls,
+    pub calls: Calls,
     usage: Option<Value>,
-    pub changed: Changed,
     events: u64,
 }
 
@@ -80,7 +78,6 @@ impl Screen {
             at_line_start: true,
             calls: Calls::default(),
             usage: None,
-            changed: Changed::default(),
             events: 0,
         }
     }
@@ -212,7 +209,7 @@ impl Screen {
             }
             _ => (),
         }
-        let changed = self.changed.line.take();
+        let changed = self.calls.changed.line.take();
         for it in self.calls.way_out().iter().chain(failure.map(|it| &it.message)).chain(&changed) {
             self.note(it);
         }
