@@ -7,7 +7,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     app::{fault::Fault, hooks::HookDesk, mcp::servers::McpTool},
     base::{ids::SessionId, path::AbsPath, sandbox::Confinement},
-    world::{checkpoints::Checkpoints, models::Generator, tools::ToolSettings, workspace::memory::Wanted},
+    world::{
+        checkpoints::Checkpoints, models::Generator, redaction::Secrets, tools::ToolSettings, workspace::memory::Wanted,
+    },
 };
 
 /// How commands are run and seen.
@@ -63,6 +65,8 @@ pub struct Intake {
     /// Characters of a tool's output beyond which it goes to a file; 0: never.
     pub truncate_at: usize,
     pub memory: Arc<Wanted>,
+    /// What of the files around it is not shown.
+    pub secrets: Arc<Secrets>,
 }
 
 #[derive(Clone)]

@@ -28,6 +28,7 @@ use crate::{
     world::{
         checkpoints::{Checkpoints, Limits},
         disk,
+        redaction::Secrets,
         workspace::{ground::Ground, memory::Wanted},
     },
 };
@@ -81,7 +82,11 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
             confined,
             closed: Closed::default(),
         },
-        intake: Intake { truncate_at: settings.caps.truncate_at(), memory: Arc::new(memory_of(site)) },
+        intake: Intake {
+            truncate_at: settings.caps.truncate_at(),
+            memory: Arc::new(memory_of(site)),
+            secrets: secrets(state, id, roots),
+        },
         files: Files {
             reads: client.reads_files,
             writes: client.writes_files,
@@ -194,6 +199,15 @@ fn session_rules(ground: &Ground) -> policies::Found {
 /// The user's own hooks have the user's rights where the folder is trusted. Elsewhere it could turn them against the
 /// user, also if nothing in it looks like it: there they neither start in it, where a name might lead to a file of it,
 /// nor write.
+/// A session that goes on with the same folders knows what it knew of them.
+fn secrets(state: &State, id: &SessionId, roots: &[AbsPath]) -> Arc<Secrets> {
+    if let Some(it) = state.sessions.get(id).filter(|it| it.desk.roots == roots) {
+        return it.desk.intake.secrets.clone();
+    }
+    let home = state.env.get("HOME").and_then(AbsPath::new);
+    Arc::new(Secrets::new(roots.to_vec(), home, (state.now.unix_ms / 1000).cast_signed()))
+}
+
 fn hook_desk(state: &State, id: &SessionId, site: &Site) -> HookDesk {
     let Site { cwd, roots, ground, settings } = site;
     let home = || state.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| state.world.store.home().clone());

@@ -11,7 +11,7 @@ use crate::{
         client::{EditorFs, EditorTerminal, Hands},
         desk::{Desk, Screens},
         event::Event,
-        fault,
+        exit, fault,
         mcp::servers::McpTool,
         world::Tools,
     },
@@ -26,7 +26,8 @@ use crate::{
     world::{
         disk::DiskFs,
         mcp,
-        tools::{Background, Builtin, Completed, Known, Progress, Terminals, ToolContext},
+        redaction::Stream,
+        tools::{Background, Builtin, Known, Progress, Terminals, ToolContext},
     },
 };
 
@@ -40,11 +41,13 @@ pub struct Hand {
     pub tools: Tools,
     /// What the user allowed beyond the sandbox.
     pub leave: Leave,
+    /// What the call prints.
+    pub printed: Arc<Stream>,
 }
 
 impl Hand {
     pub async fn say(&self, input: Input) {
-        _ = self.answers.send(self.event(input)).await;
+        _ = self.answers.send(self.event(exit::redacted(&self.desk, input).await)).await;
     }
 
     pub fn event(&self, input: Input) -> Event {
@@ -73,7 +76,7 @@ impl Hand {
             progress: self.progress(),
             background: Background {
                 closed: desk.children.closed.token.clone(),
-                completed: self.completer(),
+                completed: exit::completer(self.answers.clone(), &self.desk),
                 notice: self.teller(Input::Noticed),
             },
             settings: desk.tools.clone(),
@@ -90,34 +93,14 @@ impl Hand {
         EditorFs { hands: self.hands(), disk, cwd, roots, reads, writes }
     }
 
-    /// Takes what became of commands in the background.
-    fn completer(&self) -> Completed {
-        let (answers, session) = (self.answers.clone(), self.desk.session.clone());
-        Arc::new(move |pid: Option<u32>, text: String| -> BoxFuture<'static, ()> {
-            let (answers, session) = (answers.clone(), session.clone());
-            let input = Input::Completed { pid, text };
-            Box::pin(async move { _ = answers.send(Event::Engine { session, input }).await })
-        })
-    }
-
     /// Takes texts for the session, also long after the call's own end.
     pub fn teller(&self, input: fn(String) -> Input) -> Progress {
-        let (answers, session) = (self.answers.clone(), self.desk.session.clone());
-        Arc::new(move |text: String| -> BoxFuture<'static, ()> {
-            let (answers, session) = (answers.clone(), session.clone());
-            Box::pin(async move { _ = answers.send(Event::Engine { session, input: input(text) }).await })
-        })
+        exit::teller(self.answers.clone(), &self.desk, input)
     }
 
     /// Takes live text of a call.
     fn progress(&self) -> Progress {
-        let (answers, session, effect) = (self.answers.clone(), self.desk.session.clone(), self.id);
-        Arc::new(move |text: String| -> BoxFuture<'static, ()> {
-            let (answers, session) = (answers.clone(), session.clone());
-            Box::pin(async move {
-                _ = answers.send(Event::Engine { session, input: Input::Printed { effect, text } }).await;
-            })
-        })
+        exit::printer(self.answers.clone(), self.desk.session.clone(), self.id, self.printed.clone())
     }
 
     pub fn mcp_tool(&self, name: &str) -> Option<&McpTool> {

@@ -15,6 +15,7 @@ mod errors;
 mod event;
 mod event_loop;
 mod events;
+mod exit;
 mod fault;
 mod flush;
 mod furnish;

@@ -18,7 +18,7 @@ use crate::{
         desk::Desk,
         event::Event,
         event_loop::unix_ms,
-        fault,
+        exit, fault,
         hand::Hand,
         holding, hooks,
         jobs::{EffectJob, Job, Workers},
@@ -43,6 +43,7 @@ use crate::{
         mcp::{self, Doors, Launch, News},
         models::Sink,
         process::Groups,
+        redaction::Stream,
         tools::{Known, shell, truncate},
         workspace::{
             memory::{self, Wanted},
@@ -83,13 +84,19 @@ impl Threads {
     fn effect(&self, job: EffectJob) {
         let EffectJob { desk, id, effect, cancel, log } = job;
         let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
-        let hand = Hand { desk, id, cancel, answers, requests, tools, leave: Leave::default() };
+        let printed = Arc::new(Stream::new(desk.intake.secrets.clone()));
+        let hand = Hand { desk, id, cancel, answers, requests, tools, leave: Leave::default(), printed };
         match effect {
             Effect::Generate { purpose, request } => {
                 let span = traces::model_span(purpose, &request);
                 self.models.spawn(generate(hand, request, span));
             }
-            Effect::Resolve { call, words } => self.leaves.spawn(resolve(hand, call, words)),
+            Effect::Resolve { call, words } => {
+                // The first look takes a while: it is there when the call has run.
+                let secrets = hand.desk.intake.secrets.clone();
+                self.block(move || _ = secrets.look(false));
+                self.leaves.spawn(resolve(hand, call, words));
+            }
             Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
             Effect::Preview { call, places, seen } => {
                 self.leaves.spawn(preview(hand, call, Known { places, seen, ..Known::default() }))
@@ -306,19 +313,22 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
     let ctx = hand.context(known);
     let task = async {
         fault::trip(hand.desk.fault.is_in_call(&call));
-        let output = match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {
+        match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {
             (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
             (None, Some(tool)) => hand.call_mcp(tool, &call).await,
-            (None, None) => return ToolOutput::failed(unknown(&call)),
-        };
-        let pages_itself = hand.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
-        match pages_itself {
-            true => output,
-            false => cut(&hand.desk, &call, output).await,
+            (None, None) => ToolOutput::failed(unknown(&call)),
         }
     };
     let output = hand.guard(task).instrument(span.clone()).await;
-    let output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
+    let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
+    let is_of_files = hand.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
+    exit::output(&hand.desk, &mut output, is_of_files.then_some(&*ctx.known.places)).await;
+    // Tools of files page by themselves.
+    let output = if is_of_files { output } else { cut(&hand.desk, &call, output).await };
+    let rest = hand.printed.end();
+    if !rest.is_empty() {
+        hand.say(Input::Printed { effect: hand.id, text: rest }).await;
+    }
     if let Some(it) = &output.error {
         traces::note_error(&span, &it.kind);
     }

@@ -146,8 +146,8 @@ pub struct Piece {
     pub hash: Option<String>,
 }
 
-/// Files that something of a folder runs, with the hashes under which they were trusted; `None`: they were not there.
-pub type Bound = Vec<(AbsPath, Option<String>)>;
+/// Files that something of a folder names, with the hashes under which they were trusted.
+pub type Bound = Vec<(AbsPath, String)>;
 
 /// Hashes by name, as they were when the user said yes.
 pub type Known = BTreeMap<String, String>;
@@ -202,16 +202,6 @@ impl TrustChoice {
     }
 }
 
-/// What settings would start or reach, for the user to read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Starts {
-    pub lines: Vec<String>,
-    /// Files whose changes are asked about, but not those of what they start.
-    pub in_turn: BTreeSet<String>,
-    /// Programs that may obey files that nobody knows of.
-    pub unseen: BTreeSet<String>,
-}
-
 /// Why the user is asked, or told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Doubt {
@@ -230,8 +220,9 @@ pub fn is_wide(folder: &AbsPath, homes: &[AbsPath]) -> bool {
     folder.parent().is_none() || homes.iter().any(|it| it.is_within(folder))
 }
 
-/// The question about a folder that nobody said anything about; `None`: it holds nothing to trust.
-pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts: &Starts) -> Option<Doubt> {
+/// The question about a folder that nobody said anything about; `None`: it holds nothing to trust. `starts`: what its
+/// settings would start or reach.
+pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts: &[String]) -> Option<Doubt> {
     if pieces.is_empty() {
         return None;
     }
@@ -274,7 +265,7 @@ pub fn all_below(folder: &AbsPath) -> String {
 const MAX_NAMED: usize = 5;
 
 /// The question about files that changed since the user's yes; `None`: none did.
-pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &Starts) -> Option<Doubt> {
+pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]) -> Option<Doubt> {
     if open.is_empty() {
         return None;
     }
@@ -334,13 +325,12 @@ fn list<'a>(names: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> String 
     res
 }
 
-fn would_start(starts: &Starts) -> String {
-    let mut res = match starts.lines.as_slice() {
-        [] => String::new(),
-        them => format!("They would start or reach:\n{}", list(them.iter().map(|it| (it.as_str(), "")))),
-    };
-    res.extend(unwatched(starts).map(|it| it + "\n"));
-    res
+/// What trust is not bound to.
+pub const UNWATCHED: &str = "What these start in turn is not watched, so nobody asks when it changes.";
+
+fn would_start(starts: &[String]) -> String {
+    let lines = || list(starts.iter().map(|it| (it.as_str(), "")));
+    if starts.is_empty() { String::new() } else { format!("They would start or reach:\n{}{UNWATCHED}\n", lines()) }
 }
 
 const ALLOW: &str = "They would allow without a question:\n";
@@ -356,22 +346,6 @@ pub fn would_allow(lines: &[String]) -> String {
         }
         them => format!("{ALLOW}{}", list(them.iter().map(|it| (it.as_str(), "")))),
     }
-}
-
-/// What trust is not bound to, in one line.
-pub fn unwatched(starts: &Starts) -> Option<String> {
-    let names = |names: &BTreeSet<String>| {
-        let mut res: Vec<String> = names.iter().take(MAX_NAMED).map(|it| plain(it)).collect();
-        if names.len() > MAX_NAMED {
-            res.push(format!("{} more", names.len() - MAX_NAMED));
-        }
-        res.join(", ")
-    };
-    let in_turn = (!starts.in_turn.is_empty()).then(|| format!("what starts in turn from {}", names(&starts.in_turn)));
-    let unseen = (!starts.unseen.is_empty()).then(|| format!("what {} may find in the folder", names(&starts.unseen)));
-    let unwatched: Vec<String> = in_turn.into_iter().chain(unseen).collect();
-    let line = || format!("Not watched, so nobody asks when it changes: {}.", unwatched.join("; "));
-    (!unwatched.is_empty()).then(line)
 }
 
 /// What a repository wrote, so that it can look like nothing else than it is: one line, no characters that hide or

@@ -202,9 +202,9 @@ mod tests {
         fs::write(&script, "echo one").unwrap();
         let hash: String = Sha256::digest("echo one").iter().map(|it| format!("{it:02x}")).collect();
         let command = format!("sh {script}");
-        assert_eq!(ran(&command, vec![(script.clone(), Some(hash.clone()))]).await, exit(0, "one\n", ""));
+        assert_eq!(ran(&command, vec![(script.clone(), hash.clone())]).await, exit(0, "one\n", ""));
         fs::write(&script, "echo two").unwrap();
         let why = format!("{script} is not as it was when it was trusted");
-        assert_eq!(ran(&command, vec![(script, Some(hash))]).await.end, HookEnd::NotStarted(why));
+        assert_eq!(ran(&command, vec![(script, hash)]).await.end, HookEnd::NotStarted(why));
     }
 }

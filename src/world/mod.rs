@@ -9,6 +9,7 @@ pub mod http;
 pub mod mcp;
 pub mod models;
 pub mod process;
+pub mod redaction;
 pub mod secrets;
 pub mod store;
 pub mod telemetry;

@@ -45,6 +45,7 @@ mod providers;
 #[cfg(target_os = "linux")]
 mod reaching;
 mod recorded;
+mod redaction;
 mod repositories;
 mod resume;
 mod rewind;

@@ -11,7 +11,7 @@ use crate::{
     },
     base::{
         path::AbsPath,
-        trust::{Trust, TrustChoice, all_below, unwatched},
+        trust::{Trust, TrustChoice, UNWATCHED, all_below},
     },
     world::{
         disk,
@@ -131,8 +131,8 @@ fn why(ground: &Ground, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
         let lines = policies::brought(ground, env);
         lines.iter().try_for_each(|it| writeln!(out, "  would allow without a question: {}", shown_line(it)))?;
     }
-    if let Some(it) = unwatched(&ground.project.starts(|_| true)) {
-        writeln!(out, "  {it}")?;
+    if !ground.project.starts(|_| true).is_empty() {
+        writeln!(out, "  {UNWATCHED}")?;
     }
     for it in &ground.warnings {
         writeln!(out, "  {}", shown_line(&it.to_string()))?;
@@ -256,8 +256,7 @@ mod tests {
         let hook = r#"{"hooks": {"AfterAgent": [{"hooks": [{"command": "python3 -m tools.run && acme-lint"}]}]}}"#;
         ground.write("w/ws/.castor/settings.json", hook);
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
-        let line = "  Not watched, so nobody asks when it changes: what starts in turn from tools/run.py; what acme-lint \
-                    may find in the folder.\n";
+        let line = "  What these start in turn is not watched, so nobody asks when it changes.\n";
         let say = |args: &[&str]| said(|out| run(&parse(args), &env, &ws, None, out)).0;
         for args in [&["why"][..], &["."], &["why"]] {
             assert!(say(args).ends_with(line), "{args:?}: {}", say(args));

@@ -1,8 +1,6 @@
 //! Decisions about folders and files, and the words of the questions.
 
-use super::{
-    Known, Level, Piece, PieceKind, Rule, Starts, Trust, change_doubt, covered, decide, first_doubt, folded, known,
-};
+use super::{Known, Level, Piece, PieceKind, Rule, Trust, change_doubt, covered, decide, first_doubt, folded, known};
 use crate::base::{path::AbsPath, question::FieldKind};
 
 fn path(text: &str) -> AbsPath {
@@ -66,25 +64,25 @@ fn a_yes_covers_what_it_saw() {
 
 #[test]
 fn questions_name_what_was_found_and_nothing_hides_in_them() {
-    assert_eq!(first_doubt(&path("/w"), &[], &[], &Starts::default()), None);
-    assert_eq!(change_doubt(&path("/w"), &[], &Starts::default()), None);
+    assert_eq!(first_doubt(&path("/w"), &[], &[], &[]), None);
+    assert_eq!(change_doubt(&path("/w"), &[], &[]), None);
     let pieces = [piece(".env", PieceKind::Env, "1"), piece("a\u{202e}\nb", PieceKind::Policy, "")];
-    let starts = Starts { lines: vec!["MCP server a: sh -c evil".to_owned()], ..Starts::default() };
+    let starts = ["MCP server a: sh -c evil".to_owned()];
     let doubt = first_doubt(&path("/w/x"), &[path("/h")], &pieces, &starts).unwrap();
     let message = &doubt.form.message;
     assert!(message.contains("- .env\n- a\u{fffd}\u{fffd}b (cannot be read"), "{message}");
-    assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\n"), "{message}");
+    assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\nWhat these start in turn is not watched, so nobody asks when it changes.\n"), "{message}");
     assert!(!doubt.notice.contains(".env") && doubt.notice.contains("policies, environment files"));
     let FieldKind::Choice { options } = &doubt.form.fields[0].kind else { panic!() };
     let values: Vec<&str> = options.iter().map(|it| it.value.as_str()).collect();
     assert_eq!(values, ["trust_folder", "trust_parent", "not_now", "never"]);
 
     let many: Vec<(String, bool)> = (0..30).map(|n| (format!("f{n}"), n == 0)).collect();
-    let doubt = change_doubt(&path("/w"), &many, &Starts::default()).unwrap();
+    let doubt = change_doubt(&path("/w"), &many, &[]).unwrap();
     assert!(doubt.form.message.contains("- f0 (new)\n- f1 (changed)\n"), "{}", doubt.form.message);
     assert!(doubt.form.message.ends_with("- and 10 more\n"));
     assert!(doubt.notice.contains(" 30 changed ") && doubt.notice.contains("f0, f1, f2, f3, f4, 25 more."));
-    let one = change_doubt(&path("/w"), &[("a\u{202e}\nb".to_owned(), false)], &Starts::default()).unwrap();
+    let one = change_doubt(&path("/w"), &[("a\u{202e}\nb".to_owned(), false)], &[]).unwrap();
     assert!(
         one.notice.contains(" 1 changed since it was trusted and is not used: a\u{fffd}\u{fffd}b."),
         "{}",
@@ -97,7 +95,7 @@ fn who_trusts_a_home_is_told_so() {
     let homes = [path("/home/u")];
     let pieces = [piece(".env", PieceKind::Env, "1")];
     let check = |folder: &str, want: [Option<&str>; 2]| {
-        let doubt = first_doubt(&path(folder), &homes, &pieces, &Starts::default()).unwrap();
+        let doubt = first_doubt(&path(folder), &homes, &pieces, &[]).unwrap();
         let FieldKind::Choice { options } = &doubt.form.fields[0].kind else { panic!() };
         let title = |value: &str| options.iter().find(|it| it.value == value).map(|it| it.title.as_str());
         assert_eq!([title("trust_folder"), title("trust_parent")], want, "{folder}");

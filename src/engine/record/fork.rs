@@ -47,7 +47,6 @@ impl Fork {
             Fact::Created { version, castor, session, parent, .. } => {
                 (*version, *castor) = (log::VERSION, env!("CARGO_PKG_VERSION").to_owned());
                 *parent = Some(std::mem::replace(session, self.session.clone()));
-                entry.at = self.now_ms;
             }
             Fact::Event { event: AgentEvent { kind, .. } } => match kind {
                 EventKind::Initialize { session_id, .. } => session_id.clone_from(&self.session),

@@ -89,7 +89,11 @@ impl<'a> Apply<'a> {
             }
             // The way back of a swap may find nothing: the old is gone, and the new was not made yet.
             let is_free = self.again && self.is_at(&step.path, None, false)?;
-            if is_free || self.is_at(&step.path, step.now.as_ref(), false)? {
+            // It was made, and has no mode yet.
+            let is_begun = self.again
+                && step.to.as_ref().is_some_and(Node::is_dir)
+                && self.is_at(&step.path, step.to.as_ref(), false)?;
+            if is_free || is_begun || self.is_at(&step.path, step.now.as_ref(), false)? {
                 res.push((idx, step));
             } else if self.again {
                 self.passed.push(step.path.clone());

@@ -1,16 +1,14 @@
 //! Where tests make a step fail, or end the process at it.
 
-use std::io;
-
 /// A step that leaves something on a disk comes next.
 #[cfg(not(test))]
 #[expect(clippy::unnecessary_wraps)]
-pub fn step(_name: &'static str) -> io::Result<()> {
+pub fn step(_name: &'static str) -> std::io::Result<()> {
     Ok(())
 }
 
 #[cfg(test)]
-pub use planned::{Plan, set, step, taken};
+pub use planned::{Plan, set, step, take};
 
 #[cfg(test)]
 mod planned {
@@ -35,9 +33,8 @@ mod planned {
         STATE.with(|it| *it.borrow_mut() = (plan, 0));
     }
 
-    /// How many steps there were.
-    pub fn taken() -> usize {
-        STATE.with(|it| it.borrow().1)
+    pub fn take() -> Plan {
+        STATE.with(|it| std::mem::replace(&mut it.borrow_mut().0, Plan::None))
     }
 
     pub fn step(name: &'static str) -> io::Result<()> {

@@ -232,6 +232,12 @@ impl Checkpoints {
         }
     }
 
+    /// As a kill leaves it.
+    #[cfg(test)]
+    fn abandon(self) {
+        self.stores().clear();
+    }
+
     fn stores(&self) -> MutexGuard<'_, Vec<Store>> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner)
     }

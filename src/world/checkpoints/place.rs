@@ -5,7 +5,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
 };
 
-use rustix::fs::{CWD, Mode, mkdirat};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 use super::{beneath::Beneath, store::name_of};
 use crate::base::path::AbsPath;
@@ -53,7 +53,7 @@ pub fn all(home: &AbsPath) -> io::Result<Vec<(String, Option<AbsPath>)>> {
 
 /// The bytes in all stores, as their notes say.
 pub fn used(store: &Beneath) -> io::Result<u64> {
-    let all = Beneath::from(rustix::fs::openat(store.fd(), "..", rustix::fs::OFlags::DIRECTORY, Mode::empty())?);
+    let all = Beneath::from(openat(store.fd(), "..", OFlags::DIRECTORY, Mode::empty())?);
     let mut res = 0;
     for name in super::beneath::names(&all.dir(b"")?)? {
         res += read_size(&all, &[&*name, b"/size"].concat())?;
@@ -67,7 +67,11 @@ pub fn add_used(store: &Beneath, bytes: i64) -> io::Result<()> {
         return Ok(());
     }
     let size = read_size(store, b"size")?.saturating_add_signed(bytes);
-    store.replace(b"size", size.to_string().as_bytes(), false)
+    // In place: it is a note, and to replace a file makes some disks write at once.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(store.fd(), "size", flags, Mode::RUSR | Mode::WUSR)?;
+    rustix::io::pwrite(&file, format!("{size:020}").as_bytes(), 0)?;
+    Ok(())
 }
 
 fn read_size(dir: &Beneath, path: &[u8]) -> io::Result<u64> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     base::{
         path::AbsPath,
+        secret,
         tool::{BaseHash, Display, Preview, Seen, ToolError, ToolOutput},
     },
     world::tools::{
@@ -36,6 +37,20 @@ const UNSAVED: &str =
 impl Change {
     pub fn display(&self) -> Display {
         Display::Diff { path: self.path.clone(), before: self.before.clone(), after: self.after.clone() }
+    }
+
+    /// What the model was not shown cannot be written by it.
+    pub fn without_marks(self) -> Result<Self, ToolError> {
+        let Some(mark) = secret::new_mark(&self.after, self.before.as_deref().unwrap_or_default()) else {
+            return Ok(self);
+        };
+        let message = format!(
+            "{} was not written: {mark} stands for a value that you were not shown, and the value would be lost. Name \
+             the variable instead of its value; to change the file around the value, use replace with an old_string \
+             and a new_string that leave the value out.",
+            self.path
+        );
+        Err(ToolError::new("secret_mark", message))
     }
 
     pub fn preview(self) -> Preview {

@@ -122,7 +122,7 @@ async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resul
     let path = &call.path;
     if loaded.bytes.is_none() {
         if call.old.is_empty() {
-            return Ok(creation(call, loaded.real));
+            return creation(call, loaded.real);
         }
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
         let mut error = paths::blocking(move || paths::not_found(&path, &cwd)).await?;
@@ -138,11 +138,12 @@ async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resul
     paths::blocking(move || edit(&call, &loaded, &cancel)).await?
 }
 
-fn creation(call: Call, real: AbsPath) -> (Change, String) {
+fn creation(call: Call, real: AbsPath) -> Result<(Change, String), ToolError> {
     let done = format!("Created new file: {} with provided content.", call.path);
     let (bytes, after) = (call.new.clone().into_bytes(), call.new.into());
     let base = BaseHash(None);
-    (Change { path: call.path, real, before: None, after, bytes, base, unsaved: false, in_part: false }, done)
+    let change = Change { path: call.path, real, before: None, after, bytes, base, unsaved: false, in_part: false };
+    Ok((change.without_marks()?, done))
 }
 
 fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Change, String), ToolError> {
@@ -175,7 +176,7 @@ fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Cha
     let (base, real, unsaved) = (text_file::hash(loaded), loaded.real.clone(), loaded.unsaved);
     let (before, after) = (Some(before.into()), after.into());
     let change = Change { path: path.clone(), real, before, after, bytes: bytes_after, base, unsaved, in_part: true };
-    Ok((change, done))
+    Ok((change.without_marks()?, done))
 }
 
 /// What the first strategy that finds anything finds.

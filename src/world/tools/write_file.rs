@@ -94,7 +94,7 @@ async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Res
     let bytes = file.encode(&after, call.content).map_err(unfit)?;
     // A binary file that is overwritten has no text to show.
     let before = old.is_some().then(|| file.text.into());
-    Ok(Change { path: call.path, real, before, after: after.into(), bytes, base, unsaved, in_part: false })
+    Change { path: call.path, real, before, after: after.into(), bytes, base, unsaved, in_part: false }.without_marks()
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ impl Ground {
     /// A hook of the workspace's settings, with what it runs.
     pub fn bound_hook(&self, it: Hook) -> Hook {
         let settings = json!({ "hooks": { "command": it.command, "env": object(&it.env) } });
-        Hook { scripts: self.project.programs(&settings, &self.folder, &self.env), ..it }
+        Hook { scripts: self.project.programs(&settings, &self.folder), ..it }
     }
 
     /// A server of settings; one of the workspace's with what it runs.
@@ -98,7 +98,7 @@ impl Ground {
             members.insert("cwd".to_owned(), cwd.as_str().into());
         }
         let settings = json!({ "mcpServers": { &it.name: server } });
-        McpServerConfig { scripts: self.project.programs(&settings, &self.folder, &self.env), ..it.clone() }
+        McpServerConfig { scripts: self.project.programs(&settings, &self.folder), ..it.clone() }
     }
 
     /// The settings that count.

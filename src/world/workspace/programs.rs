@@ -1,28 +1,21 @@
-//! What a folder's settings would run: in words for people, and which files these words name.
+//! What a folder's settings would run: in words for people, and which files of the folder these words are.
 
-mod launchers;
-mod places;
-mod words;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::{
     base::path::AbsPath,
-    world::secrets::{self, Env},
+    world::{disk, secrets},
 };
-
-use places::Places;
 
 /// How deep hooks are looked for.
 const MAX_DEPTH: usize = 6;
-/// What means the workspace's folder in hooks.
-const PROJECT: &[&str] =
-    &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD", "PWD", "INIT_CWD"];
-
-/// In the place of a program's name that is no matter of the line.
-const VARIABLE: &str = "a program that a variable names";
+/// Words of all lines together that are looked for, and folders among them that the others may lie in.
+const MAX_WORDS: usize = 2000;
+const MAX_FOLDERS: usize = 8;
+/// What stands between names within a word, and around them.
+const ENDS: &[char] = &[' ', '\t', '\n', '=', ',', ';', ':', '&', '|', '<', '>', '(', ')', '`', '\'', '"', '{', '}'];
 
 /// What settings would start or reach, in words.
 pub fn starts(settings: &Value) -> Vec<String> {
@@ -72,100 +65,118 @@ fn hook_commands(value: &Value, depth: usize, out: &mut Vec<(String, String)>) {
     }
 }
 
-/// Which files the words name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
-    /// Paths that they may mean, whether there is a file or not.
-    pub files: Vec<AbsPath>,
-    /// Those of them that run if they are there.
-    pub would_run: BTreeSet<AbsPath>,
-    /// Why it may be more than these.
-    pub more: Option<&'static str>,
-    /// Files that are there, and name what runs next.
-    pub in_turn: BTreeSet<String>,
-    /// Programs of which nobody knows what they find in the folder.
-    pub unseen: BTreeSet<String>,
-}
-
-/// The files that settings of the folder `base` would run. Only a shell knows what a line means: whatever looks like the
-/// name of a file is taken for one.
-pub fn files(settings: &Value, base: &AbsPath, env: &Env) -> Named {
-    let mut variables: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut places = Places::new(base);
+/// The files in `root` that are words of these settings. `None`: there are more words than are looked at.
+///
+/// What `make` or `npm run` would run from there is not among them: the sandbox holds it.
+pub fn files(settings: &Value, root: &AbsPath) -> Option<BTreeSet<AbsPath>> {
+    let mut words = BTreeSet::new();
     let servers = settings.get("mcpServers").and_then(Value::as_object);
     for (_, it) in servers.into_iter().flatten() {
-        let cwd = it.get("cwd").and_then(Value::as_str).map_or_else(|| base.clone(), |cwd| base.join(cwd));
         let args = it.get("args").and_then(Value::as_array).into_iter().flatten();
         // `NODE_OPTIONS` and its kind name files that run, too.
-        let env_words = it.get("env").and_then(Value::as_object).into_iter().flatten().map(|(_, it)| it);
-        let words: Vec<&str> = it.get("command").into_iter().chain(args).filter_map(Value::as_str).collect();
-        let set = it.get("env").and_then(Value::as_object).into_iter().flatten();
-        let set = set.filter_map(|(name, it)| Some(places::search_folders(name, it.as_str()?)));
-        places.take_words(&words, &cwd, &set.flatten().collect::<Vec<_>>());
-        let meanings = |name: &str| meanings(name, &cwd, env, &variables);
-        let mut is_script = false;
-        for text in words {
-            places.take_text(text, &cwd);
-            // No shell reads the words of a server, unless one is told to, or one of them is a line by itself.
-            if is_script || is_line(text) {
-                places.take_line(text, &meanings, &cwd, None);
-            }
-            is_script = text.starts_with('-') && text.ends_with('c');
-        }
-        env_words.filter_map(Value::as_str).for_each(|it| places.take_value(it, &meanings, &cwd));
+        let env = it.get("env").and_then(Value::as_object).into_iter().flatten().map(|(_, it)| it);
+        let texts = ["command", "cwd"].into_iter().filter_map(|key| it.get(key)).chain(args).chain(env);
+        texts.filter_map(Value::as_str).for_each(|it| take_word(it, &mut false, &mut words));
     }
     let mut commands = Vec::new();
     if let Some(hooks) = settings.get("hooks") {
         hook_commands(hooks, MAX_DEPTH, &mut commands);
-        hook_variables(hooks, MAX_DEPTH, &mut variables);
     }
     let tools =
         ["discoveryCommand", "callCommand"].into_iter().filter_map(|it| settings.get("tools")?.get(it)?.as_str());
-    let meanings = |name: &str| meanings(name, base, env, &variables);
-    let values = || variables.iter().flat_map(|(name, it)| it.iter().map(move |it| (name.as_str(), it.as_str())));
-    places.imports = values().flat_map(|(name, it)| places::search_folders(name, it)).collect();
-    for line in commands.iter().map(|it| it.0.as_str()).chain(tools) {
-        places.take_text(&words::without_written(line), base);
-        places.take_line(line, &meanings, base, Some(VARIABLE));
-    }
-    values().for_each(|(_, it)| places.take_value(it, &meanings, base));
-    places.named
+    let lines = commands.iter().flat_map(|(line, set)| [set.as_str(), line]).chain(tools);
+    lines.for_each(|it| take_line(it, &mut words));
+    (words.len() <= MAX_WORDS).then(|| there(&words, root))
 }
 
-/// Whether a word may be a line by itself.
-fn is_line(text: &str) -> bool {
-    text.contains([' ', '\t', '\n', '$'])
+fn take_line(line: &str, out: &mut BTreeSet<String>) {
+    let split = || line.split_whitespace().map(str::to_owned).collect();
+    let mut is_written = false;
+    shlex::split(line).unwrap_or_else(split).iter().for_each(|it| take_word(it, &mut is_written, out));
 }
 
-/// What a variable may stand for: most that are not set mean the folder.
-fn meanings(name: &str, cwd: &AbsPath, env: &Env, variables: &BTreeMap<String, Vec<String>>) -> Vec<String> {
-    let mut res: Vec<String> = variables.get(name).cloned().unwrap_or_default();
-    match env.get(name) {
-        Some(it) => res.push(it.to_owned()),
-        None if name != "HOME" && !PROJECT.contains(&name) => res.push(String::new()),
-        None => (),
+/// A word as it is, and the names in it: `--import=./boot.js`, `sh -c 'cd tools && ./run'`. What only a shell knows in front
+/// of a name may be the folder: `$CLAUDE_PROJECT_DIR/x.sh`. Where output goes is no program, and changes with every run.
+fn take_word(word: &str, is_written: &mut bool, out: &mut BTreeSet<String>) {
+    if !*is_written {
+        out.insert(word.to_owned());
     }
-    if env.get(name).is_none() || PROJECT.contains(&name) {
-        res.push(cwd.to_string());
-    }
-    res
-}
-
-/// Those that hooks bring along, whichever of them does.
-fn hook_variables(value: &Value, depth: usize, out: &mut BTreeMap<String, Vec<String>>) {
-    let Some(depth) = depth.checked_sub(1) else { return };
-    match value {
-        Value::Object(members) => {
-            let env = members.get("env").and_then(Value::as_object).into_iter().flatten();
-            for (name, it) in env.filter_map(|(name, it)| Some((name, it.as_str()?))) {
-                out.entry(name.clone()).or_default().push(it.to_owned());
-            }
-            members.values().for_each(|it| hook_variables(it, depth, out));
+    for part in word.split_inclusive(ENDS) {
+        let name = part.trim_end_matches(ENDS);
+        if !name.is_empty() && !std::mem::take(is_written) {
+            let is_known = name.starts_with(|it: char| it == '.' || it == '_' || it.is_alphanumeric());
+            let rest = name.split_once('/').filter(|_| !is_known).map(|it| it.1.to_owned());
+            out.extend(rest.into_iter().chain([name.to_owned()]));
         }
-        Value::Array(items) => items.iter().for_each(|it| hook_variables(it, depth, out)),
-        _ => (),
+        *is_written |= part.ends_with('>');
     }
+}
+
+/// Those of `words` that are files, in the folder or in one of the folders that they name.
+fn there(words: &BTreeSet<String>, root: &AbsPath) -> BTreeSet<AbsPath> {
+    let inside = |base: &AbsPath, word: &str| Some(base.join(word)).filter(|it| it.is_within(root));
+    let kind = |it: &AbsPath| disk::metadata(it).ok().map(|it| it.is_dir);
+    let folders = words.iter().filter_map(|it| inside(root, it)).filter(|it| it != root && kind(it) == Some(true));
+    let bases: Vec<AbsPath> = std::iter::once(root.clone()).chain(folders.take(MAX_FOLDERS)).collect();
+    let paths = bases.iter().flat_map(|base| words.iter().filter_map(move |it| inside(base, it)));
+    paths.filter(|it| kind(it) == Some(false)).collect()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::files;
+    use crate::{base::path::AbsPath, world::disk};
+
+    const FILES: &[&str] =
+        &["x.sh", "my script.sh", "scripts/m.sh", "hooks/a.sh", "lib/r.js", "Makefile", "package.json"];
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn words_that_are_files() {
+        let keep = tempfile::tempdir().unwrap();
+        let root = disk::real_path(&AbsPath::new(keep.path()).unwrap()).unwrap().join("w");
+        for it in FILES.iter().copied().chain(["../up.sh"]) {
+            let file = root.join(it);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, it).unwrap();
+        }
+        let found = |settings: &serde_json::Value| {
+            let names = files(settings, &root)?.iter().map(|it| it.shown_from(&root)).collect::<Vec<_>>();
+            Some(names.join(", "))
+        };
+        for (line, want) in [
+            (r#""$CLAUDE_PROJECT_DIR"/x.sh"#, "x.sh"),
+            (r#"bash "${CLAUDE_PROJECT_DIR:-.}/hooks/a.sh""#, "hooks/a.sh"),
+            ("$(git rev-parse --show-toplevel)/x.sh", "x.sh"),
+            ("'./my script.sh' --now", "my script.sh"),
+            (r"./my\ script.sh", "my script.sh"),
+            ("cd scripts && ./m.sh", "scripts/m.sh"),
+            (r#"sh -c "cd scripts && bash -c './m.sh'""#, "scripts/m.sh"),
+            ("echo $(./x.sh) `cat hooks/a.sh`", "hooks/a.sh, x.sh"),
+            ("node --import=./lib/r.js -r ./x.sh; true", "lib/r.js, x.sh"),
+            ("sh < x.sh | tee out", "x.sh"),
+            ("date >> x.sh 2>&1; true >x.sh &>x.sh", ""),
+            ("./x.sh 'open", "x.sh"),
+            ("make check && npm run check", ""),
+            ("sh ./gone.sh /usr/bin/env ../up.sh scripts", ""),
+        ] {
+            assert_eq!(found(&json!({"hooks": {"X": [{"hooks": [{"command": line}]}]}})).unwrap(), want, "{line}");
+        }
+        let hook = json!({"hooks": [{"command": "true", "env": {"BASH_ENV": "./x.sh"}}]});
+        assert_eq!(found(&json!({ "hooks": { "X": [hook] } })).unwrap(), "x.sh");
+        for (server, want) in [
+            (json!({"command": "run", "args": ["-c", "'./x.sh'"]}), "x.sh"),
+            (json!({"command": "run", "args": ["my script.sh", "hooks/*"]}), "my script.sh"),
+            (json!({"command": "./m.sh", "cwd": "scripts"}), "scripts/m.sh"),
+            (json!({"command": "node", "env": {"NODE_OPTIONS": "--require ./lib/r.js"}}), "lib/r.js"),
+        ] {
+            assert_eq!(found(&json!({"mcpServers": {"s": server}})).unwrap(), want, "{server}");
+        }
+        let many: String = (0..2001).map(|it| format!("{it} ")).collect();
+        assert_eq!(found(&json!({"tools": {"callCommand": many}})), None);
+    }
+}

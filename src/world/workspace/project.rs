@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     base::{
         path::AbsPath,
-        trust::{Bound, Piece, PieceKind, Starts},
+        trust::{Bound, Piece, PieceKind},
     },
     world::{
         disk,
@@ -37,20 +37,11 @@ pub struct Project {
     /// Whose files are the project's alone: nothing in them is read in any other way.
     folders: Vec<AbsPath>,
     files: Vec<Held>,
-    /// By settings file.
-    programs: BTreeMap<String, Started>,
+    /// By settings file: the files of the folder that it names. It counts only while all of them do.
+    programs: BTreeMap<String, BTreeSet<String>>,
     admitted: BTreeSet<String>,
     /// What the user's yes does not cover; `true`: it never saw it.
     open: BTreeMap<String, bool>,
-}
-
-/// What a settings file starts.
-#[derive(Clone, Debug, Default)]
-struct Started {
-    /// Files of the folder. The settings count only while all of them do.
-    needed: BTreeSet<String>,
-    in_turn: BTreeSet<String>,
-    unseen: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -122,71 +113,63 @@ impl Project {
         self.files.push(Held { piece, path, bytes: bytes.unwrap_or_default() });
     }
 
-    /// The files of the folder that its settings would run. A yes to "runs `node tools/server.js`" is a yes to what is in
-    /// that file: it says more about what happens than the settings do. What such a file loads in turn is not looked at.
+    /// The files of the folder that its settings name. A yes to "runs `node tools/server.js`" is a yes to what is in that
+    /// file: it says more about what happens than the settings do. What such a file starts in turn is not looked at.
     fn take_programs(&mut self, env: &Env, root: &AbsPath) {
         let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
         let parsed = settings.filter_map(|it| Some((it.piece.name.clone(), jsonc::parse(&it.bytes).ok()?)));
         let mut left = MAX_PROGRAMS;
         for (name, mut value) in parsed.collect::<Vec<_>>() {
             // A shell that reads a variable may have another value for it than the one that is filled in.
-            let mut named = vec![programs::files(&value, root, env)];
-            let written = value.clone();
+            let written = programs::files(&value, root);
             settings::fill_in_for_workspace(&mut value, env);
-            if value != written {
-                named.push(programs::files(&value, root, env));
+            let mut needed = BTreeSet::new();
+            for found in [written, programs::files(&value, root)] {
+                match found {
+                    Some(paths) => needed.extend(paths.into_iter().map(|it| self.take_program(root, it, &mut left))),
+                    None => {
+                        let why = format!("{name}: more words than are looked at");
+                        let piece = Piece { name: why.clone(), kind: PieceKind::Program, hash: None };
+                        self.files.push(Held { piece, path: root.clone(), bytes: Vec::new() });
+                        needed.insert(why);
+                    }
+                }
             }
-            let paths = named.iter().flat_map(|it| it.files.clone());
-            let mut needed: BTreeSet<String> = paths.filter_map(|it| self.take_program(root, it, &mut left)).collect();
-            if let Some(why) = named.iter().find_map(|it| it.more) {
-                let piece = Piece { name: format!("{name}: {why}"), kind: PieceKind::Program, hash: None };
-                needed.insert(piece.name.clone());
-                self.files.push(Held { piece, path: root.clone(), bytes: Vec::new() });
-            }
-            let all = |of: fn(&programs::Named) -> &BTreeSet<String>| named.iter().flat_map(of).cloned().collect();
-            let (in_turn, unseen) = (all(|it| &it.in_turn), all(|it| &it.unseen));
-            self.programs.insert(name, Started { needed, in_turn, unseen });
+            self.programs.insert(name, needed);
         }
     }
 
-    /// `None`: there is no such file.
-    fn take_program(&mut self, root: &AbsPath, path: AbsPath, left: &mut u64) -> Option<String> {
-        if disk::metadata(&path).map_or(true, |it| it.is_dir) {
-            return None;
-        }
+    /// Returns its name.
+    fn take_program(&mut self, root: &AbsPath, path: AbsPath, left: &mut u64) -> String {
         let name = name_in(root, &path);
         if self.files.iter().any(|it| it.piece.name == name) {
-            return Some(name);
+            return name;
         }
-        let folder = if path.is_within(root) { Some(root.clone()) } else { path.parent() };
-        let real = disk::real_path(&path).ok().zip(folder);
-        let hash = real.and_then(|(real, folder)| match real.is_within(&folder) {
+        let hash = disk::real_path(&path).ok().and_then(|real| match real.is_within(root) {
             true => {
                 let bytes = disk::read_real_head(&real, *left + 1).ok()?;
                 *left = left.checked_sub(bytes.len() as u64)?;
-                Some(disk::digest(&path, &bytes))
+                Some(disk::hash(&bytes))
             }
             // A virtual environment's interpreter: the folder says where it is, and not what is in it.
             false => Some(disk::hash(format!("-> {real}").as_bytes())),
         });
         let piece = Piece { name: name.clone(), kind: PieceKind::Program, hash };
         self.files.push(Held { piece, path, bytes: Vec::new() });
-        Some(name)
+        name
     }
 
     pub fn pieces(&self) -> Vec<Piece> {
         self.files.iter().map(|it| it.piece.clone()).collect()
     }
 
-    /// The files in `root` that these settings would run, as they were looked at. What a link leads to elsewhere is not
-    /// among them.
-    pub fn programs(&self, settings: &Value, root: &AbsPath, env: &Env) -> Bound {
-        let named = programs::files(settings, root, env);
+    /// The files in `root` that these settings name, as they were looked at. What a link leads to elsewhere is not among
+    /// them.
+    pub fn programs(&self, settings: &Value, root: &AbsPath) -> Bound {
         let inside = |it: &AbsPath| disk::real_path(it).is_ok_and(|real| real.is_within(root));
         let held: BTreeMap<&AbsPath, &Held> = self.files.iter().map(|it| (&it.path, it)).collect();
-        let there = named.files.iter().filter_map(|it| Some((it.clone(), Some(held.get(it)?.piece.hash.clone()?))));
-        let missing = named.would_run.iter().filter(|it| !held.contains_key(it) && it.is_within(root));
-        there.filter(|it| inside(&it.0)).chain(missing.map(|it| (it.clone(), None))).collect()
+        let named = programs::files(settings, root).unwrap_or_default().into_iter().filter(inside);
+        named.filter_map(|it| Some((held.get(&it)?.piece.hash.clone()?, it))).map(|(hash, it)| (it, hash)).collect()
     }
 
     /// Every file, and whether it counts.
@@ -203,7 +186,7 @@ impl Project {
         let started = self.programs.get(&it.piece.name).filter(|_| it.piece.kind == PieceKind::Settings);
         it.piece.hash.is_some()
             && self.admitted.contains(&it.piece.name)
-            && started.is_none_or(|it| it.needed.iter().all(|it| readable(it)))
+            && started.is_none_or(|it| it.iter().all(|it| readable(it)))
     }
 
     /// Why a file is not used, as the rest of a line; `None`: it is, or nobody was asked about it.
@@ -212,7 +195,7 @@ impl Project {
             return None;
         }
         let itself = self.open.get(name).map(|it| (name, *it));
-        let started = self.programs.get(name).into_iter().flat_map(|it| &it.needed);
+        let started = self.programs.get(name).into_iter().flatten();
         let mut started = started.filter_map(|it| Some((it.as_str(), *self.open.get(it)?)));
         let (file, is_new) = itself.or_else(|| started.next())?;
         let how = if is_new { "new" } else { "changed" };
@@ -246,17 +229,11 @@ impl Project {
     }
 
     /// What the settings would start or reach, in words: those of the named files.
-    pub fn starts(&self, names: impl Fn(&str) -> bool) -> Starts {
-        let started = |it: &Held| self.programs.get(&it.piece.name);
-        let programs = |it: &Held| started(it).is_some_and(|it| it.needed.iter().any(|it| names(it)));
+    pub fn starts(&self, names: impl Fn(&str) -> bool) -> Vec<String> {
+        let programs = |it: &Held| self.programs.get(&it.piece.name).is_some_and(|it| it.iter().any(|it| names(it)));
         let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
-        let mut res = Starts::default();
-        for it in settings.filter(|it| names(&it.piece.name) || programs(it)) {
-            res.lines.extend(jsonc::parse(&it.bytes).ok().into_iter().flat_map(|it| programs::starts(&it)));
-            res.in_turn.extend(started(it).into_iter().flat_map(|it| it.in_turn.clone()));
-            res.unseen.extend(started(it).into_iter().flat_map(|it| it.unseen.clone()));
-        }
-        res
+        let named = settings.filter(|it| names(&it.piece.name) || programs(it));
+        named.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| programs::starts(&it)).collect()
     }
 
     /// The first environment file that counts: the nearest one.
@@ -381,7 +358,7 @@ mod tests {
                 "GEMINI.md"
             ]
         );
-        assert_eq!(project.starts(|_| true).lines, ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]);
+        assert_eq!(project.starts(|_| true), ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]);
         let policies = ws.join(".castor/policies");
         let look = |it: &Project| {
             it.through(|reader, folders| {
@@ -410,7 +387,7 @@ mod tests {
         let ws = root.join("w");
         write(&ws.join(".gemini/settings.json"), settings);
         write(&ws.join(".castor/settings.json"), "{}");
-        let files = ["boot.js", "tools/s.js", "tools/run", "lib/r.js", "hook.sh", "../up.sh", "src/x", "run"];
+        let files = ["boot.js", "tools/s.js", "tools/run", "lib/r.js", "hook.sh", "../up.sh", "src/x", "start"];
         files.iter().for_each(|it| write(&ws.join(it), it));
         fs::create_dir_all(ws.join(".venv/bin")).unwrap();
         write(&root.join("python3"), "");
@@ -420,9 +397,7 @@ mod tests {
             let all = it.pieces().into_iter().filter(|it| it.kind == PieceKind::Program);
             all.map(|it| it.name).collect::<Vec<_>>()
         };
-        let up = root.join("up.sh").to_string();
-        let mut want = [".venv/bin/python", "boot.js", "hook.sh", "lib/r.js", "tools/run", "tools/s.js", up.as_str()];
-        want.sort_unstable();
+        let want = [".venv/bin/python", "boot.js", "hook.sh", "lib/r.js", "tools/run", "tools/s.js"];
         let mut found = of_programs(&read());
         found.sort();
         assert_eq!(found, want);
@@ -441,7 +416,7 @@ mod tests {
             let mut project = read();
             let (names, open) = covered(&project.pieces(), &first);
             assert_eq!(open, [(changed.to_owned(), false)]);
-            assert_eq!(project.starts(|it| it == changed).lines.len(), 4, "{changed}");
+            assert_eq!(project.starts(|it| it == changed).len(), 4, "{changed}");
             project.admit(names);
             project.leave_open(&open);
             let why = match changed == ours {
@@ -456,7 +431,10 @@ mod tests {
                 false => write(&file, &before),
             }
         }
-        write(&ws.join(".gemini/settings.json"), &settings.replace("no.js", &"x ".repeat(5000)));
+        write(
+            &ws.join(".gemini/settings.json"),
+            &settings.replace("no.js", &(0..5000).map(|it| format!("{it} ")).collect::<String>()),
+        );
         let mut project = read();
         project.admit_all();
         assert!(!standing(&project, ours));

@@ -16,7 +16,7 @@ use castor::{
         ids::{EffectId, SessionId},
         question::{Field, FieldKind, Form},
         terminal::Screen,
-        trust::{Piece, PieceKind, Starts, first_doubt},
+        trust::{Piece, PieceKind, first_doubt},
     },
     engine::step::{Doubted, Effect, Input},
     world::mcp::{Ask, Connection, Hold, News, ServerTool, line},
@@ -244,8 +244,7 @@ impl World {
     pub fn doubt() -> Option<Input> {
         let hash = Some("0".to_owned());
         let piece = Piece { name: ".castor/settings.json".to_owned(), kind: PieceKind::Settings, hash };
-        first_doubt(&path(CWD), &[], &[piece], &Starts::default())
-            .map(|it| Input::Doubted(Doubted::Ask(Arc::new(it.form))))
+        first_doubt(&path(CWD), &[], &[piece], &[]).map(|it| Input::Doubted(Doubted::Ask(Arc::new(it.form))))
     }
 
     /// Whether an answer of these words ends its task.

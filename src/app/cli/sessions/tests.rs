@@ -179,7 +179,7 @@ fn forks_print_only_the_new_id() {
     let child = bed.root.join(format!("home/sessions/{}.jsonl", id.trim_end()));
     let first = |text: String| serde_json::from_str::<Value>(text.lines().next().unwrap()).unwrap();
     let created = first(fs::read_to_string(child).unwrap());
-    assert_eq!((&created["parent"], &created["at"]), (&json!("session-a"), &json!(1_700_000_000_000_u64)));
+    assert_eq!((&created["parent"], &created["session"]), (&json!("session-a"), &json!(id.trim_end())));
     assert_eq!(fs::read(&parent).unwrap(), before);
     let shown = bed.castor(&["show", id.trim_end()]).unwrap();
     assert!(shown.contains("Greeting") && shown.contains(" (fork)\n"), "{shown}");

@@ -44,7 +44,7 @@ const NAMES: &[&[u8]] = &[
     b"a-b",
     b"A",
     b"\xc3\xa9",
-    b"target",
+    b"ignored.log",
     b".GIT",
     b"git~1",
     b"*",
@@ -102,7 +102,7 @@ fn remove(path: &Path) {
 /// One thing more somewhere, or in the place of another.
 fn add(root: &Path, dice: &mut Dice) {
     let all = folders(root);
-    let path = dice.pick(&all).join(OsStr::from_bytes(*dice.pick::<&[u8]>(NAMES)));
+    let path = dice.pick(&all).join(OsStr::from_bytes(dice.pick::<&[u8]>(NAMES)));
     remove(&path);
     match dice.below(10) {
         0 => fs::create_dir(&path).unwrap(),
@@ -130,7 +130,7 @@ fn change(root: &Path, dice: &mut Dice) {
         0 => remove(&path),
         1 if is_file => fs::write(&path, "").unwrap(),
         2 => {
-            let to = root.join(OsStr::from_bytes(*dice.pick::<&[u8]>(NAMES)));
+            let to = root.join(OsStr::from_bytes(dice.pick::<&[u8]>(NAMES)));
             // Into itself, or onto a folder that is not empty: another time.
             _ = fs::rename(&path, to);
         }

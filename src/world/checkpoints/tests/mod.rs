@@ -1,7 +1,10 @@
 //! Checkpoints on real disks.
 #![allow(clippy::disallowed_methods)]
 
+mod hostile;
+mod interrupted;
 mod lives;
+mod retained;
 mod tables;
 
 use std::{
@@ -12,7 +15,7 @@ use std::{
     process::Command,
 };
 
-use super::{Buffers, Checkpoints, Failure, Limits, RestoreOutcome};
+use super::{Buffers, Checkpoints, Limits, RestoreOutcome};
 use crate::base::{
     checkpoint::{Changes, OnConflict, RestoreOrder, Scope},
     ids::CheckpointId,
@@ -49,7 +52,7 @@ impl Bed {
     }
 
     fn limited(&self, name: &str, limits: Limits) -> Checkpoints {
-        Checkpoints::new(&self.home, &name.into(), &[self.root.clone()], limits)
+        Checkpoints::new(&self.home, &name.into(), std::slice::from_ref(&self.root), limits)
     }
 
     fn opened(&self, name: &str) -> Checkpoints {
@@ -150,7 +153,7 @@ fn repository(dir: &Path) -> String {
     if dir.join("index").exists() {
         res += &git(&["ls-files", "--stage"]);
     }
-    if git(&["for-each-ref", "refs/stash"]) != "" {
+    if !git(&["for-each-ref", "refs/stash"]).is_empty() {
         res += &git(&["stash", "list"]);
     }
     for name in ["config", "hooks/pre-commit", "info/exclude", "description"] {

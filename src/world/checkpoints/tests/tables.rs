@@ -1,29 +1,365 @@
-//! Cases one by one.
+//! Cases one by one: conflicts, two sessions, clients with buffers, branches, what is built.
 
-use super::{bed, call, conflicts, undo};
+use std::{fs, os::unix::fs::symlink};
+
+use super::{Bed, Checkpoints, bed, call, conflicts, has_git, id, never, order, undo};
+use crate::{
+    base::checkpoint::{ChangeKind, OnConflict, RestoreOrder, Scope},
+    world::checkpoints::{Buffers, Failure},
+};
 
 #[test]
-fn a_call_is_taken_back_and_done_again() {
+fn a_call_is_told_taken_back_and_done_again() {
     let bed = bed();
-    bed.write("a", "one\n");
+    bed.write("a", "one\nsame\n");
     bed.write("d/b", "two\n");
     let checkpoints = bed.opened("s");
     let changes = call(&checkpoints, "c1", || {
-        bed.write("a", "ONE\n");
+        bed.write("a", "ONE\nsame\nmore\n");
         bed.write("new/c", "three\n");
-        std::fs::remove_dir_all(bed.path("d")).unwrap();
+        fs::remove_dir_all(bed.path("d")).unwrap();
     });
-    let files: Vec<_> = changes
-        .files
-        .iter()
-        .map(|it| (it.path.strip_prefix(bed.root.as_path()).unwrap().to_str().unwrap(), it.change))
-        .collect();
-    println!("{files:?} {} {}", changes.added, changes.removed);
+    let short = |it: &std::path::Path| it.strip_prefix(bed.root.as_path()).unwrap().display().to_string();
+    let told: Vec<_> = changes.files.iter().map(|it| (short(&it.path), it.change, it.added, it.removed)).collect();
+    let (added, changed, removed) = (ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed);
+    let expected = [
+        ("a", changed, 2, 1),
+        ("d", removed, 0, 0),
+        ("d/b", removed, 0, 1),
+        ("new", added, 0, 0),
+        ("new/c", added, 1, 0),
+    ];
+    assert_eq!(told, expected.map(|it| (it.0.to_owned(), it.1, it.2, it.3)));
+    assert_eq!((changes.n_files, changes.added, changes.removed), (5, 3, 2));
+    let diff = checkpoints.diff(&[id("c1")]).unwrap();
+    let (before, after) = (diff[0].before.as_deref(), diff[0].after.as_deref());
+    assert_eq!((before, after), (Some(b"one\nsame\n".as_slice()), Some(b"ONE\nsame\nmore\n".as_slice())));
+
     let done = undo(&checkpoints, "r1", &["c1"]);
-    assert_eq!(conflicts(&done, &bed.root), Vec::<String>::new());
-    assert_eq!((bed.read("a"), bed.read("d/b")), ("one\n".into(), "two\n".into()));
+    assert_eq!(done.restored.restored, ["a", "d", "d/b", "new", "new/c"].map(|it| bed.path(it)));
+    assert_eq!((done.changes.n_files, done.changes.added, done.changes.removed), (5, 2, 3));
+    assert_eq!((bed.read("a"), bed.read("d/b")), ("one\nsame\n".into(), "two\n".into()));
     assert!(!bed.path("new").exists());
     undo(&checkpoints, "r2", &["r1"]);
-    assert_eq!((bed.read("a"), bed.read("new/c")), ("ONE\n".into(), "three\n".into()));
+    assert_eq!((bed.read("a"), bed.read("new/c")), ("ONE\nsame\nmore\n".into(), "three\n".into()));
     assert!(!bed.path("d").exists());
+}
+
+/// After two calls on `a`, and what somebody does in between and after: the conflicts of undoing both.
+fn check_conflict(between: impl FnOnce(&Bed), after: impl FnOnce(&Bed), expected: &[&str], left: Option<&str>) {
+    let bed = bed();
+    bed.write("a", "0\n");
+    bed.write("d/x", "x\n");
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c1", || bed.write("a", "1\n"));
+    between(&bed);
+    call(&checkpoints, "c2", || {
+        bed.write("a", "2\n");
+        fs::remove_dir_all(bed.path("d")).unwrap();
+    });
+    after(&bed);
+    let now = bed.read("a");
+    let plan = checkpoints.plan(&order("r", &["c1", "c2"], OnConflict::Fail)).unwrap();
+    let done = undo(&checkpoints, "r", &["c1", "c2"]);
+    assert_eq!(conflicts(&done, &bed.root), expected);
+    assert_eq!(plan.paths.iter().filter(|it| it.conflict.is_some()).count(), expected.len());
+    assert_eq!(bed.path("d/x").exists(), expected.is_empty(), "all or nothing");
+    if let Some(left) = left {
+        assert_eq!(bed.read("a"), left);
+        return;
+    }
+    assert_eq!(bed.read("a"), now);
+    checkpoints.restore(&order("k", &["c1", "c2"], OnConflict::Keep), &Buffers::default()).unwrap();
+    assert_eq!(bed.read("a"), now);
+}
+
+#[test]
+fn what_the_user_changed_is_a_conflict() {
+    let nothing = |_: &Bed| ();
+    check_conflict(nothing, nothing, &[], Some("0\n"));
+    check_conflict(nothing, |bed| bed.write("a", "mine\n"), &["a: it was changed since"], None);
+    check_conflict(|bed| bed.write("a", "mine\n"), nothing, &["a: you changed it between two calls"], None);
+    check_conflict(|bed| bed.write("a", "0\n"), nothing, &[], Some("0\n"));
+    check_conflict(nothing, |bed| fs::remove_file(bed.path("a")).unwrap(), &["a: it was changed since"], None);
+    check_conflict(
+        nothing,
+        |bed| symlink("x", bed.path("d")).unwrap(),
+        &["d: it was changed since", "d/x: something else stands where its folder was"],
+        None,
+    );
+    check_conflict(nothing, |bed| bed.write("d/mine", "x"), &[], Some("0\n"));
+}
+
+#[test]
+fn a_conflict_is_restored_where_that_is_asked_for_and_is_held_then() {
+    let bed = bed();
+    bed.write("a", "0\n");
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || bed.write("a", "1\n"));
+    bed.write("a", "mine\n");
+    let forced = checkpoints.restore(&order("r", &["c"], OnConflict::Restore), &Buffers::default()).unwrap();
+    assert_eq!((forced.restored.conflicts.len(), bed.read("a")), (0, "0\n".into()));
+    undo(&checkpoints, "q", &["r"]);
+    assert_eq!(bed.read("a"), "mine\n");
+}
+
+#[test]
+fn a_folder_with_files_of_the_user_is_not_replaced() {
+    let bed = bed();
+    bed.write("a", "a file\n");
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || {
+        fs::remove_file(bed.path("a")).unwrap();
+        bed.write("a/x", "x\n");
+    });
+    bed.write("a/mine", "mine\n");
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!(conflicts(&done, &bed.root), ["a: a folder stands there now, with files that the calls did not make"]);
+    checkpoints.restore(&order("q", &["c"], OnConflict::Restore), &Buffers::default()).unwrap();
+    assert_eq!(bed.read("a"), "a file\n");
+    undo(&checkpoints, "p", &["q"]);
+    assert_eq!((bed.read("a/mine"), bed.read("a/x")), ("mine\n".into(), "x\n".into()));
+}
+
+#[test]
+fn only_the_paths_that_are_named_are_restored() {
+    let bed = bed();
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || {
+        bed.write("a", "1\n");
+        bed.write("d/b", "1\n");
+    });
+    let order = RestoreOrder { paths: Some(vec![bed.path("d")]), ..order("r", &["c"], OnConflict::Fail) };
+    let done = checkpoints.restore(&order, &Buffers::default()).unwrap();
+    assert_eq!(done.restored.restored, [bed.path("d"), bed.path("d/b")]);
+    assert!(bed.path("a").exists() && !bed.path("d").exists());
+}
+
+#[test]
+fn a_file_tool_holds_its_file_alone() {
+    let bed = bed();
+    bed.write("a", "0\n");
+    let checkpoints = bed.opened("s");
+    let scope = Scope::Files(vec![bed.root.join("a"), bed.root.join("new/deep/b"), bed.root.join("../outside")]);
+    let held = checkpoints.before(&id("c"), &scope, &never).unwrap();
+    assert_eq!(held.not_kept, [bed.root.join("../outside").as_path()]);
+    bed.write("a", "1\n");
+    bed.write("new/deep/b", "1\n");
+    bed.write("other", "the user's\n");
+    let changes = checkpoints.after(&id("c")).unwrap();
+    assert_eq!(changes.files.iter().filter(|it| it.path == bed.path("other")).count(), 0);
+    undo(&checkpoints, "r", &["c"]);
+    assert_eq!((bed.read("a"), bed.read("other")), ("0\n".into(), "the user's\n".into()));
+    assert!(!bed.path("new").exists());
+    assert!(matches!(checkpoints.after(&id("c")), Err(Failure::Unknown { .. })));
+}
+
+fn two() -> (Bed, Checkpoints, Checkpoints) {
+    let bed = bed();
+    bed.write("a", "0\n");
+    bed.write("b", "0\n");
+    let (one, other) = (bed.opened("s"), bed.opened("t"));
+    (bed, one, other)
+}
+
+#[test]
+fn two_sessions_on_a_root() {
+    // One after the other.
+    let (bed, one, other) = two();
+    call(&one, "c", || bed.write("a", "1\n"));
+    call(&other, "c", || bed.write("b", "1\n"));
+    assert_eq!(conflicts(&undo(&one, "r", &["c"]), &bed.root), Vec::<String>::new());
+    assert_eq!((bed.read("a"), bed.read("b")), ("0\n".into(), "1\n".into()));
+
+    // On one file.
+    let (bed, one, other) = two();
+    call(&one, "c", || bed.write("a", "1\n"));
+    call(&other, "c", || bed.write("a", "2\n"));
+    assert_eq!(conflicts(&undo(&one, "r", &["c"]), &bed.root), ["a: another session changed it too"]);
+
+    // At the same time: nobody knows whose it is.
+    let (bed, one, other) = two();
+    one.before(&id("c"), &Scope::Roots, &never).unwrap();
+    call(&other, "c", || bed.write("a", "1\n"));
+    one.after(&id("c")).unwrap();
+    let why = ["a: another session ran at the same time and may have changed it"];
+    assert_eq!(conflicts(&undo(&one, "r", &["c"]), &bed.root), why);
+    assert_eq!(conflicts(&undo(&other, "r", &["c"]), &bed.root), why);
+
+    // A file tool knows what it did, whatever runs beside it.
+    let (bed, one, other) = two();
+    one.before(&id("c"), &Scope::Roots, &never).unwrap();
+    other.before(&id("c"), &Scope::Files(vec![bed.root.join("a")]), &never).unwrap();
+    bed.write("a", "1\n");
+    other.after(&id("c")).unwrap();
+    bed.write("b", "1\n");
+    one.after(&id("c")).unwrap();
+    assert_eq!(conflicts(&undo(&other, "r", &["c"]), &bed.root), Vec::<String>::new());
+    assert_eq!((bed.read("a"), bed.read("b")), ("0\n".into(), "1\n".into()));
+}
+
+#[test]
+fn a_session_that_is_open_elsewhere_is_left_alone() {
+    let bed = bed();
+    let _one = bed.opened("s");
+    assert!(matches!(bed.session("s").open(&never), Err(Failure::Busy { .. })));
+}
+
+#[test]
+fn what_runs_in_the_background_has_its_own_changes() {
+    let bed = bed();
+    let checkpoints = bed.opened("s");
+    checkpoints.before(&id("bg"), &Scope::Roots, &never).unwrap();
+    bed.write("by it", "1\n");
+    call(&checkpoints, "c", || bed.write("by both", "1\n"));
+    bed.write("by it later", "1\n");
+    let changes = checkpoints.after(&id("bg")).unwrap();
+    assert_eq!(changes.n_files, 3);
+    undo(&checkpoints, "r", &["bg", "c"]);
+    assert_eq!(fs::read_dir(&bed.root).unwrap().count(), 0);
+}
+
+#[test]
+fn files_of_a_client_are_what_it_says() {
+    let bed = bed();
+    bed.write("a", "on disk\n");
+    let path = bed.root.join("a");
+    let checkpoints = bed.opened("s");
+    let content = |it: &str| vec![(path.clone(), Some(it.as_bytes().to_vec()))];
+    checkpoints.before_content(&id("c"), &content("in the buffer\n")).unwrap();
+    let changes = checkpoints.after_content(&id("c"), &content("by the agent\n")).unwrap();
+    assert_eq!((changes.n_files, changes.added, changes.removed), (1, 1, 1));
+    let restore = |own: &str, buffer: &str| {
+        let buffers = Buffers([(path.clone(), buffer.as_bytes().to_vec())].into());
+        checkpoints.restore(&order(own, &["c"], OnConflict::Fail), &buffers).unwrap()
+    };
+    let dirty = restore("r1", "typed since\n");
+    assert_eq!(conflicts(&dirty, &bed.root), ["a: it was changed since"]);
+    let done = restore("r2", "by the agent\n");
+    assert_eq!(done.to_client, [(path.clone(), b"in the buffer\n".to_vec())]);
+    assert_eq!(bed.read("a"), "on disk\n", "the client writes it");
+}
+
+#[test]
+fn branches_are_restored_one_by_one() {
+    if !has_git() {
+        return;
+    }
+    let bed = bed();
+    let rev = |name: &str| fs::read_to_string(bed.path(&format!(".git/refs/heads/{name}"))).unwrap_or_default();
+    bed.sh("git init -q -b main . && echo 1 > a && git add a && git commit -qm one && git branch mine && git branch theirs");
+    let checkpoints = bed.opened("s");
+    let changes = call(&checkpoints, "c", || {
+        bed.sh("echo 2 > a && git commit -qam two && git branch -f theirs && git branch -D -q mine")
+    });
+    assert_eq!(changes.n_files, 2, "{changes:?}");
+    let (old, new) = (rev("mine"), rev("main"));
+    assert_eq!((old.as_str(), rev("theirs")), ("", new.clone()));
+    // The user goes on with another branch, and packs all of them.
+    bed.sh("git branch more && git pack-refs --all");
+    let plan = checkpoints.plan(&order("r", &["c"], OnConflict::Fail)).unwrap();
+    assert_eq!(plan.paths.iter().map(|it| it.path.clone()).collect::<Vec<_>>(), [bed.path(".git"), bed.path("a")]);
+    // And with this one.
+    bed.sh("git commit -q --allow-empty -m three");
+    let done = undo(&checkpoints, "r", &["c"]);
+    let said = conflicts(&done, &bed.root);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with(".git: branch main is at ")
+            && said[0].contains(&new[..12])
+            && said[0].ends_with("it was changed since"),
+        "{said:?}"
+    );
+    let kept = checkpoints.restore(&order("k", &["c"], OnConflict::Keep), &Buffers::default()).unwrap();
+    assert_eq!(kept.restored.restored, [bed.path(".git"), bed.path("a")]);
+    bed.sh(
+        "test $(git rev-parse mine) = $(git rev-parse main~2) && test $(git rev-parse theirs) = $(git rev-parse mine)",
+    );
+    bed.sh("git rev-parse -q --verify more && git fsck --no-progress");
+    assert!(!bed.path(".git/refs/heads/mine.lock").exists());
+}
+
+#[test]
+fn a_ref_that_git_holds_is_waited_for_by_nobody() {
+    if !has_git() {
+        return;
+    }
+    let bed = bed();
+    bed.sh("git init -q -b main . && echo 1 > a && git add a && git commit -qm one");
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || bed.sh("echo 2 > a && git commit -qam two"));
+    bed.write(".git/refs/heads/main.lock", "");
+    let res = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());
+    assert!(
+        matches!(&res, Err(Failure::Io { source, .. }) if source.to_string().contains("git is at work")),
+        "{res:?}"
+    );
+    assert_eq!(bed.read("a"), "2\n", "nothing is half done");
+    fs::remove_file(bed.path(".git/refs/heads/main.lock")).unwrap();
+    undo(&checkpoints, "r", &["c"]);
+    assert_eq!(bed.read("a"), "1\n");
+    bed.sh("test -z \"$(git status --porcelain)\"");
+}
+
+#[test]
+fn what_is_staged_since_is_not_lost() {
+    if !has_git() {
+        return;
+    }
+    let bed = bed();
+    bed.sh("git init -q -b main . && echo 1 > a && git add a && git commit -qm one && echo m > mine");
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || bed.sh("echo 2 > a && git add a"));
+    bed.sh("touch a && git status -s > /dev/null");
+    let looked = checkpoints.plan(&order("r", &["c"], OnConflict::Fail)).unwrap();
+    assert!(looked.paths.iter().all(|it| it.conflict.is_none()), "git only looked: {looked:?}");
+    bed.sh("git add mine");
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!(conflicts(&done, &bed.root), [".git/index: it was changed since"]);
+}
+
+#[test]
+fn what_is_built_is_not_held() {
+    if !has_git() {
+        return;
+    }
+    let bed = bed();
+    bed.write("target/debug/x", "built\n");
+    bed.write("dist/kept", "tracked\n");
+    bed.write("build/x", "not ignored\n");
+    bed.sh(
+        "git init -q . && printf 'target\\ndist\\n' > .gitignore && git add -f dist .gitignore && git commit -qm one",
+    );
+    let checkpoints = bed.opened("s");
+    let changes = call(&checkpoints, "c", || {
+        // What git ignores now does not count.
+        bed.write(".gitignore", "target\ndist\nbuild\n");
+        for dir in ["target", "dist", "build"] {
+            fs::remove_dir_all(bed.path(dir)).unwrap();
+        }
+    });
+    assert_eq!(changes.not_kept, [bed.path("target")]);
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!(done.restored.not_kept, [bed.path("target")]);
+    assert_eq!((bed.read("dist/kept"), bed.read("build/x")), ("tracked\n".into(), "not ignored\n".into()));
+    assert!(!bed.path("target").exists());
+}
+
+#[test]
+fn another_session_decides_anew_what_is_built() {
+    let bed = bed();
+    bed.write("build/x", "1\n");
+    let first = bed.opened("s");
+    call(&first, "c", || bed.write("build/x", "2\n"));
+    drop(first);
+    bed.write(".gitignore", "build\n");
+    let second = bed.opened("t");
+    let changes = call(&second, "c", || bed.write("build/y", "1\n"));
+    assert!(changes.is_empty(), "{changes:?}");
+    drop(second);
+    fs::remove_file(bed.path(".gitignore")).unwrap();
+    let third = bed.opened("u");
+    call(&third, "c", || fs::remove_dir_all(bed.path("build")).unwrap());
+    undo(&third, "r", &["c"]);
+    assert_eq!((bed.read("build/x"), bed.read("build/y")), ("2\n".into(), "1\n".into()));
 }

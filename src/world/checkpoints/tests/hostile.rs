@@ -1,0 +1,207 @@
+//! Workspaces that want something outside of them to be read or written.
+
+use std::{
+    cell::RefCell,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::PathBuf,
+    rc::Rc,
+};
+
+use super::{bed, call, conflicts, has_git, id, never, order, tree, undo};
+use crate::{
+    base::checkpoint::{OnConflict, Scope},
+    world::checkpoints::{
+        Buffers, Failure,
+        fault::{Plan, set},
+    },
+};
+
+#[test]
+fn what_cannot_be_held_is_said_and_stays() {
+    let bed = bed();
+    bed.write("a", "one\n");
+    fs::File::create(bed.path("holes")).unwrap().set_len(1 << 40).unwrap();
+    nix::unistd::mkfifo(&bed.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(bed.path("socket")).unwrap();
+    let checkpoints = bed.session("s");
+    let opened = checkpoints.open(&never).unwrap();
+    assert_eq!(opened.held.not_kept, ["holes", "pipe", "socket"].map(|it| bed.path(it)));
+    let changes = call(&checkpoints, "c", || {
+        fs::remove_file(bed.path("holes")).unwrap();
+        bed.write("a", "two\n");
+    });
+    assert_eq!(changes.not_kept, [bed.path("holes")]);
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!(done.restored.not_kept, [bed.path("holes")]);
+    assert_eq!(bed.read("a"), "one\n");
+}
+
+#[test]
+fn odd_names_are_names() {
+    let bed = bed();
+    for name in [".GIT/config", "git~1/x", "--output=x", "-rf", ".git /hooks/x", "a\\b", ".git./x"] {
+        bed.write(name, name);
+    }
+    symlink("/etc/passwd", bed.path(".gitmodules")).unwrap();
+    let checkpoints = bed.opened("s");
+    let before = tree(bed.root.as_path());
+    call(&checkpoints, "c", || {
+        for entry in fs::read_dir(&bed.root).unwrap().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => fs::remove_dir_all(entry.path()).unwrap(),
+                false => fs::remove_file(entry.path()).unwrap(),
+            }
+        }
+    });
+    undo(&checkpoints, "r", &["c"]);
+    assert_eq!(tree(bed.root.as_path()), before);
+}
+
+#[test]
+fn a_repository_that_lies_elsewhere_is_left_alone() {
+    if !has_git() {
+        return;
+    }
+    let bed = bed();
+    let elsewhere = bed.root.parent().unwrap().join("elsewhere");
+    bed.sh(&format!("git init -q --separate-git-dir {elsewhere} . && echo a > a && git add a && git commit -qm a"));
+    let inside = tree(elsewhere.as_path());
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || bed.sh("echo b > a"));
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!(bed.read("a"), "a\n");
+    assert_eq!(done.notes.len(), 1, "{:?}", done.notes);
+    assert_eq!(tree(elsewhere.as_path()), inside);
+    let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().count();
+    assert_eq!(store, 1);
+}
+
+#[test]
+fn contents_that_were_replaced_are_never_written() {
+    let bed = bed();
+    bed.write("a", "one\n");
+    bed.write("b", "two\n");
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || {
+        fs::remove_file(bed.path("a")).unwrap();
+        bed.write("b", "new\n");
+    });
+    let hash = crate::world::checkpoints::blobs::hash_of(b"one\n");
+    let name = crate::world::checkpoints::blobs::Blobs::name(&hash);
+    let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    for replaced in [Some("evil"), None] {
+        let path = store.join("blobs").join(&name);
+        match replaced {
+            Some(it) => fs::write(&path, it).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let res = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());
+        assert!(matches!(&res, Err(Failure::Damaged { path }) if *path == bed.path("a")), "{res:?}");
+        assert!(!bed.path("a").exists());
+        assert_eq!(bed.read("b"), "new\n");
+    }
+}
+
+#[test]
+fn objects_that_were_changed_in_place_are_not_put_back() {
+    if !has_git() {
+        return;
+    }
+    let bed = bed();
+    bed.sh("git init -q -b main . && echo a > a && git add a && git commit -qm a");
+    let checkpoints = bed.opened("s");
+    let object = || -> PathBuf {
+        let all = fs::read_dir(bed.path(".git/objects")).unwrap().flatten().filter(|it| it.file_name().len() == 2);
+        let mut files: Vec<_> =
+            all.flat_map(|it| fs::read_dir(it.path()).unwrap().flatten()).map(|it| it.path()).collect();
+        files.sort();
+        files.remove(0)
+    };
+    let path = object();
+    assert_eq!(path.metadata().unwrap().nlink(), 2, "another name, no copy");
+    call(&checkpoints, "c", || {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(&path, "evil").unwrap();
+        fs::remove_dir_all(bed.path(".git")).unwrap();
+    });
+    let res = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());
+    assert!(matches!(res, Err(Failure::Damaged { .. })), "{res:?}");
+    assert!(!bed.path(".git").exists());
+}
+
+/// At each step of a name, a folder is swapped for a link that leads out of the root.
+fn swap_at(step: &'static str, act: impl FnOnce(&super::Bed, &super::Checkpoints)) {
+    let bed = bed();
+    let outside = bed.root.parent().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("secret"), "secret").unwrap();
+    bed.write("d/secret", "mine\n");
+    bed.write("d/other", "mine too\n");
+    bed.write("e/x", "x\n");
+    let checkpoints = bed.opened("s");
+    let swapped = Rc::new(RefCell::new(false));
+    let (real, aside, to) = (bed.path("d"), bed.path("aside"), outside.clone());
+    let seen = Rc::clone(&swapped);
+    set(Plan::Run(
+        step,
+        Box::new(move || {
+            if !seen.replace(true) && fs::rename(&real, &aside).is_ok() {
+                symlink(&to, &real).unwrap();
+            }
+        }),
+    ));
+    act(&bed, &checkpoints);
+    set(Plan::None);
+    assert!(*swapped.borrow(), "{step}");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{step}");
+    assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret", "{step}");
+    let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    let held = crate::world::checkpoints::blobs::Blobs::name(&crate::world::checkpoints::blobs::hash_of(b"secret"));
+    assert!(!store.join("blobs").join(held).exists(), "{step}: it was read");
+}
+
+#[test]
+fn folders_that_become_links_lead_nowhere() {
+    for step in ["walk: folder", "walk: file", "blob: temp", "blob: rename"] {
+        swap_at(step, |bed, checkpoints| {
+            bed.write("d/other", "changed\n");
+            bed.write("d/third", "new\n");
+            // It may fail, or see the link.
+            _ = checkpoints.before(&id("c"), &Scope::Roots, &never);
+        });
+    }
+    for step in ["apply: stage", "apply: write", "apply: remove", "apply: put", "apply: mode", "journal: remove"] {
+        swap_at(step, |bed, checkpoints| {
+            set_aside(|| {
+                call(checkpoints, "c", || {
+                    bed.write("d/secret", "changed\n");
+                    bed.write("d/new", "new\n");
+                    bed.write("d/deep/new", "new\n");
+                    fs::remove_file(bed.path("d/other")).unwrap();
+                    fs::remove_dir_all(bed.path("e")).unwrap();
+                });
+            });
+            _ = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());
+        });
+    }
+}
+
+/// What is planned for steps waits.
+fn set_aside(act: impl FnOnce()) {
+    let plan = crate::world::checkpoints::fault::take();
+    act();
+    set(plan);
+}
+
+#[test]
+fn castors_own_folder_is_not_looked_into() {
+    let mut bed = bed();
+    bed.home = bed.root.join("sub/.castor");
+    bed.write("sub/a", "one\n");
+    let checkpoints = bed.opened("s");
+    let changes = call(&checkpoints, "c", || bed.write("sub/a", "two\n"));
+    assert_eq!(changes.n_files, 1, "{changes:?}");
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!((conflicts(&done, &bed.root).len(), bed.read("sub/a")), (0, "one\n".into()));
+}

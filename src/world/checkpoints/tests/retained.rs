@@ -1,0 +1,103 @@
+//! What stays, what goes, and how much there may be.
+
+use std::{fs, time::SystemTime};
+
+use super::{bed, call, conflicts, id, never, undo};
+use crate::{
+    base::checkpoint::Scope,
+    world::checkpoints::{Failure, Limits, Retention, forget_session, sweep},
+};
+
+fn contents(bed: &super::Bed) -> usize {
+    let Some(store) = fs::read_dir(bed.home.join("checkpoints")).unwrap().next() else { return 0 };
+    let dirs = fs::read_dir(store.unwrap().path().join("blobs")).unwrap().flatten();
+    dirs.map(|it| fs::read_dir(it.path()).unwrap().count()).sum()
+}
+
+fn keep_all() -> Retention {
+    Retention { store: 1 << 30, used_since: SystemTime::UNIX_EPOCH }
+}
+
+#[test]
+fn a_full_store_takes_no_checkpoint_and_loses_none() {
+    let bed = bed();
+    bed.write("a", vec![b'a'; 2000]);
+    let checkpoints = bed.limited("s", Limits { store: 5000, ..Limits::default() });
+    checkpoints.open(&never).unwrap();
+    call(&checkpoints, "c", || bed.write("a", vec![b'b'; 2000]));
+    bed.write("b", vec![b'c'; 3000]);
+    let res = checkpoints.before(&id("d"), &Scope::Roots, &never);
+    assert!(matches!(res, Err(Failure::Full { limit: 5000 })), "{res:?}");
+    let swept = sweep(&bed.home, &Retention { store: 10, ..keep_all() }, &|_| true).unwrap();
+    assert_eq!((swept.n_sessions, swept.bytes), (0, 0), "an open session loses nothing");
+    fs::remove_file(bed.path("b")).unwrap();
+    undo(&checkpoints, "r", &["c"]);
+    assert_eq!(bed.read("a"), "a".repeat(2000));
+}
+
+#[test]
+fn limits_of_files_and_roots_are_kept() {
+    let bed = bed();
+    for name in ["a", "b", "c", "d"] {
+        bed.write(name, vec![name.as_bytes()[0]; 1000]);
+    }
+    let held = |limits| {
+        let checkpoints = bed.limited("s", limits);
+        checkpoints.open(&never).unwrap().held.not_kept.len()
+    };
+    let base = Limits::default();
+    let clear = || fs::remove_dir_all(&bed.home).unwrap();
+    assert_eq!(held(Limits { file: 999, ..base }), 4);
+    clear();
+    assert_eq!(held(Limits { root_bytes: 2500, ..base }), 2);
+    clear();
+    assert_eq!(held(Limits { root_files: 3, ..base }), 2, "the root counts");
+}
+
+#[test]
+fn sessions_that_are_deleted_leave_nothing() {
+    let bed = bed();
+    bed.write("a", "one\n");
+    for name in ["s", "t"] {
+        let checkpoints = bed.opened(name);
+        call(&checkpoints, "c", || bed.write("a", format!("{name} 1\n")));
+        call(&checkpoints, "d", || bed.write("a", format!("{name} 2\n")));
+    }
+    assert_eq!(contents(&bed), 5);
+    forget_session(&bed.home, &"s".into()).unwrap();
+    // What `t` found, and what it made.
+    assert_eq!(contents(&bed), 3);
+    let checkpoints = bed.opened("t");
+    undo(&checkpoints, "r", &["c", "d"]);
+    assert_eq!(bed.read("a"), "s 2\n");
+    drop(checkpoints);
+    let swept = sweep(&bed.home, &keep_all(), &|it| it.as_str() != "t").unwrap();
+    assert_eq!(swept.n_sessions, 1);
+    assert_eq!(contents(&bed), 1);
+    sweep(
+        &bed.home,
+        &Retention { used_since: SystemTime::now() + std::time::Duration::from_secs(9), ..keep_all() },
+        &|_| true,
+    )
+    .unwrap();
+    assert_eq!(contents(&bed), 0, "nobody used it since");
+}
+
+#[test]
+fn the_oldest_closed_sessions_go_first() {
+    let bed = bed();
+    bed.write("a", vec![b'0'; 1000]);
+    for name in ["s", "t", "u"] {
+        let checkpoints = bed.opened(name);
+        call(&checkpoints, "c", || bed.write("a", vec![name.as_bytes()[0]; 1000]));
+    }
+    let swept = sweep(&bed.home, &Retention { store: 3000, ..keep_all() }, &|_| true).unwrap();
+    assert_eq!((swept.n_sessions, swept.bytes), (1, 1000));
+    let checkpoints = bed.opened("u");
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!((conflicts(&done, &bed.root).len(), bed.read("a")), (0, "t".repeat(1000)));
+    drop(checkpoints);
+    let swept = sweep(&bed.home, &Retention { store: 0, ..keep_all() }, &|_| true).unwrap();
+    assert_eq!(swept.n_sessions, 2);
+    assert_eq!(contents(&bed), 0);
+}

@@ -1,0 +1,237 @@
+//! The one exit: what programs and files say goes to model, log and client without the values of secret files.
+//!
+//! Where a value counts, `values` says; one that stands in a tracked file or in a published template counts for nothing.
+//! Files are looked for by their names below the roots and in the home folder, with bounds: what lies deeper or is
+//! larger is not known here. Nothing is read before the first call of a session.
+
+mod files;
+mod forms;
+mod stream;
+mod tracked;
+mod values;
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use crate::{
+    base::{path::AbsPath, secret::mark},
+    world::disk::{self, Stamp},
+};
+
+pub use stream::Stream;
+
+/// Of all values together, in bytes: a matcher is some hundred times as large.
+const MAX_VALUES: usize = 64 << 10;
+/// So much to find, in bytes, is found by a table of some megabytes; more of it by a smaller one that is slower.
+const MAX_TABLE: usize = 8 << 10;
+/// As much of a beginning tells nearly all texts apart from what is looked for.
+const HEAD: usize = 3;
+
+/// Where a session's secrets are.
+pub struct Secrets {
+    roots: Vec<AbsPath>,
+    home: Option<AbsPath>,
+    /// When the session began (Unix, seconds).
+    since_s: i64,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    looked: bool,
+    /// Its real path.
+    home: Option<AbsPath>,
+    files: BTreeMap<AbsPath, File>,
+    /// Values that were found where everybody may read them, and stay public.
+    public: BTreeSet<String>,
+    redactor: Arc<Redactor>,
+}
+
+#[derive(Default)]
+struct File {
+    stamp: Option<Stamp>,
+    /// What it had once was copied, perhaps, before it went.
+    values: BTreeSet<String>,
+}
+
+impl Secrets {
+    /// Looks at nothing yet. `roots` are real paths.
+    pub fn new(roots: Vec<AbsPath>, home: Option<AbsPath>, since_s: i64) -> Self {
+        Self { roots, home, since_s, known: Mutex::default() }
+    }
+
+    /// What is known by now, with what known files say since. `anew`: a command ended, there may be other files. Blocks.
+    pub fn look(&self, anew: bool) -> Arc<Redactor> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths: Vec<AbsPath> = match anew || !known.looked {
+            true => {
+                known.home = self.home.as_ref().and_then(|it| disk::real_path(it).ok());
+                let found = files::find(&self.roots, known.home.as_ref(), self.since_s);
+                known.public.extend(found.published);
+                found.secrets.into_iter().collect()
+            }
+            false => known.files.keys().cloned().collect(),
+        };
+        known.looked = true;
+        let mut is_other = false;
+        for path in paths {
+            let Some(stamp) = disk::stamp(&path) else { continue };
+            let file = known.files.entry(path.clone()).or_default();
+            if file.stamp != Some(stamp) {
+                is_other = true;
+                file.stamp = Some(stamp);
+                file.values.extend(files::read(&path));
+            }
+        }
+        if is_other {
+            self.gather(&mut known);
+        }
+        known.redactor.clone()
+    }
+
+    fn gather(&self, known: &mut Known) {
+        let values = || known.files.values().flat_map(|it| &it.values);
+        let open = values().filter(|it| !known.public.contains(*it)).cloned().collect();
+        let public = tracked::among(&open, &self.roots, self.since_s);
+        known.public.extend(public);
+        let mut left = MAX_VALUES;
+        let mut redactor = Plan::default();
+        for (path, file) in &known.files {
+            let source = redactor.sources.len();
+            redactor.sources.push(Source { path: path.clone(), mark: mark(&self.name(path, known.home.as_ref())) });
+            for it in file.values.iter().filter(|it| !known.public.contains(*it)) {
+                left = left.saturating_sub(it.len());
+                if left > 0 {
+                    redactor.add(it, source);
+                }
+            }
+        }
+        known.redactor = Arc::new(redactor.build());
+    }
+
+    /// As people know the file.
+    fn name(&self, path: &AbsPath, home: Option<&AbsPath>) -> String {
+        let root = self.roots.iter().find(|it| path.is_within(it));
+        let of_home = || Some(format!("~/{}", path.shown_from(home.filter(|it| path.is_within(it))?)));
+        root.map(|it| path.shown_from(it)).or_else(of_home).unwrap_or_else(|| path.to_string())
+    }
+}
+
+/// A file, and what stands in the place of its values.
+struct Source {
+    path: AbsPath,
+    mark: String,
+}
+
+/// Finds values in texts.
+#[derive(Default)]
+pub struct Redactor {
+    /// `None`: there is nothing to find.
+    matcher: Option<AhoCorasick>,
+    /// What it finds, sorted, each with its files.
+    texts: Vec<(String, Vec<usize>)>,
+    heads: HashSet<[u8; HEAD]>,
+    longest: usize,
+    sources: Vec<Source>,
+}
+
+#[derive(Default)]
+struct Plan {
+    texts: BTreeMap<String, Vec<usize>>,
+    sources: Vec<Source>,
+}
+
+impl Plan {
+    fn add(&mut self, value: &str, source: usize) {
+        for it in forms::forms(value) {
+            let sources = self.texts.entry(it).or_default();
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+    }
+
+    fn build(self) -> Redactor {
+        let texts: Vec<_> = self.texts.into_iter().collect();
+        let mut builder = AhoCorasick::builder();
+        let kind = match texts.iter().map(|it| it.0.len()).sum::<usize>() {
+            0..=MAX_TABLE => AhoCorasickKind::DFA,
+            _ => AhoCorasickKind::ContiguousNFA,
+        };
+        builder.match_kind(MatchKind::LeftmostLongest).kind(Some(kind));
+        let matcher = (!texts.is_empty()).then(|| builder.build(texts.iter().map(|it| &it.0)).ok()).flatten();
+        let longest = texts.iter().map(|it| it.0.len()).max().unwrap_or_default();
+        let heads = texts.iter().filter_map(|it| it.0.as_bytes().first_chunk().copied()).collect();
+        Redactor { matcher, texts, heads, longest, sources: self.sources }
+    }
+}
+
+impl Redactor {
+    /// Whether nothing has to be looked for.
+    pub fn is_idle(&self) -> bool {
+        self.matcher.is_none()
+    }
+
+    /// `text` with marks in the places of values. Those of `shown` stay: the user said yes to these files.
+    pub fn redact<'t>(&self, text: &'t str, shown: &[AbsPath]) -> Cow<'t, str> {
+        let (mut res, mut at) = (String::new(), 0);
+        for it in self.matcher.iter().flat_map(|it| it.find_iter(text)) {
+            let Some(mark) = self.mark_of(it.pattern().as_usize(), shown) else { continue };
+            res.push_str(text.get(at..it.start()).unwrap_or_default());
+            res.push_str(mark);
+            at = it.end();
+        }
+        match at {
+            0 => Cow::Borrowed(text),
+            _ => Cow::Owned(res + text.get(at..).unwrap_or_default()),
+        }
+    }
+
+    fn mark_of(&self, pattern: usize, shown: &[AbsPath]) -> Option<&str> {
+        let sources = &self.texts.get(pattern)?.1;
+        let mut files = sources.iter().filter_map(|it| self.sources.get(*it));
+        let is_shown = shown.iter().any(|path| files.clone().any(|it| it.path == *path));
+        files.next().filter(|_| !is_shown).map(|it| it.mark.as_str())
+    }
+
+    /// What can be said of a text that goes on, whatever comes, and how much of it that is.
+    fn begin(&self, text: &str) -> (String, usize) {
+        let (mut res, mut at, mut open) = (String::new(), 0, self.open_from(text, 0));
+        for it in self.matcher.iter().flat_map(|it| it.find_iter(text)) {
+            // A longer one may begin in its place.
+            if it.start() >= open {
+                break;
+            }
+            res.push_str(text.get(at..it.start()).unwrap_or_default());
+            res.push_str(self.mark_of(it.pattern().as_usize(), &[]).unwrap_or_default());
+            at = it.end();
+            if open < at {
+                open = self.open_from(text, at);
+            }
+        }
+        res.push_str(text.get(at..open).unwrap_or_default());
+        (res, open)
+    }
+
+    /// Where the first of the texts that are looked for may begin, and go on behind the end; at `from` or later.
+    fn open_from(&self, text: &str, from: usize) -> usize {
+        let last = text.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
+        let begins = |at: &usize| {
+            let Some(end) = text.get(*at..).filter(|it| !it.is_empty()) else { return false };
+            if end.as_bytes().first_chunk().is_some_and(|it| !self.heads.contains(it)) {
+                return false;
+            }
+            let first = self.texts.partition_point(|it| it.0.as_str() <= end);
+            self.texts.get(first).is_some_and(|it| it.0.starts_with(end))
+        };
+        (last..text.len()).find(begins).unwrap_or(text.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;
