@@ -34,7 +34,6 @@ const EXAMPLES: &str = "\
 Examples:
   castor acp                             the agent, for an editor to start
   castor run \"what does this crate do?\"   one prompt, answer on stdout
-  castor undo                            take back what that changed in files
   castor run --resume latest \"and now?\"   go on with the last session of this folder
   castor sessions export latest -o it.html   that session as a page";
 const RUN_EXIT_CODES: &str = "\

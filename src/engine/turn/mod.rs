@@ -242,10 +242,8 @@ impl Turn {
 
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
     pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        let Some(input) = self.consulted(input, step, spec, kept) else { return };
-        if self.judged(step, spec, kept, &input) {
-            return;
-        }
+        let input = self.consulted(input, step, spec, kept);
+        let Some(input) = input.filter(|it| !self.judged(step, spec, kept, it)) else { return };
         match input {
             Input::Chunks { effect, chunks } => self.heard(step, spec, kept, effect, chunks),
             Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
