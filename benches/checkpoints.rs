@@ -61,6 +61,9 @@ fn main() {
         on_conflict: OnConflict::Fail,
         paths: None,
     };
+    // Some disks are slow to make files while they remember those that were just removed.
+    wait_until_old();
+    wait_until_old();
     let all = time(|| _ = session.restore(&order("r", "c"), &Buffers::default()).unwrap());
     fs::write(root.join("d01/f0000"), "x").unwrap();
     wait_until_old();

@@ -5,11 +5,8 @@ mod timing;
 use std::hint::black_box;
 
 use castor::{
-    base::{
-        path::AbsPath,
-        tool::{Lead, Targets, ToolKind},
-    },
-    engine::policy::{Query, Rules, Tier, decide},
+    base::tool::{Targets, ToolKind},
+    engine::policy::{Query, Rules, Sandbox, Tier, decide},
 };
 
 /// 200 rules as people write them: prefixes, patterns over arguments, MCP servers.
@@ -53,23 +50,11 @@ fn main() {
         let args = serde_json::json!({ "command": command });
         let targets = Targets { command: Some(command.clone()), ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        let query = Query { sandbox: Sandbox::WHOLE, ..query };
         let decision = decide(&rules, &query).decision;
         let time = median(times, || _ = black_box(decide(black_box(&rules), &query)));
         println!("{time:>12.1?}  {name} ({decision:?})");
     }
-    let args = serde_json::json!({ "command": "cd sub && cat README.md | grep -n a docs/b.md" });
-    let path = |it: &str| AbsPath::new(it).unwrap_or_else(|| unreachable!("{it} is absolute"));
-    let lead = |n: usize| Lead {
-        name: format!("docs/{n}.md"),
-        path: path(&format!("/w/docs/{n}.md")),
-        real: path(&format!("/w/other/place/{n}.md")),
-        in_roots: true,
-    };
-    let command = args["command"].as_str().map(str::to_owned);
-    let targets = Targets { command, leads: (0..20).map(lead).collect(), ..Targets::default() };
-    let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
-    let time = median(2_000, || _ = black_box(decide(black_box(&rules), &query)));
-    println!("{time:>12.1?}  twenty names lead elsewhere ({:?})", decide(&rules, &query).decision);
     let time = median(200, || _ = black_box(Rules::shipped()));
     println!("{time:>12.1?}  shipped rules loaded");
 }

@@ -9,7 +9,11 @@ use std::{
 };
 
 use castor::{
-    base::{path::AbsPath, sandbox::Confinement},
+    base::{
+        guarded,
+        path::AbsPath,
+        sandbox::{Confinement, OwnFolders},
+    },
     world::process::{Groups, Happening, Spawn, Stdin, sandbox},
 };
 
@@ -33,31 +37,26 @@ fn main() -> ExitCode {
     std::fs::create_dir_all(small.join(".git/hooks")).unwrap();
     let own = AbsPath::new(env!("CARGO_MANIFEST_DIR")).unwrap();
     for (place, cwd) in [("small folder", small), ("castor's own", own)] {
-        compare(place, &cwd, &dir.join("tmp"));
+        compare(place, &cwd, &dir.join("home/.castor/tmp/session/tmp"));
     }
     ExitCode::SUCCESS
 }
 
 fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
-    let confinement = |network| Confinement {
-        read_only: false,
-        untrusted: false,
-        roots: vec![cwd.clone()],
-        writable: Vec::new(),
-        kept: Vec::new(),
-        open: Vec::new(),
-        gits: Vec::new(),
-        granted: Vec::new(),
-        tmp: tmp.clone(),
-        records: tmp.join("../stand-ins"),
-        network,
+    let home = AbsPath::new(tmp.as_path().ancestors().nth(4).unwrap()).unwrap();
+    let masked = guarded::credentials().map(|it| home.join(it)).chain([home.join(".castor")]).collect();
+    let offline = Confinement {
+        masked,
+        home: Some(home.clone()),
+        own: OwnFolders { tmp: tmp.clone(), records: home.join(".castor/stand-ins"), caches: None },
+        ..Confinement::of(cwd)
     };
-    let (online, offline) = (confinement(true), confinement(false));
+    let (online, looking) = (Confinement { network: true, ..offline.clone() }, offline.clone().looking());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let groups = Groups::default();
     let time = |confined| runtime.block_on(median(cwd, confined, &groups));
     let plain = time(None);
-    for (name, confined) in [("with network", &online), ("without network", &offline)] {
+    for (name, confined) in [("with network", &online), ("without network", &offline), ("looking", &looking)] {
         let confined = time(Some(confined));
         let more = confined.saturating_sub(plain);
         let ratio = confined.as_secs_f64() / plain.as_secs_f64();

@@ -9,6 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[path = "tidy/policy.rs"]
+mod policy;
+
 const MAX_LINES: usize = 500;
 const MAX_FN_LINES: usize = 60;
 const MAX_FIELDS: usize = 12;

@@ -8,10 +8,11 @@ use crate::{
         state::State,
     },
     base::{
+        guarded,
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, Hold, Level},
+        sandbox::{Confinement, HOME_CONFIG, Hold, Leave, Level, OwnFolders},
         text,
         trust::Trust,
     },
@@ -29,6 +30,28 @@ use crate::{
 pub fn hold(ground: &Ground, settings: &Settings) -> Hold {
     let (wished, trusted, available) = (&settings.children.sandbox, is_harmless(ground), sandbox::is_available());
     Hold { level: level(wished, trusted, available), network: wished.network, available, trusted }
+}
+
+/// The same for policy: what holds commands, and whether what they change can be taken back.
+pub fn facts(hold: Hold, ground: &Ground) -> policy::Sandbox {
+    let available = hold.available && hold.level != Level::Off;
+    policy::Sandbox {
+        available,
+        mounts: available && sandbox::has_mounts(),
+        trusted: ground.trust.is_trusted(),
+        undoable: true,
+        exposed: false,
+    }
+}
+
+/// What the mode `auto` lacks in a trusted folder.
+pub fn lacks_for_auto(settings: &Settings) -> Option<&'static str> {
+    if !settings.children.checkpoints {
+        return Some("checkpoints are off in the settings");
+    }
+    let available = sandbox::is_available() && level(&settings.children.sandbox, true, true) != Level::Off;
+    let mounts = available && sandbox::has_mounts();
+    policy::auto_on_offer(policy::Sandbox { available, mounts, ..policy::Sandbox::WHOLE }).err()
 }
 
 /// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
@@ -62,22 +85,39 @@ pub fn of(
         kept.extend(led);
     }
     let home = home.map(real);
+    let castor = real(state.world.store.home().clone());
+    let of_home = home.iter().flat_map(|home| guarded::credentials().chain([".castor"]).map(|it| home.join(it)));
+    let masked =
+        of_home.chain(guarded::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor.clone()]);
+    let readable = &settings.children.sandbox.readable;
+    let credentials = readable.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).collect();
+    let caches = (!read_only).then(|| castor.join("caches").join(key_of(folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
-    let of_home = home.as_ref().map(|it| it.join(".git"));
-    let gits = roots.iter().filter_map(sandbox::repository::outside_of).filter(|it| Some(it) != of_home.as_ref());
+    let git_of_home = home.as_ref().map(|it| it.join(".git"));
+    let gits = roots.iter().filter_map(sandbox::repository::outside_of).filter(|it| Some(it) != git_of_home.as_ref());
     Some(Confinement {
         read_only,
         untrusted: !harmless,
         roots: roots.to_vec(),
         gits: gits.filter(|_| !read_only).collect(),
         writable,
-        granted: Vec::new(),
         kept,
-        open: Vec::new(),
-        tmp: state.world.store.scratch(session).join("tmp"),
-        records: records(state.world.store.home()),
+        read_only_paths: Vec::new(),
+        masked: masked.map(real).collect(),
+        home,
+        leave: Leave { credentials, ..Leave::default() },
+        own: OwnFolders {
+            tmp: state.world.store.scratch(session).join("tmp"),
+            records: records(state.world.store.home()),
+            caches,
+        },
         network: settings.children.sandbox.network,
     })
+}
+
+/// A name for a workspace's own folder among castor's: what one leaves in a cache is nobody else's.
+fn key_of(folder: &AbsPath) -> String {
+    disk::hash(folder.as_path().as_os_str().as_encoded_bytes()).chars().take(16).collect()
 }
 
 /// What the settings name for commands to write, and they cannot: for the user.
@@ -136,7 +176,7 @@ pub fn kept(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: &Setting
     if let Some(it) = warning {
         tracing::warn!("{it}");
     }
-    grants.into_iter().filter(policy::may_be_kept).collect()
+    grants.into_iter().filter(policy::may_persist).collect()
 }
 
 /// A folder that may do harm is not written to by commands, whatever the settings say. What was asked for by name
@@ -172,7 +212,13 @@ mod tests {
 
     #[test]
     fn trust_and_the_system_have_their_say() {
-        let wish = |level| SandboxSettings { level, network: false, writable: Vec::new(), odd: Vec::new() };
+        let wish = |level| SandboxSettings {
+            level,
+            network: false,
+            writable: Vec::new(),
+            readable: Vec::new(),
+            odd: Vec::new(),
+        };
         for (wished, trusted, available, want) in [
             (None, true, true, Level::WorkspaceWrite),
             (None, true, false, Level::Off),

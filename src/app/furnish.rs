@@ -20,6 +20,7 @@ use crate::{
     base::{ids::SessionId, log::Mode, mcp::merged, path::AbsPath, sandbox::Confinement, trust::Trust},
     engine::{
         context::{Instructions, PLANS, Surroundings},
+        policy,
         scheduler::{Planning, Toolbox},
         step::Standing,
         turn::{Bounds, Modes, OnOffer, Remembers, Spec},
@@ -103,15 +104,18 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
     let found = session_rules(ground);
     let folder = confinement::folder(roots, cwd);
     let kept = confinement::kept(state.world.store.home(), folder, confinement::is_harmless(ground), settings);
-    let held = match screens {
-        Screens::Client { .. } => "off; commands run in your editor's terminals".to_owned(),
-        _ => confinement::hold(ground, settings).in_words(),
+    let hold = confinement::hold(ground, settings);
+    let (held, facts) = match screens {
+        Screens::Client { .. } => {
+            ("off; commands run in your editor's terminals".to_owned(), policy::Sandbox::default())
+        }
+        _ => (hold.in_words(), confinement::facts(hold, ground)),
     };
     let builtins = state.world.tools.iter().map(|(spec, _)| spec.clone()).collect();
     Toolbox::new(builtins, found.rules, interactive)
         .saving(found.saves)
         .keeping(kept)
-        .held(held)
+        .held(held, facts)
         .hooking(hooks::gather(ground))
         .planning(planning(state, id, ground, settings))
         .undoing(settings.children.checkpoints)
@@ -173,7 +177,11 @@ fn memory_of(Site { roots, ground, settings, .. }: &Site) -> Wanted {
 }
 
 fn offered_modes(settings: &Settings) -> Vec<Mode> {
-    Mode::OFFERED.iter().copied().filter(|it| *it != Mode::Yolo || !settings.disable_yolo).collect()
+    Mode::OFFERED
+        .iter()
+        .copied()
+        .filter(|it| !matches!(it, Mode::Auto | Mode::Yolo) || !settings.disable_yolo)
+        .collect()
 }
 
 fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {

@@ -158,7 +158,7 @@ mod tests {
 
     fn lasting(tool: &str, args: Value, grant: &Grant, mode: Mode) -> Option<Lasting> {
         let call = ToolCall { id: CallId::from("c"), name: tool.to_owned(), args };
-        policy::lasting(&call, grant, None, mode)
+        policy::persistent(&call, grant, None, mode)
     }
 
     /// What a yes to a folder opens, and the user's own rules do not.

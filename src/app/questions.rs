@@ -109,6 +109,7 @@ fn confirmation(session: &SessionId, it: &Confirmation) -> Result<Projection, An
         reason: it.reason.as_deref(),
         always: it.always.as_deref(),
         lasting: it.lasting.as_deref(),
+        offers_auto: it.offers_auto,
     });
     let params = serde_json::to_value(params).map_err(|_| Answer::Unable)?;
     Ok(Projection { shape: Shape::Confirmation, method: PERMISSION, params })

@@ -442,22 +442,35 @@ pub fn first_mode(
         Err(it) if options.approval_mode.is_some() => Err(it),
         Err(_) => {
             let mode = Mode::Default;
-            let (wanted, begun) = (wanted.as_str(), mode.as_str());
-            let said = format!(
-                "The settings ask for the mode {wanted}, which needs a trusted folder: this session begins in the mode {begun}."
-            );
+            let (begun, why) = (mode.as_str(), why_not_here(wanted, trust, settings));
+            let wanted = wanted.as_str();
+            let said =
+                format!("The settings ask for the mode {wanted}, {why}: this session begins in the mode {begun}.");
             Ok((mode, Some(said)))
         }
     }
 }
 
-/// What does everything without asking needs a folder that is trusted.
+/// Behind the name of a mode.
+fn why_not_here(mode: Mode, trust: &Trust, settings: &Settings) -> &'static str {
+    match confinement::lacks_for_auto(settings) {
+        Some(_) if mode == Mode::Auto && trust.is_trusted() => {
+            "which needs a sandbox with mounts, and checkpoints, and is not on offer here"
+        }
+        _ => "which needs a trusted folder",
+    }
+}
+
+/// What does more without asking needs a folder that is trusted; `auto` also what holds commands and takes them back.
 pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
-    if mode == Mode::Yolo && settings.disable_yolo {
+    if matches!(mode, Mode::Auto | Mode::Yolo) && settings.disable_yolo {
         return Err(error::invalid_params(&why_not_mode(mode, true)));
     }
     if mode > Mode::Default && !trust.is_trusted() {
         return Err(error::untrusted(&why_not_mode(mode, false)));
+    }
+    if let Some(why) = confinement::lacks_for_auto(settings).filter(|_| mode == Mode::Auto) {
+        return Err(error::invalid_params(why));
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
         sandbox::Leave,
-        tool::{Access, BaseHash, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput, Words},
+        tool::{Access, BaseHash, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{Effect, Hold, Input},
     world::{
@@ -91,19 +91,17 @@ impl Threads {
                 let span = traces::model_span(purpose, &request);
                 self.models.spawn(generate(hand, request, span));
             }
-            Effect::Resolve { call, words } => {
+            Effect::Resolve { call } => {
                 // The first look takes a while: it is there when the call has run.
                 let secrets = hand.desk.intake.secrets.clone();
                 self.block(move || _ = secrets.look(false));
-                self.leaves.spawn(resolve(hand, call, words));
+                self.leaves.spawn(resolve(hand, call));
             }
             Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
-            Effect::Preview { call, places, seen } => {
-                self.leaves.spawn(preview(hand, call, Known { places, seen, ..Known::default() }))
-            }
+            Effect::Preview { call, places, seen } => self.leaves.spawn(preview(hand, call, Known { places, seen })),
             Effect::Run { call, places, base, seen, leave, hold, .. } => {
                 let span = traces::tool_span(&call);
-                let known = Known { places, seen, ..Known::default() };
+                let known = Known { places, seen };
                 self.leaves.spawn(run(Hand { leave, ..hand }, Allowed { call, known, base, hold }, log, span));
             }
             Effect::OpenCheckpoints => holding::open(hand),
@@ -249,8 +247,8 @@ async fn generate(hand: Hand, request: ModelRequest, span: Span) {
     hand.say(Input::Generated { effect: hand.id, result }).await;
 }
 
-async fn resolve(hand: Hand, call: ToolCall, words: Arc<Words>) {
-    let ctx = hand.context(Known { words, ..Known::default() });
+async fn resolve(hand: Hand, call: ToolCall) {
+    let ctx = hand.context(Known::default());
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,

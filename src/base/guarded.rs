@@ -5,6 +5,7 @@
 //! nor are build files (`Makefile`, `package.json`), which are the user's sources, nor what only names a version
 //! (`.tool-versions`, `.nvmrc`), nor `.jj` as a whole, in which every command of jj writes.
 
+mod home;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,8 @@ use std::{
     borrow::Cow,
     path::{Component, Path, PathBuf},
 };
+
+pub use home::{MAY_HOLD_TOKENS, SYSTEM_SECRETS, TOOL_FOLDERS, credentials};
 
 /// Names of one kind. Case does not count: some disks do not tell it. All in lower case.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +31,9 @@ pub struct Guarded {
     /// What was copied before it was changed counts, too.
     pub copies: bool,
 }
+
+/// How the question begins about what is kept there.
+pub const SECRET_RULE: &str = "secrets may be kept there";
 
 /// Where secrets are kept: to read them, or to change them, is asked about in every mode.
 pub const SECRETS: Guarded = Guarded {

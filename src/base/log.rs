@@ -275,12 +275,14 @@ pub enum Mode {
     #[default]
     Default,
     AutoEdit,
+    /// Runs what is confined and can be taken back.
+    Auto,
     Yolo,
 }
 
 impl Mode {
     /// The modes on offer, most careful first.
-    pub const OFFERED: &[Mode] = &[Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Yolo];
+    pub const OFFERED: &[Mode] = &[Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Auto, Mode::Yolo];
 
     /// The protocol's spelling; settings and flags also say `auto_edit`.
     pub fn as_str(self) -> &'static str {
@@ -288,6 +290,7 @@ impl Mode {
             Self::Plan => "plan",
             Self::Default => "default",
             Self::AutoEdit => "autoEdit",
+            Self::Auto => "auto",
             Self::Yolo => "yolo",
         }
     }
@@ -297,6 +300,7 @@ impl Mode {
             "plan" => Some(Self::Plan),
             "default" => Some(Self::Default),
             "autoEdit" | "auto_edit" => Some(Self::AutoEdit),
+            "auto" => Some(Self::Auto),
             "yolo" => Some(Self::Yolo),
             _ => None,
         }
@@ -364,6 +368,8 @@ pub enum Answer {
     AllowSession,
     /// For this session and all to come.
     AllowAlways,
+    /// This, and from now on all that is confined: the mode `auto`.
+    AllowAuto,
     Reject,
     /// The client withdrew: the turn is over.
     Cancelled,

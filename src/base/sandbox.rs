@@ -1,16 +1,18 @@
 //! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
 
+mod denial;
+
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use crate::base::{guarded, path::AbsPath};
 
-use crate::base::{guarded, log::Grant, path::AbsPath, text};
+pub use denial::Denial;
 
-/// Of [`guarded::CONFIG`], what must not even be made in a folder that commands write: it is obeyed as soon as it is there.
-pub const NEVER_MADE: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
+/// Of [`guarded::CONFIG`], what is read-only also deeper than at the top of a folder that commands write.
+pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
 
 /// What a sandbox holds in a folder that commands write.
 const LISTS: [guarded::Guarded; 2] = [guarded::CONFIG, guarded::TOOLS];
@@ -26,15 +28,15 @@ pub fn is_held(name: &OsStr, below: &[PathBuf]) -> bool {
     guarded::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)
 }
 
-/// What stands in the place of something that is not there.
+/// What holds the place of something that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandIn {
+pub enum Placeholder {
     Folder,
     /// A file with that in it.
     File(&'static str),
 }
 
-impl StandIn {
+impl Placeholder {
     /// What is in it; `None`: it is a folder.
     pub fn text(self) -> Option<&'static str> {
         match self {
@@ -46,22 +48,22 @@ impl StandIn {
 
 /// Below a repository's `.git`: what git runs or obeys, and what may stand there without a change to what git does. The
 /// rest is written by every commit.
-pub const GIT_CONFIG: &[(&str, StandIn)] = &[
-    ("branches", StandIn::Folder),
+pub const GIT_CONFIG: &[(&str, Placeholder)] = &[
+    ("branches", Placeholder::Folder),
     ("commondir", ITSELF),
-    ("config", StandIn::File("")),
-    ("config.worktree", StandIn::File("")),
-    ("hooks", StandIn::Folder),
-    ("info", StandIn::Folder),
-    ("modules", StandIn::Folder),
-    ("remotes", StandIn::Folder),
+    ("config", Placeholder::File("")),
+    ("config.worktree", Placeholder::File("")),
+    ("hooks", Placeholder::Folder),
+    ("info", Placeholder::Folder),
+    ("modules", Placeholder::Folder),
+    ("remotes", Placeholder::Folder),
 ];
 /// "The repository's common part is here": an empty file is an error to git, and a folder too. Written as nobody does it.
-pub const ITSELF: StandIn = StandIn::File("././.\n");
+pub const ITSELF: Placeholder = Placeholder::File("././.\n");
 
 /// The same for each folder in `.git/worktrees`. `None`: always there.
-pub const WORKTREE_CONFIG: &[(&str, Option<StandIn>)] =
-    &[("commondir", None), ("config.worktree", Some(StandIn::File(""))), ("gitdir", None)];
+pub const WORKTREE_CONFIG: &[(&str, Option<Placeholder>)] =
+    &[("commondir", None), ("config.worktree", Some(Placeholder::File(""))), ("gitdir", None)];
 
 /// What shells and git obey in a home folder, where that is a workspace.
 pub const HOME_CONFIG: &[&str] = &[
@@ -147,6 +149,7 @@ impl Hold {
 /// What a confined process may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
+    /// The roots are read-only.
     pub read_only: bool,
     /// That is so as the folder is not trusted.
     pub untrusted: bool,
@@ -154,19 +157,31 @@ pub struct Confinement {
     pub roots: Vec<AbsPath>,
     /// More that may be written, at every level.
     pub writable: Vec<AbsPath>,
-    /// Folders and files that the user allowed meanwhile. Made where they are not there; nothing of `kept` is ever among them.
-    pub granted: Vec<Granted>,
     /// Git folders outside of the roots that git works with in them: written but for what git obeys.
     pub gits: Vec<AbsPath>,
     /// Never written, wherever it is: castor's own folder, a home's configuration.
     pub kept: Vec<AbsPath>,
-    /// Configuration in the roots that may be written all the same.
-    pub open: Vec<AbsPath>,
-    /// A folder for temporary files of its own.
-    pub tmp: AbsPath,
-    /// Where castor writes down what stands in for configuration meanwhile.
-    pub records: AbsPath,
+    /// In the roots, and read-only, as no checkpoint can give it back.
+    pub read_only_paths: Vec<AbsPath>,
+    /// What a process does not see: credentials, castor's own folder, sockets of the desktop.
+    pub masked: Vec<AbsPath>,
+    /// The user's home folder, canonical: with the network, only the tools' folders in it are seen.
+    pub home: Option<AbsPath>,
+    /// What the user allowed meanwhile, or asks for: nothing of `kept` is ever written.
+    pub leave: Leave,
+    pub own: OwnFolders,
     pub network: bool,
+}
+
+/// Castor's own folders that a confined process, or castor for it, works with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnFolders {
+    /// For temporary files.
+    pub tmp: AbsPath,
+    /// Where castor writes down which placeholders stand.
+    pub records: AbsPath,
+    /// Where package managers keep what they fetched, in place of the home folder.
+    pub caches: Option<AbsPath>,
 }
 
 impl Confinement {
@@ -177,27 +192,28 @@ impl Confinement {
         }
         let mut res = self.clone();
         res.network |= leave.network;
-        res.granted.extend(leave.write.iter().filter(|it| self.takes(it)).cloned());
-        res.open.extend(leave.config.iter().cloned());
-        Some(res)
+        res.leave = res.leave.and(leave);
+        Some(if leave.looks { res.looking() } else { res })
     }
 
-    /// Where output goes only what is neither held nor written anyway: a mount of its own would be in the way there.
-    fn takes(&self, it: &Granted) -> bool {
-        match it {
-            Granted::Output(path) => !self.is_too_wide(path) && !self.obeyed(path) && !self.writes(path),
-            Granted::Folder(_) | Granted::File(_) => true,
-        }
+    /// That of who only looks.
+    #[must_use]
+    pub fn looking(self) -> Self {
+        let credentials = self.leave.credentials;
+        let leave = Leave { looks: true, credentials, ..Leave::default() };
+        let own = OwnFolders { caches: None, ..self.own };
+        Self { read_only: true, network: false, writable: Vec::new(), gits: Vec::new(), leave, own, ..self }
     }
 
     /// Whether writing there is what it allows.
     pub fn writes(&self, path: &AbsPath) -> bool {
         let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
         let in_roots = !self.read_only && (below(&self.roots) || below(&self.gits));
-        let granted = self.granted.iter().any(|it| path.is_within(it.path()) && !self.is_too_wide(it.path()));
-        let opened = self.read_only && below(&self.open);
-        let open = below(&self.writable) || granted || opened || path.is_within(&self.tmp) || in_roots;
-        open && !self.obeyed(path)
+        let granted = self.leave.write.iter().any(|it| path.is_within(it) && !self.is_too_wide(it));
+        let opened = self.read_only && below(&self.leave.config);
+        let caches = self.own.caches.as_ref().is_some_and(|it| path.is_within(it));
+        let open = below(&self.writable) || granted || opened || caches || path.is_within(&self.own.tmp) || in_roots;
+        open && !self.obeyed(path) && !self.is_not_kept_by_checkpoints(path)
     }
 
     /// Whether its content is run or obeyed by somebody outside.
@@ -210,41 +226,61 @@ impl Confinement {
             }
         };
         let in_git = |git: &AbsPath| path.as_path().strip_prefix(git.as_path()).is_ok_and(is_git_config);
-        let is_open = self.open.iter().any(|it| path.is_within(it));
         let is_config = || self.folders().any(in_root) || self.gits.iter().any(in_git);
-        self.keeps(path) || !is_open && is_config()
+        self.keeps(path) || !self.is_open(path) && is_config()
+    }
+
+    /// Whether it is read-only as no checkpoint can give it back.
+    pub fn is_not_kept_by_checkpoints(&self, path: &AbsPath) -> bool {
+        !self.is_open(path) && self.read_only_paths.iter().any(|it| path.is_within(it))
+    }
+
+    fn is_open(&self, path: &AbsPath) -> bool {
+        self.leave.config.iter().any(|it| path.is_within(it))
     }
 
     /// All that may be written with what is below, and has guards.
     pub fn folders(&self) -> impl Iterator<Item = &AbsPath> {
-        self.roots.iter().chain(&self.writable).chain(self.granted.iter().map(Granted::path))
+        self.roots.iter().chain(&self.writable).chain(&self.leave.write)
     }
 
     /// Whether it cannot be granted: it holds what is kept, as a home folder does, or is held by it.
     pub fn is_too_wide(&self, path: &AbsPath) -> bool {
-        self.kept.iter().any(|it| it.is_within(path) || path.is_within(it))
+        self.kept.iter().any(|it| touches(it, path))
     }
 
     /// Whether it is never written, whatever the user says of the workspace.
     pub fn keeps(&self, path: &AbsPath) -> bool {
-        self.kept.iter().any(|it| path.is_within(it)) && !path.is_within(&self.tmp)
+        let is_own = path.is_within(&self.own.tmp) || self.own.caches.as_ref().is_some_and(|it| path.is_within(it));
+        self.kept.iter().any(|it| path.is_within(it)) && !is_own
+    }
+
+    /// Whether a secret is not seen. Castor's own folder no question opens.
+    pub fn hides(&self, secret: &AbsPath) -> bool {
+        touches(secret, &self.own.records) || !self.leave.credentials.iter().any(|it| touches(it, secret))
     }
 }
 
+/// Whether one of them lies within the other.
+fn touches(one: &AbsPath, other: &AbsPath) -> bool {
+    one.is_within(other) || other.is_within(one)
+}
+
 impl Confinement {
-    /// That of commands in one folder, for who only looks: they write nothing else, and there is no network.
+    /// That of commands in one folder: they write nothing else, and there is no network.
     pub fn of(root: &AbsPath) -> Self {
         Self {
             read_only: false,
             untrusted: false,
             roots: vec![root.clone()],
             writable: Vec::new(),
-            granted: Vec::new(),
             gits: Vec::new(),
             kept: Vec::new(),
-            open: Vec::new(),
-            tmp: root.join("/t"),
-            records: root.join("/r"),
+            read_only_paths: Vec::new(),
+            masked: Vec::new(),
+            home: None,
+            leave: Leave::default(),
+            own: OwnFolders { tmp: root.join("/t"), records: root.join("/r"), caches: None },
             network: false,
         }
     }
@@ -255,156 +291,49 @@ fn is_git_config(below: &Path) -> bool {
     GIT_CONFIG.iter().any(|(name, _)| below.starts_with(name)) || below.strip_prefix("worktrees").is_ok_and(of_worktree)
 }
 
-/// What the user allowed to be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Granted {
-    Folder(AbsPath),
-    /// This file alone.
-    File(AbsPath),
-    /// The same of one that output goes to, as the command says: where it is not there it is made as the shell would, and
-    /// removed with the command if nothing came.
-    Output(AbsPath),
-}
-
-impl Granted {
-    pub fn path(&self) -> &AbsPath {
-        match self {
-            Self::Folder(it) | Self::File(it) | Self::Output(it) => it,
-        }
-    }
-}
-
 /// What a user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
+    /// Run with everything read-only, and no network: the one thing here that allows less.
+    pub looks: bool,
     pub network: bool,
-    pub write: Vec<Granted>,
-    /// Configuration in the session's roots.
+    /// Folders, with all that is below.
+    pub write: Vec<AbsPath>,
+    /// Configuration in the session's roots, and what no checkpoint can give back.
     pub config: Vec<AbsPath>,
+    /// What is masked otherwise.
+    pub credentials: Vec<AbsPath>,
     pub unconfined: bool,
 }
 
 impl Leave {
-    /// What both allow.
+    /// What both allow. Who only looks by one of them only looks.
     #[must_use]
     pub fn and(mut self, more: &Self) -> Self {
+        self.looks |= more.looks;
         self.network |= more.network;
         self.unconfined |= more.unconfined;
-        let write = more.write.iter().filter(|it| !self.write.contains(it)).cloned().collect::<Vec<_>>();
-        let config = more.config.iter().filter(|it| !self.config.contains(it)).cloned().collect::<Vec<_>>();
-        self.write.extend(write);
-        self.config.extend(config);
+        for (own, more) in [
+            (&mut self.write, &more.write),
+            (&mut self.config, &more.config),
+            (&mut self.credentials, &more.credentials),
+        ] {
+            let new: Vec<AbsPath> = more.iter().filter(|it| !own.contains(it)).cloned().collect();
+            own.extend(new);
+        }
         self
-    }
-}
-
-fn shown(path: &AbsPath) -> String {
-    text::path_in_words(&path.to_string())
-}
-
-/// What a confined command most likely failed at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "denied", rename_all = "snake_case")]
-pub enum Denial {
-    Network,
-    /// Writing below a folder. It is made where it is not there.
-    Write {
-        folder: AbsPath,
-    },
-    /// Writing one file, in a folder that is too wide to be given at all: a home folder.
-    File {
-        path: AbsPath,
-    },
-    /// Writing in a folder that is too wide to be given for longer than once.
-    Outside {
-        path: AbsPath,
-        folder: AbsPath,
-    },
-    /// Making what must not be there before, in such a folder: castor can only open what is there.
-    New {
-        path: AbsPath,
-    },
-    /// Writing, or making, configuration in the workspace.
-    Config {
-        path: AbsPath,
-    },
-    /// Something that is never allowed to a confined command (sockets of other programs, the user's own configuration), or
-    /// of which nobody says what it was.
-    Other,
-}
-
-impl Denial {
-    /// For model and user.
-    pub fn in_words(&self) -> String {
-        match self {
-            Self::Network => "The sandbox kept this command from the network.".to_owned(),
-            Self::Write { folder } => format!("The sandbox kept this command from writing below {}.", shown(folder)),
-            Self::Outside { path, .. } | Self::File { path } => {
-                format!(
-                    "The sandbox kept this command from writing {}, which is outside of the workspace.",
-                    shown(path)
-                )
-            }
-            Self::New { path } => {
-                format!("The sandbox kept this command from making {}, which is outside of the workspace.", shown(path))
-            }
-            Self::Config { path } => {
-                let path = shown(path);
-                format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
-            }
-            Self::Other => {
-                "The sandbox kept this command from something that it names nowhere, or that is open to none: \
-                            a file elsewhere, configuration that editors, git or castor obey, sockets of other \
-                            programs, or other processes."
-                    .to_owned()
-            }
-        }
-    }
-
-    /// What a yes to running it again comes to, for once.
-    pub fn leave(&self) -> Leave {
-        match self {
-            Self::Network => Leave { network: true, ..Leave::default() },
-            Self::Write { folder } => Leave { write: vec![Granted::Folder(folder.clone())], ..Leave::default() },
-            Self::File { path } => Leave { write: vec![Granted::File(path.clone())], ..Leave::default() },
-            // All that the user may write is no less than to go without the sandbox.
-            Self::Outside { folder, .. } if folder.parent().is_none() => Leave { unconfined: true, ..Leave::default() },
-            Self::Outside { folder, .. } => Leave { write: vec![Granted::Folder(folder.clone())], ..Leave::default() },
-            Self::Config { path } => Leave { config: vec![path.clone()], ..Leave::default() },
-            Self::New { .. } | Self::Other => Leave { unconfined: true, ..Leave::default() },
-        }
-    }
-
-    /// What a yes does, for the user.
-    pub fn offer(&self) -> String {
-        match self {
-            Self::Network | Self::Write { .. } => "Allow runs all of it again with that, and no more.".to_owned(),
-            Self::Config { .. } | Self::File { .. } => {
-                "Allow runs all of it again with that, this once, and no more.".to_owned()
-            }
-            Self::Outside { folder, .. } if folder.parent().is_some() => {
-                format!("Allow runs all of it again with writing below {}, this once, and no more.", shown(folder))
-            }
-            Self::Outside { .. } | Self::New { .. } | Self::Other => {
-                "Allow runs all of it again without the sandbox, with all your rights.".to_owned()
-            }
-        }
-    }
-
-    /// The same for the session; `None`: not on offer.
-    pub fn grant(&self) -> Option<Grant> {
-        match self {
-            Self::Network => Some(Grant::Network),
-            Self::Write { folder } => Some(Grant::Write { folder: folder.clone() }),
-            Self::File { .. } | Self::Outside { .. } | Self::New { .. } | Self::Config { .. } | Self::Other => None,
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Confinement, Denial, Hold, Leave, Level};
+    use super::{Confinement, Denial, Hold, Leave, Level, OwnFolders};
     use crate::base::path::AbsPath;
+
+    fn own(castor: &str) -> OwnFolders {
+        let at = |it: &str| AbsPath::new(castor).unwrap().join(it);
+        OwnFolders { tmp: at("tmp"), records: at("stand-ins"), caches: None }
+    }
 
     #[test]
     fn how_commands_are_held_is_said() {
@@ -429,9 +358,10 @@ mod tests {
             writable: vec![path("/more")],
             gits: vec![path("/up/.git")],
             kept: vec![path("/h/.castor")],
-            tmp: path("/h/.castor/tmp"),
+            own: own("/h/.castor"),
             ..Confinement::of(&path("/w"))
         };
+        let it = Confinement { read_only_paths: vec![path("/w/big")], ..it };
         for yes in ["/w", "/w/a", "/w/.git/index", "/w/.github/x", "/more/x", "/up/.git/index", "/h/.castor/tmp/x"] {
             assert!(it.writes(&path(yes)), "{yes}");
         }
@@ -446,6 +376,7 @@ mod tests {
             "/up/.git/hooks/x",
             "/up/.git/worktrees/t/commondir",
             "/h/.castor/x",
+            "/w/big/x",
             "/x",
         ] {
             assert!(!it.writes(&path(no)), "{no}");
@@ -456,8 +387,6 @@ mod tests {
         assert!(wider.writes(&path("/x/y")) && !wider.network);
         let too_wide = it.with(&Denial::Write { folder: path("/h") }.leave()).unwrap();
         assert!(!too_wide.writes(&path("/h/x")) && !too_wide.writes(&path("/h/.castor/x")));
-        let file = it.with(&Denial::File { path: path("/h/x") }.leave()).unwrap();
-        assert!(file.writes(&path("/h/x")) && !file.writes(&path("/h/y")));
         assert!(it.with(&Denial::Network.leave()).unwrap().network);
         let open = it.with(&Denial::Config { path: path("/w/.vscode") }.leave()).unwrap();
         assert!(open.writes(&path("/w/.vscode/a")) && !open.writes(&path("/w/.zed/a")) && !open.writes(&path("/x")));
@@ -465,11 +394,43 @@ mod tests {
         let home = Confinement { roots: vec![path("/h")], ..it.clone() };
         let open = home.with(&Denial::Config { path: path("/h/.castor") }.leave()).unwrap();
         assert!(!open.writes(&path("/h/.castor/x")));
-        let outside = |folder: &str| Denial::Outside { path: path("/opt/x"), folder: path(folder) };
-        let wider = it.with(&outside("/opt").leave()).unwrap();
-        assert!(wider.writes(&path("/opt/x")) && !wider.writes(&path("/x")));
-        assert_eq!((it.with(&outside("/").leave()), outside("/opt").grant()), (None, None));
+        let big = it.with(&Denial::NotKept { path: path("/w/big") }.leave()).unwrap();
+        assert!(big.writes(&path("/w/big/x")) && !big.writes(&path("/w/.vscode/a")));
+        let grant = |folder: &str| Denial::Write { folder: path(folder) }.grant();
+        assert!(grant("/opt").is_none() && grant("/opt/x").is_some());
         assert_eq!(it.with(&Denial::Other.leave()), None);
         assert_eq!(it.with(&Leave::default()), Some(it));
+    }
+
+    #[test]
+    fn who_only_looks_writes_nothing_and_stays_one_who_looks() {
+        let path = |it: &str| AbsPath::new(it).unwrap();
+        let it = Confinement { writable: vec![path("/more")], network: true, ..Confinement::of(&path("/w")) };
+        let leave = Leave { looks: true, ..Leave::default() };
+        let more =
+            Leave { network: true, write: vec![path("/x")], config: vec![path("/w/.vscode")], ..Leave::default() };
+        let looking = it.with(&more.and(&leave)).unwrap();
+        assert!(looking.leave.looks && !looking.network);
+        for no in ["/w/a", "/more/a", "/x/a", "/w/.vscode/a"] {
+            assert!(!looking.writes(&path(no)), "{no}");
+        }
+        assert!(looking.writes(&path("/t/x")));
+    }
+
+    #[test]
+    fn a_yes_opens_the_credential_it_names_and_never_castors_own() {
+        let path = |it: &str| AbsPath::new(it).unwrap();
+        let masked = ["/h/.ssh", "/h/.aws", "/h/.castor"].map(path).to_vec();
+        let it = Confinement { masked, own: own("/h/.castor"), ..Confinement::of(&path("/w")) };
+        let masked = |open: &[&str]| {
+            let leave = Leave { credentials: open.iter().map(|it| path(it)).collect(), ..Leave::default() };
+            let it = it.with(&leave).unwrap();
+            it.masked.iter().filter(|secret| it.hides(secret)).map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(masked(&[]), "/h/.ssh /h/.aws /h/.castor");
+        assert_eq!(masked(&["/h/.ssh/id_rsa"]), "/h/.aws /h/.castor");
+        assert_eq!(masked(&["/h", "/h/.castor/oauth"]), "/h/.castor");
+        let leave = Denial::Credential { path: path("/h/.ssh") }.leave();
+        assert!(leave.network && it.with(&leave).unwrap().network);
     }
 }

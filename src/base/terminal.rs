@@ -44,14 +44,8 @@ pub trait Running: Send {
     /// Whether somebody can still print.
     fn is_open(&self) -> bool;
 
-    /// Its caller returns and it goes on: what appears from now on may be anybody's. What was held is looked at by what
-    /// this returns.
-    fn goes_on_alone(&mut self) -> Later {
-        Box::new(Findings::default)
-    }
-
-    /// It is ended before its time: what is found when the last of it is gone.
-    fn cut_short(&self) -> BoxFuture<'static, Findings> {
+    /// What is found when the last of it is gone. Its exit tells nothing of that any more.
+    fn gone(&mut self) -> BoxFuture<'static, Findings> {
         Box::pin(std::future::ready(Findings::default()))
     }
 
@@ -85,16 +79,11 @@ pub struct Exit {
     pub findings: Findings,
 }
 
-/// Looks again, at what was not told yet.
-pub type Later = Box<dyn FnMut() -> Findings + Send>;
-
 /// What became of names that other programs obey while somebody confined ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// New ones: they got another name.
     pub aside: Vec<AbsPath>,
-    /// Others than before: somebody outside put them there, and from then on they could be written.
-    pub replaced: Vec<AbsPath>,
     /// Heads of repositories that were gone, or none any more: they are what they were.
     pub restored: Vec<AbsPath>,
     /// Who was left of a command was ended: what it was let write was for its call alone.
@@ -111,13 +100,6 @@ impl Findings {
                 "The sandbox put aside what appeared while {whose} ran and other programs would obey: {}. It is kept \
                  beside it, with `.castor-aside` in its name; only the user may put it back.",
                 named(&self.aside)
-            ));
-        }
-        if !self.replaced.is_empty() {
-            res.push(format!(
-                "Somebody outside the sandbox, or a command that was let, replaced what other programs obey while {whose} ran, and from then on it \
-                 was not held: {}. It stays as it is now; the user should look at it before using it.",
-                named(&self.replaced)
             ));
         }
         if !self.restored.is_empty() {

@@ -22,9 +22,7 @@ use crate::base::{
     question::Form,
     sandbox::Leave,
     terminal::Screen,
-    tool::{
-        BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, Words,
-    },
+    tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
     trust::TrustChoice,
 };
 
@@ -282,8 +280,8 @@ pub enum Standing {
 pub enum Effect {
     /// Answered by `Chunks` and one `Generated`.
     Generate { purpose: Purpose, request: ModelRequest },
-    /// Answered by `Resolved`. `words`: what its command names.
-    Resolve { call: ToolCall, words: Arc<Words> },
+    /// Answered by `Resolved`.
+    Resolve { call: ToolCall },
     /// Answered by `Checked`.
     Check(Box<Check>),
     /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched. `seen`: what the model
@@ -396,6 +394,8 @@ pub struct Confirmation {
     pub always: Option<String>,
     /// The same for ever.
     pub lasting: Option<String>,
+    /// Whether the mode `auto` is a choice.
+    pub offers_auto: bool,
 }
 
 /// What a step says, in order.

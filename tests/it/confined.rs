@@ -88,12 +88,6 @@ impl Bed {
         told.iter().map(ToString::to_string).collect()
     }
 
-    /// As `git config` does it: the mount goes with the file that it was on.
-    fn replace_config(&self) {
-        fs::write(self.path(".git/config.lock"), "[user]").unwrap();
-        fs::rename(self.path(".git/config.lock"), self.path(".git/config")).unwrap();
-    }
-
     /// Waits until a file is there.
     fn until(&self, name: &str) {
         let start = Instant::now();
@@ -157,7 +151,7 @@ fn a_stray_does_not_outlive_castor() {
     }
 }
 
-/// Nobody can tidy up then, but nobody writes any more either.
+/// Nobody can tidy up then, but nobody writes any more either; what stood in a repository the next castor removes.
 #[test]
 fn a_stray_does_not_outlive_a_killed_castor() {
     for namespaces in Namespaces::all() {
@@ -165,7 +159,7 @@ fn a_stray_does_not_outlive_a_killed_castor() {
         bed.run();
         bed.client.kill().unwrap();
         bed.is_over();
-        assert!(!bed.path(".vscode/tasks.json").exists() && !bed.path(".mcp.json").is_file());
+        assert!(!bed.path(".git/hooks/pre-commit").exists(), "{namespaces:?}");
     }
 }
 
@@ -263,13 +257,12 @@ fn meddled(script: &str, outside: impl FnOnce(PathBuf) + Send + 'static) -> (Bed
 }
 
 #[test]
-fn what_takes_the_place_of_a_removed_stand_in_is_put_aside() {
-    let script = "mkdir .vscode && echo evil > .vscode/tasks.json";
-    let (bed, told) = meddled(script, |root| fs::remove_dir(root.join(".vscode")).unwrap());
-    assert!(told.contains("put aside") && !bed.path(".vscode").exists(), "{told}");
+fn what_takes_the_place_of_a_removed_placeholder_is_put_aside() {
+    let script = "mkdir .git/hooks && echo evil > .git/hooks/pre-commit";
+    let (bed, told) = meddled(script, |root| fs::remove_dir(root.join(".git/hooks")).unwrap());
+    assert!(told.contains("put aside") && !bed.path(".git/hooks").exists(), "{told}");
 }
 
-/// As `git config` does it. The mount goes with the file that it was on.
 #[test]
 fn what_a_command_made_that_was_cut_short_is_put_aside_and_told() {
     // It does not heed the first signal either.
@@ -290,56 +283,17 @@ fn what_a_command_made_that_was_cut_short_is_put_aside_and_told() {
 }
 
 #[test]
-fn what_the_user_replaces_is_no_longer_held_and_that_is_told() {
-    let replace = |root: PathBuf| {
-        fs::write(root.join(".git/config.lock"), "[user]").unwrap();
-        fs::rename(root.join(".git/config.lock"), root.join(".git/config")).unwrap();
-    };
-    let (bed, told) = meddled("echo '[core]' >> .git/config; echo evil >> .git/hooks/pre-commit; true", replace);
-    let name = bed.path(".git/config").display().to_string();
-    assert!(told.contains("Somebody outside") && told.contains(&name) && !told.contains("put aside"), "{told}");
-    assert!(fs::read_to_string(bed.path(".git/config")).unwrap().starts_with("[user]"));
-    // Who writes into the file that is there lifts nothing.
-    let append = |root: PathBuf| fs::write(root.join(".git/config"), "[user]").unwrap();
-    let (bed, told) = meddled("echo '[core]' >> .git/config; true", append);
-    assert!(!told.contains("Somebody outside"), "{told}");
-    assert_eq!(fs::read_to_string(bed.path(".git/config")).unwrap(), "[user]");
-}
-
-/// What the user replaces under somebody who goes on after the call, and what that one spoils, the next result tells, once.
-#[test]
-fn what_is_found_under_the_background_the_next_result_tells() {
-    for background in ["& bash wait.sh", "bash wait.sh >out/log 2>&1 & true"] {
-        let mut bed = Bed::new(&[background, "true", "true"]);
-        let wait = |it: &str| format!("until [ -e out/{it} ]; do sleep 0.01; done");
-        let script = format!("{}; rm .git/HEAD; touch out/spoilt; {}", wait("spoil"), wait("go"));
-        bed.sandbox.write("ws/wait.sh", &script);
-        bed.run();
-        fs::write(bed.path("out/spoil"), "").unwrap();
-        bed.until("out/spoilt");
-        bed.replace_config();
-        let (first, second) = (bed.run(), bed.run());
-        let name = bed.path(".git/config").display().to_string();
-        for it in ["Somebody outside", &name, "while a command in the background ran", "restored"] {
-            assert!(first.contains(it), "{background}: {it}: {first}");
-        }
-        assert!(!second.contains("Somebody outside") && !second.contains("restored"), "{background}: {second}");
-        assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/main");
-        fs::write(bed.path("out/go"), "").unwrap();
-        bed.is_over();
-    }
-}
-
-#[test]
 fn what_is_found_at_the_end_of_the_background_a_notice_tells() {
     let turns = [&["& bash wait.sh"][..], &[""; 300]].concat();
     let mut bed = Bed::new(&turns);
-    bed.sandbox.write("ws/wait.sh", "touch out/ready; until [ -e out/go ]; do sleep 0.01; done");
+    let late = "echo evil > .npmrc; rm .git/HEAD";
+    bed.sandbox.write("ws/wait.sh", &format!("touch out/ready; until [ -e out/go ]; do sleep 0.01; done; {late}"));
     bed.run();
     bed.until("out/ready");
-    bed.replace_config();
     fs::write(bed.path("out/go"), "").unwrap();
     bed.is_over();
+    bed.until(".npmrc.castor-aside");
+    assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/main");
     // It is under way when nobody is there any more.
     let said = |bed: &mut Bed| bed.run().contains("while a command in the background ran");
     assert!((0..299).any(|_| said(&mut bed)), "nobody was told");
@@ -388,18 +342,17 @@ fn killed() -> Bed {
     for it in LEFT {
         assert!(bed.path(it).exists(), "the test has nothing to find: {it}");
     }
-    fs::write(bed.path(".zed/settings.json"), "mine").unwrap();
+    fs::write(bed.path(".git/info/exclude"), "mine").unwrap();
     bed
 }
 
-const LEFT: &[&str] =
-    &[".vscode", ".envrc", ".mcp.json", ".zed", ".git/hooks", ".git/commondir", ".git/config.worktree"];
+const LEFT: &[&str] = &[".git/info", ".git/hooks", ".git/commondir", ".git/config.worktree"];
 
 fn is_tidy(bed: &Bed) {
-    for it in LEFT.iter().filter(|it| **it != ".zed") {
+    for it in LEFT.iter().filter(|it| **it != ".git/info") {
         assert!(bed.path(it).symlink_metadata().is_err(), "{it} is left");
     }
-    assert_eq!(fs::read_to_string(bed.path(".zed/settings.json")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(bed.path(".git/info/exclude")).unwrap(), "mine");
     assert!(bed.path(".idea").is_dir() && bed.path(".git/config").is_file(), "the user's own is gone");
 }
 
@@ -427,10 +380,10 @@ fn what_a_killed_castor_left_the_doctor_removes_and_tells() {
     let said = || String::from_utf8(bed.sandbox.command().output().unwrap().stdout).unwrap();
     let (first, second) = (said(), said());
     let line = first.lines().find(|it| it.contains("removed")).unwrap_or_default();
-    for it in [".vscode", ".git/commondir"] {
+    for it in [".git/hooks", ".git/commondir"] {
         assert!(line.contains(&bed.path(it).display().to_string()), "{first}");
     }
-    assert!(!line.contains(".zed") && !line.contains(".idea") && !second.contains("removed"), "{first}{second}");
+    assert!(!line.contains(".git/info") && !line.contains(".idea") && !second.contains("removed"), "{first}{second}");
     is_tidy(&bed);
 }
 
@@ -445,7 +398,7 @@ fn what_a_killed_castor_left_the_next_command_removes() {
     bed.client = Client::start(&bed.sandbox);
     bed.client.initialize(&json!({})).unwrap();
     bed.session = bed.client.new_session(&bed.sandbox.workspace()).unwrap();
-    assert!(bed.path(".vscode").exists(), "the session has nothing to know it by");
+    assert!(bed.path(".git/hooks").exists(), "the session has nothing to know it by");
     bed.run();
     is_tidy(&bed);
 }
@@ -476,7 +429,7 @@ fn what_no_exit_code_tells_is_told_to_the_model() {
     let results = parts.filter_map(|it| it.get("functionResponse")).map(Value::to_string);
     let told: Vec<(bool, bool)> = results
         .map(|it| {
-            let kept = it.contains("The sandbox kept this command from writing /opt/castor-never");
+            let kept = it.contains("The sandbox kept this command from writing below /opt");
             (kept, it.contains("ended with exit code 0, but"))
         })
         .collect();

@@ -399,21 +399,12 @@ fn open_sessions_are_closed_to_others() {
 }
 
 /// git runs what a repository's own configuration names: hooks, helpers, a pager. castor reads commands of git and
-/// starts it in one place only: in a sandbox in which nothing is written, with `core.fsmonitor` and `core.hooksPath` set
-/// to nothing, and not where more is named (`reworks::what_a_repository_names_is_not_run_before_the_yes`).
+/// starts it nowhere.
 #[test]
-fn git_is_started_in_one_place() {
+fn git_is_started_nowhere() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     // Policy reads them.
-    let place = src.join("world/tools/shell/reworked.rs");
-    let started = fs::read_to_string(&place).unwrap();
-    for it in ["read_only: true, network: false", "core.fsmonitor=false", "core.hooksPath=/dev/null", "if self.runs {"]
-    {
-        assert!(started.contains(it), "{it}");
-    }
-    assert_eq!(started.matches("\"git\"").count(), 1);
-    let readers = [src.join("engine/policy"), place];
-
+    let readers = [src.join("engine/policy")];
     let is_reader = |it: &PathBuf| readers.iter().any(|folder| it.starts_with(folder));
     let files = all_files(&src).into_iter().filter(|it| it.is_file() && !is_reader(it));
     let mut n_read = 0;
@@ -434,6 +425,8 @@ fn a_script_runs_after_the_word_and_as_it_was_then() {
     sandbox.env.clear();
     let settings = json!({"mcpServers": {"a": {"command": "sh", "args": ["tools/s.sh"]}}});
     sandbox.write("ws/.castor/settings.json", &settings.to_string());
+    // In the sandbox nobody sees castor's own folder.
+    sandbox.write("home/.castor/settings.json", &json!({"mcpServers": {"a": {"sandbox": false}}}).to_string());
     let script = |word: &str| {
         format!("grep -q TRUST_FOLDER ~/.castor/trustedFolders.json && echo {word} >> ran || echo early >> ran\n")
     };

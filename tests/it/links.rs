@@ -30,7 +30,7 @@ fn a_root_that_became_a_link_is_not_written_to() {
 }
 
 #[test]
-fn stand_ins_are_not_made_where_a_link_leads() {
+fn placeholders_are_not_made_where_a_link_leads() {
     let mut bed = Bed::new(&["bash link.sh", "bash link.sh"]);
     bed.sandbox.write("ws/link.sh", "ln -s ../../victim .git/worktrees; echo '<<ran>>'");
     bed.sandbox.write("victim/tree/there", "");

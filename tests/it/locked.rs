@@ -1,4 +1,4 @@
-//! What a command locks in the workspace is neither waited for nor taken for a stand-in; a workspace that nobody writes.
+//! What a command locks in the workspace is neither waited for nor taken for a placeholder; a workspace that nobody writes.
 #![cfg(target_os = "linux")]
 
 use std::fs;

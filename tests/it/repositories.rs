@@ -150,6 +150,7 @@ fn configuration_behind_links_is_put_aside_or_held() {
 fn a_root_in_shared_memory_is_a_root_as_others() {
     let Ok(root) = tempfile::tempdir_in("/dev/shm") else { return };
     let script = "touch made; touch ../castor-escaped || echo '<<kept>>'; echo x > .vscode/x || echo '<<held>>'";
+    fs::create_dir(root.path().join(".vscode")).unwrap();
     let mut bed = Bed::new(&["bash try.sh"]);
     fs::write(root.path().join("try.sh"), script).unwrap();
     let new = json!({"cwd": root.path(), "mcpServers": []});
@@ -201,12 +202,14 @@ fn what_the_settings_of_a_repository_name_is_held_as_its_hooks_are() {
         true";
     bed.sandbox.write("ws/write.sh", write);
     let told = bed.run();
-    for it in ["everywhere/evil", "dev/hooks/evil", "tools/mon.sh", "dev/none/more", "moved"] {
+    for it in ["everywhere/evil", "dev/hooks/evil", "tools/mon.sh", "moved"] {
         assert!(!told.contains(&format!("<<{it}>>")), "{it}: {told}");
     }
     assert!(told.contains("<<dev/other>>") && told.contains("<<tools/other>>"), "{told}");
     assert_eq!(fs::read_to_string(bed.path("tools/mon.sh")).unwrap(), "mine");
-    assert!(!bed.path("dev/none").exists(), "the stand-in is left");
+    // What was not there is put aside.
+    assert!(told.contains("put aside") && !bed.path("dev/none/more").exists(), "{told}");
+    assert!(bed.path("dev/none/more.castor-aside").exists());
 }
 
 /// As `~/.cargo` is given for its registry.
@@ -268,7 +271,7 @@ fn git_works_in_submodules() {
     for it in ["<<wrote", "<<moved", "<<made"] {
         assert!(!told.contains(it), "{told}");
     }
-    assert!(!repo.join(".git/modules/vendor/lib/commondir").exists(), "the stand-in is left");
+    assert!(!repo.join(".git/modules/vendor/lib/commondir").exists(), "the placeholder is left");
 }
 
 /// A repository that was cloned, with a branch `feat` at its origin.
@@ -283,44 +286,37 @@ fn cloned(commands: &[&str]) -> (Bed, PathBuf) {
     (bed, top.join("mine"))
 }
 
-/// A confined git cannot write its settings, says that it did, and ends well.
+/// Git fails at its settings; a yes is for them alone. Where it ends well all the same, the model is told.
 #[test]
-fn new_branches_track_what_they_came_from_without_a_question() {
-    let commands = ["git checkout -b x origin/feat", "git branch --track y main | tail -1"];
-    let (mut bed, repo) = cloned(&commands);
-    let said = |args: &[&str]| {
-        let git = Command::new("git").args(args).current_dir(&repo).env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
-        String::from_utf8(git.stdout).unwrap().trim().to_owned()
-    };
-    let told = bed.run();
-    assert!(told.contains("castor noted down") && !told.contains("kept this command"), "{told}");
-    assert_eq!(said(&["rev-parse", "--abbrev-ref", "x@{upstream}"]), "origin/feat");
-    let told = bed.run();
-    assert!(told.contains("castor noted down"), "{told}");
-    assert_eq!(said(&["rev-parse", "--abbrev-ref", "y@{upstream}"]), "main");
-    assert_eq!(said(&["config", "core.bare"]), "false");
+fn git_that_cannot_write_its_settings_is_offered_them() {
+    let (mut bed, repo) = cloned(&["bash remote.sh", "bash branch.sh"]);
+    fs::write(repo.join("remote.sh"), "git remote add r x && (echo evil > .git/hooks/evil; echo '<<added>>')").unwrap();
+    fs::write(repo.join("branch.sh"), "git checkout -q -b x origin/feat; echo '<<done>>'").unwrap();
+    let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
+    assert!(asked.len() == 1 && told.contains("<<added>>"), "{told}");
+    assert!(told.contains("with ") && told.contains(".git/config writable, this once"), "{told}");
     let config = fs::read_to_string(repo.join(".git/config")).unwrap();
-    assert!(config.ends_with("[branch \"y\"]\n\tremote = .\n\tmerge = refs/heads/main\n"), "{config}");
+    assert!(config.contains("[remote \"r\"]") && !repo.join(".git/hooks/evil").exists(), "{config}");
+    let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
+    assert!(asked.is_empty() && told.contains("<<done>>") && told.contains("kept this command from writing"), "{told}");
 }
 
-/// Half-way they cannot be run again.
+/// People, watchers and models saw folders there that nobody had made.
 #[test]
-fn commands_that_write_settings_are_asked_about_before_and_a_yes_is_for_both() {
-    let commands =
-        ["git commit -qm two --allow-empty && git branch -m main trunk", "git remote add r x", "git config user.name"];
-    let (mut bed, repo) = cloned(&commands);
-    let reason = "the sandbox keeps commands from what it writes: .git/config";
-    let mut said = String::new();
-    for (answer, n_questions) in [("allow_once", 1), ("reject_once", 1), ("reject_once", 0)] {
-        let (asked, told) = prompt(&mut bed.client, &bed.session, "go", answer);
-        assert_eq!((asked.len(), told.matches(reason).count()), (n_questions, n_questions), "{told}");
-        said += &told;
+fn nothing_stands_at_the_top_of_a_root_and_a_new_repository_that_runs_nothing_stays() {
+    let mut bed = Bed::prepared(&["ls -A; git init -q . && echo '<<made>>'", "bash evil.sh"], |it| {
+        fs::remove_dir_all(it.workspace().join(".git")).unwrap();
+        it.write("ws/evil.sh", "rm -rf .git; git init -q .; git config core.fsmonitor ./evil; echo '<<made>>'");
+    });
+    let told = bed.run();
+    for it in [".vscode", ".envrc", ".gemini", ".zed", "put aside"] {
+        assert!(!told.contains(it), "{it}: {told}");
     }
-    let config = fs::read_to_string(repo.join(".git/config")).unwrap();
-    assert!(config.contains("[branch \"trunk\"]") && !config.contains("[remote \"r\"]"), "{config}");
-    let log = Command::new("git").args(["log", "--format=%s"]).current_dir(&repo).output().unwrap();
-    assert_eq!(String::from_utf8(log.stdout).unwrap(), "two\none\n", "it ran once");
-    assert!(!said.contains("kept this command"), "{said}");
+    assert!(told.contains("<<made>>") && bed.path(".git/config").exists(), "{told}");
+    fs::remove_dir_all(bed.path(".git")).unwrap();
+    let told = bed.run();
+    assert!(told.contains("<<made>>") && told.contains("put aside"), "{told}");
+    assert!(!bed.path(".git").exists() && bed.path(".git.castor-aside").exists());
 }
 
 pub fn commit(folder: &Path) {
@@ -332,9 +328,9 @@ pub fn add_submodule(folder: &Path, from: &str, to: &str) {
     commit(folder);
 }
 
-/// They would be in the way of what removes all that git does not know.
+/// Nothing stands in the way of what removes all that git does not know.
 #[test]
-fn git_passes_by_stand_ins() {
+fn git_stashes_and_cleans() {
     let script = "echo changed > a; echo new > b; git stash -u && ls b || echo '<<stashed>>'
 git stash pop; git clean -nd; git clean -fd && echo '<<cleaned>>'; cat a";
     let mut bed = Bed::new(&["bash stash.sh"]);

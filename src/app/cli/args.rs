@@ -111,7 +111,7 @@ pub struct AgentArgs {
     /// The model to use; `demo` needs no key
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// plan, default, auto_edit, yolo (asks before harm)
+    /// plan, default, auto_edit, auto, yolo
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub approval_mode: Option<ApprovalMode>,
     /// What commands may write: workspace-write, read-only, off
@@ -165,7 +165,9 @@ pub enum ApprovalMode {
     /// Edit files without asking
     #[value(name = "auto_edit", alias = "autoEdit")]
     AutoEdit,
-    /// Never ask
+    /// Run what the sandbox holds and a checkpoint takes back
+    Auto,
+    /// Ask only before what cannot be taken back
     Yolo,
     /// Look and plan only
     Plan,
@@ -232,6 +234,7 @@ impl ApprovalMode {
         match self {
             Self::Default => "default",
             Self::AutoEdit => "auto_edit",
+            Self::Auto => "auto",
             Self::Yolo => "yolo",
             Self::Plan => "plan",
         }
@@ -242,6 +245,7 @@ impl ApprovalMode {
         match self {
             Self::Default => "default",
             Self::AutoEdit => "autoEdit",
+            Self::Auto => "auto",
             Self::Yolo => "yolo",
             Self::Plan => "plan",
         }

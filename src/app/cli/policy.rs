@@ -31,7 +31,7 @@ use crate::{
         tool::ToolKind,
         trust::{PieceKind, Trust},
     },
-    engine::policy::{self, Query, Rules},
+    engine::policy::{self, Origin, Query, Rule, Rules, Sandbox},
     world::{
         disk,
         secrets::Env,
@@ -115,11 +115,11 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
             refused = why_not;
             match asked {
                 Ok(it) => {
-                    let held = (it.kind == ToolKind::Execute).then(|| {
-                        let settings = sessions::settings_of(&Options::default(), &ground);
-                        confinement::hold(&ground, &settings)
-                    });
-                    check(&rules, (&cwd, env), &it, (mode, !headless), held, out)?
+                    let settings = sessions::settings_of(&Options::default(), &ground);
+                    let hold = confinement::hold(&ground, &settings);
+                    let facts = confinement::facts(hold, &ground);
+                    let held = (it.kind == ToolKind::Execute).then_some(hold);
+                    check(&rules, (&cwd, env), &it, (mode, !headless), (held, facts), out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
@@ -177,16 +177,11 @@ fn brings_policies(ground: &Ground) -> bool {
 
 fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
     for rule in rules.iter() {
-        let priority = rule.effective();
-        let modes: Vec<&str> = rule.modes.iter().map(|it| it.as_str()).collect();
-        let modes = if modes.is_empty() { String::new() } else { format!("  in {}", modes.join(", ")) };
-        let who = match rule.interactive {
-            None => "",
-            Some(true) => "  when somebody can be asked",
-            Some(false) => "  when nobody can be asked",
-        };
-        let name = shown_line(&rule.name(&rule.tools.join(", ")));
-        writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))?;
+        list_rule(rule, out)?;
+    }
+    writeln!(out, "\nAsked about in every mode, unless a rule of yours names the same:")?;
+    for rule in policy::danger_rows() {
+        list_rule(rule, out)?;
     }
     for it in rules.checkers() {
         let priority = it.effective();
@@ -202,6 +197,19 @@ fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
     Ok(0)
 }
 
+fn list_rule(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    let priority = rule.effective();
+    let modes: Vec<&str> = rule.modes.iter().map(|it| it.as_str()).collect();
+    let modes = if modes.is_empty() { String::new() } else { format!("  in {}", modes.join(", ")) };
+    let who = match rule.interactive {
+        None => "",
+        Some(true) => "  when somebody can be asked",
+        Some(false) => "  when nobody can be asked",
+    };
+    let name = shown_line(&rule.name(&rule.tools.join(", ")));
+    writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))
+}
+
 /// The MCP servers that the settings name.
 fn servers(ground: &Ground) -> Vec<String> {
     let layers = ground.layers();
@@ -215,14 +223,15 @@ fn check(
     (cwd, env): (&AbsPath, &Env),
     asked: &Asked,
     (mode, interactive): (Mode, bool),
-    held: Option<Hold>,
+    (held, sandbox): (Option<Hold>, Sandbox),
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched::targets(asked, (cwd, env), &roots, held)?;
+    let (targets, refused) = touched::targets(asked, (cwd, env), &roots)?;
     let Asked { tool, kind, args, server } = asked;
     let server = server.as_deref();
-    let query = Query { mode, interactive, roots: &roots, server, ..Query::new(tool, *kind, args, &targets) };
+    let origin = Origin { server, ..Origin::default() };
+    let query = Query { mode, interactive, roots: &roots, origin, sandbox, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
     let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty() || said.verdict.network);
@@ -355,10 +364,7 @@ mod tests {
             text.starts_with(&format!("deny  {home}/.castor/policies/a.toml:2: run_shell_command curl\n")),
             "{text}"
         );
-        assert!(
-            text.contains("  allow  ls\n         known-safe command\n") && text.contains("  deny   curl x\n"),
-            "{text}"
-        );
+        assert!(text.contains("  allow  ls\n         it only looks\n") && text.contains("  deny   curl x\n"), "{text}");
         assert!(text.contains("b.toml:1: the rule is left out"), "{text}");
         assert_eq!(code, 2);
         assert!(!text.contains("castor's own"), "{text}");
@@ -380,7 +386,7 @@ mod tests {
             assert_eq!(text.contains("its own policies were not read"), is_told, "{text}");
         }
         assert_eq!(check(&["npm test", "--headless"]).1, 2);
-        assert_eq!(check(&["rm -rf src", "--mode", "yolo"]).1, 1);
+        assert_eq!(check(&["git push --force", "--mode", "yolo"]).1, 1);
         assert_eq!(check(&["rm -rf target", "--approval-mode", "yolo"]).1, 0);
         assert_eq!(check(&["write_file", r#"{"file_path": "a"}"#, "--mode", "auto_edit"]).1, 0);
         assert_eq!(check(&["write_file", r#"{"file_path": "../a"}"#, "--mode", "auto_edit"]).1, 1);
@@ -400,16 +406,9 @@ mod tests {
         assert!(input(&["ls", "--cwd", ".castor/policies/c.toml"]).contains("is not a folder"));
         assert_eq!(check(&["ls ("]).1, 1);
 
-        // The same is found on the disk as in a session.
-        write("h/.config/gh/hosts.yml", "TOKEN");
         let (text, _) = check(&["cd ~/.config/gh && cat hosts.yml", "--mode", "yolo"]);
         assert!(text.starts_with("ask  secrets may be kept there: .config/gh/hosts.yml\n"), "{text}");
-        write("w/.env", "SECRET=1");
         write("w/sub/a", "");
-        for reads in ["grep -r SECRET .", "cp -r . x", "tar czf a.tgz ."] {
-            let (text, code) = check(&[reads, "--mode", "yolo"]);
-            assert!(code == 1 && text.starts_with("ask  secrets may be kept there: .env\n"), "{text}");
-        }
         std::os::unix::fs::symlink("../h", ws.join("link").as_path()).unwrap();
         let read = |path: &str| check(&["read_file", &format!(r#"{{"file_path": "{path}"}}"#)]);
         assert_eq!((read("a").1, read("link/.castor/settings.json").1), (0, 1));
@@ -419,6 +418,7 @@ mod tests {
         let (text, code) = castor_policy(&["list", "--cwd", "../w"], &env("true"), &ws);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));
         assert!(at("4.400  deny   settings: tools.exclude: web_fetch") < at("4.009  deny"), "{text}");
+        assert!(text.contains("  ask    default/danger.toml: run_shell_command cargo publish, "), "{text}");
         assert!(at("4.009  deny") < at("3.009  allow") && at("3.009  allow") < at("1.998  allow"), "{text}");
         assert_eq!(code, 0);
     }

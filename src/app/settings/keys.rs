@@ -68,6 +68,8 @@ pub enum Guard {
     Free,
     /// It may set this value only.
     Only(bool),
+    /// It may set any but this value.
+    AllBut(&'static str),
     /// It may not set it.
     Closed,
 }
@@ -129,6 +131,9 @@ impl Key {
         self.kind.check(&value, from.is_some())?;
         match (self.guard, from) {
             (Guard::Closed, Some(Scope::Workspace)) => Err("a workspace may not set this".to_owned()),
+            (Guard::AllBut(no), Some(Scope::Workspace)) if value.as_str() == Some(no) => {
+                Err(format!("a workspace may not set this to {no}"))
+            }
             (Guard::Only(only), Some(Scope::Workspace)) if value.as_bool() != Some(only) => {
                 Err(format!("a workspace may only set this to {only}"))
             }
@@ -163,7 +168,7 @@ impl Kind {
                 Some(Mode::Yolo) if in_file => {
                     return Err("yolo cannot be set in a file, only by --approval-mode yolo".to_owned());
                 }
-                None if !in_file => return Err("should be default, auto_edit, plan or yolo".to_owned()),
+                None if !in_file => return Err("should be default, auto_edit, auto, plan or yolo".to_owned()),
                 it => it.is_some(),
             },
         };
@@ -180,7 +185,7 @@ impl Kind {
             Self::Text => "a text that is not empty".into(),
             Self::Texts => "a list of texts".into(),
             Self::Age => "a time span such as 12h, 30d, 4w or 6m".into(),
-            Self::ApprovalMode => "default, auto_edit or plan".into(),
+            Self::ApprovalMode => "default, auto_edit, auto or plan".into(),
             Self::Word(words) => words.join(" or ").into(),
             Self::Object => "an object {…}".into(),
             Self::Any => "anything".into(),
@@ -209,7 +214,7 @@ pub const SANDBOX_LEVEL: &str = "security.sandbox.level";
 /// All known settings.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = {
-    use Guard::{Closed, Only};
+    use Guard::{AllBut, Closed, Only};
     use Kind::{Age, Amount, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts, Word};
     use Merge::{Concat, ConcatMembers, Intersect, Shallow, Union};
     use Usage::Accepted;
@@ -218,7 +223,7 @@ pub const KEYS: &[Key] = {
     }
     &[
         key("general.checkpointing.enabled", Bool, "true", "Whether what calls change in files can be undone.").guard(Only(true)),
-        key("general.defaultApprovalMode", ApprovalMode, r#""default""#, "The mode that sessions start in: default, auto_edit or plan."),
+        key("general.defaultApprovalMode", ApprovalMode, r#""default""#, "The mode that sessions start in: default, auto_edit, auto or plan.").guard(AllBut("auto")),
         key("general.maxAttempts", Int(1), "10", "How often a failing model request is tried before the turn ends."),
         key("general.retryFetchErrors", Bool, "true", "Whether requests that broke on the network are tried again."),
         key("general.sessionRetention.enabled", Bool, "true", "Whether old sessions are removed.").guard(Closed),
@@ -249,11 +254,12 @@ pub const KEYS: &[Key] = {
         key("context.fileFiltering.respectGitIgnore", Bool, "true", "Whether search and listing skip what .gitignore names."),
         key("context.fileFiltering.respectGeminiIgnore", Bool, "true", "Whether search and listing skip what .geminiignore and .castorignore name."),
         key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key, gateway or vertex-ai; others are passed over where there is a key.").guard(Closed),
-        key("security.disableYoloMode", Bool, "false", "Takes the mode yolo off the list.").guard(Only(true)),
+        key("security.disableYoloMode", Bool, "false", "Takes the modes yolo and auto off the list.").guard(Only(true)),
         key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
         key(SANDBOX_LEVEL, Word(Level::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
         key("security.sandbox.network", Bool, "false", "Whether commands in the sandbox have network.").guard(Only(false)),
         key("security.sandbox.writable", Texts, "[]", "More folders that commands in the sandbox may write, such as ~/.cache.").merge(Union).guard(Closed),
+        key("security.sandbox.readable", Texts, "[]", "Credentials that commands in the sandbox may read, such as ~/.npmrc; others are masked.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.allowed", Texts, "[]", "Variables that commands see though they are not on castor's list.").merge(Union).guard(Closed),
         key("security.environmentVariableRedaction.blocked", Texts, "[]", "Variables that commands never see.").merge(Union),
 

@@ -213,6 +213,8 @@ pub struct SandboxSettings {
     pub network: bool,
     /// As written; `~` is the home folder.
     pub writable: Vec<String>,
+    /// Credentials that commands may read, written as those.
+    pub readable: Vec<String>,
     /// What is not understood of it, for the user.
     pub odd: Vec<String>,
 }
@@ -225,6 +227,7 @@ impl SandboxSettings {
             level: get.text(keys::SANDBOX_LEVEL).as_deref().and_then(Level::parse),
             network: get.flag("security.sandbox.network") || get.flag("tools.sandboxNetworkAccess"),
             writable,
+            readable: get.texts("security.sandbox.readable"),
             odd,
         }
     }
@@ -322,6 +325,7 @@ fn memory_names(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<String> {
 fn possible(mode: Mode, disable_yolo: bool) -> Result<Mode, &'static str> {
     match mode {
         Mode::Yolo if disable_yolo => Err("yolo is switched off by security.disableYoloMode; default is used"),
+        Mode::Auto if disable_yolo => Err("auto is switched off by security.disableYoloMode; default is used"),
         it => Ok(it),
     }
 }

@@ -91,7 +91,7 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Text => json!({ "type": "string", "pattern": "\\S" }),
         Kind::Texts => texts(),
         Kind::Age => json!({ "type": "string", "pattern": "^\\s*0*[1-9][0-9]*[hdwm]\\s*$|\\$" }),
-        Kind::ApprovalMode => or_variable(json!({ "enum": ["default", "auto_edit", "plan", "autoEdit"] })),
+        Kind::ApprovalMode => or_variable(json!({ "enum": ["default", "auto_edit", "auto", "plan", "autoEdit"] })),
         Kind::Word(words) => or_variable(json!({ "enum": words })),
         Kind::Object => json!({ "type": "object" }),
         Kind::Any => json!({}),

@@ -174,7 +174,7 @@ fn warns_of_what_does_not_count() {
         ),
         (
             r#"{"general": {"defaultApprovalMode": "all"}}"#,
-            "general.defaultApprovalMode: should be default, auto_edit or plan; ignored",
+            "general.defaultApprovalMode: should be default, auto_edit, auto or plan; ignored",
         ),
         (r#"{"model": {"name": " "}}"#, "model.name: should be a text that is not empty; ignored"),
         (
@@ -205,7 +205,7 @@ fn warns_of_what_does_not_count() {
         case.merge().1,
         [
             "/h/.castor/settings.json:1:2: not valid JSON: key must be a string; the file is skipped",
-            "flag --approval-mode: general.defaultApprovalMode: should be default, auto_edit, plan or yolo",
+            "flag --approval-mode: general.defaultApprovalMode: should be default, auto_edit, auto, plan or yolo",
             "environment CASTOR_MODEL: model.name: should be a text that is not empty",
         ]
     );
@@ -260,7 +260,7 @@ fn explains_what_is_ignored_or_without_effect() {
     let (on, off) = (r#"{"security": {"disableYoloMode": true}}"#, r#"{"security": {"disableYoloMode": false}}"#);
     let want = r#"
 security.disableYoloMode = true
-  Takes the mode yolo off the list.
+  Takes the modes yolo and auto off the list.
 
     default                               false
   * /h/.castor/settings.json (user)       true  <- wins

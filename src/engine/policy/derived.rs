@@ -1,8 +1,8 @@
 //! Rules that settings stand for, at the places that Gemini CLI gives them.
 
 use super::{
-    names::{Who, current_name},
-    rules::{Examples, Matcher, Rule, Source, Tier},
+    names::current_name,
+    rule::{Matcher, Rule, Source, Tier, Who},
 };
 use crate::base::log::{Decision, Mode};
 
@@ -24,10 +24,10 @@ pub struct Lists {
 
 const SHELL: &str = "run_shell_command";
 /// Modes in which an allow of the settings counts: plan mode is for looking only.
-const NOT_PLAN: &[Mode] = &[Mode::Default, Mode::AutoEdit, Mode::Yolo];
+const NOT_PLAN: &[Mode] = &[Mode::Default, Mode::AutoEdit, Mode::Auto, Mode::Yolo];
 
 /// The rules, in the user's tier.
-pub(super) fn rules(lists: &Lists) -> Vec<Rule> {
+pub fn rules(lists: &Lists) -> Vec<Rule> {
     let mut res = Vec::new();
     for it in &lists.mcp_excluded {
         res.push(of_server(it, Decision::Deny, 900, "mcp.excluded"));
@@ -103,18 +103,7 @@ fn of_server(server: &str, decision: Decision, priority: u16, source: &str) -> R
 }
 
 fn rule(tools: Vec<String>, who: Who, decision: Decision, priority: u16, matcher: Matcher, source: &str) -> Rule {
-    Rule {
-        tools,
-        who,
-        decision,
-        tier: Tier::User,
-        priority,
-        modes: Vec::new(),
-        interactive: None,
-        matcher,
-        allow_redirection: false,
-        deny_message: (decision == Decision::Deny).then(|| format!("The user's settings ({source}) exclude it.")),
-        source: Source { file: format!("settings: {source}"), line: 0 },
-        examples: Examples::default(),
-    }
+    let file = Source { file: format!("settings: {source}"), line: 0 };
+    let deny_message = (decision == Decision::Deny).then(|| format!("The user's settings ({source}) exclude it."));
+    Rule { who, matcher, deny_message, ..Rule::new(tools, decision, Tier::User, priority, file) }
 }

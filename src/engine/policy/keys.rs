@@ -16,6 +16,7 @@ const RULE: &[&str] = &[
     "mcpName",
     "modes",
     "not_match",
+    "opaque",
     "priority",
     "safety_checker",
     "subagent",
@@ -32,7 +33,7 @@ const FILE: &[&str] = &["rule", "safety_checker"];
 ///
 /// # Errors
 /// The first that is not known: without it the rule would say more than its author did.
-pub(super) fn check_rule(table: &toml::Table) -> Result<(), String> {
+pub fn check_rule(table: &toml::Table) -> Result<(), String> {
     let odd = table.keys().find(|it| !RULE.contains(&it.as_str()) && !NOTES.contains(&it.as_str()));
     odd.map_or(Ok(()), |it| Err(strange(it, RULE)))
 }
@@ -41,7 +42,7 @@ pub(super) fn check_rule(table: &toml::Table) -> Result<(), String> {
 ///
 /// # Errors
 /// The first such list.
-pub(super) fn check_file(table: &toml::Table) -> Result<(), String> {
+pub fn check_file(table: &toml::Table) -> Result<(), String> {
     let is_list = |it: &toml::Value| it.as_array().is_some_and(|it| it.iter().any(toml::Value::is_table));
     let odd = table.iter().find(|(key, value)| !FILE.contains(&key.as_str()) && is_list(value));
     odd.map_or(Ok(()), |(key, _)| Err(strange(key, FILE)))

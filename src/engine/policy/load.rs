@@ -1,17 +1,22 @@
 //! Reads policy files. A rule that cannot be held to what it says is left out, with a warning.
 
+use std::sync::Arc;
+
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toml::Spanned;
 
 use super::{
-    checkers, keys,
-    names::{Named, Who, current_name, nearest_name},
-    rules::{Examples, Hit, Matcher, Rule, Source, Spelt, Tier, Written},
-    shell::Script,
+    keys,
+    names::{current_name, nearest_name},
+    patterns::{Hit, Spelling},
+    rule::{Allows, Examples, Matcher, NamedTool, Rule, Source, Tier, Who},
+    rules::{Checker, Written},
+    shell,
 };
 use crate::base::{
+    check::{self, Does, Wants},
     log::{Decision, Mode},
     path::AbsPath,
 };
@@ -19,6 +24,10 @@ use crate::base::{
 /// Longer patterns are not compiled.
 const MAX_REGEX: usize = 2048;
 const SHELL: &str = "run_shell_command";
+/// How long a checker may take, unless it is written otherwise.
+const TIMEOUT_MS: u64 = 5_000;
+/// Nobody waits longer for a verdict.
+const MAX_TIMEOUT_MS: u64 = 300_000;
 
 #[derive(Deserialize)]
 struct File {
@@ -64,6 +73,8 @@ struct RawRule {
     scope: RawScope,
     #[serde(default, alias = "allow_redirection")]
     allow_redirection: bool,
+    #[serde(default)]
+    opaque: bool,
     #[serde(alias = "deny_message")]
     deny_message: Option<String>,
     #[serde(default, rename = "match")]
@@ -88,7 +99,7 @@ struct RawScope {
     command_regex: Option<String>,
 }
 
-pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<String>), String> {
+pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<String>), String> {
     let line_of = |at: usize| text.get(..at).map_or(0, |it| it.matches('\n').count() + 1);
     let file: File = toml::from_str(text).map_err(|it| {
         let line = it.span().map_or(0, |it| line_of(it.start));
@@ -115,7 +126,7 @@ pub(super) fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Ve
     }
     for table in file.safety_checker {
         let (place, table) = (place(&table), table.into_inner());
-        match checkers::read(table.clone(), tier, &place) {
+        match checker(table.clone(), tier, &place) {
             Ok(it) => checkers.push(it),
             Err(why) => {
                 warnings
@@ -162,32 +173,10 @@ fn stand_in(table: &toml::Table, tier: Tier, place: &Source) -> Option<Rule> {
     }
     let priority = table.get("priority").and_then(toml::Value::as_integer);
     let priority = priority.and_then(|it| u16::try_from(it).ok()).unwrap_or(999).min(999);
-    Some(broken(tools, tier, priority, place.clone()))
+    Some(Rule::broken(tools, tier, priority, place.clone()))
 }
 
-/// In place of a whole file.
-pub(super) fn stand_in_for_file(tier: Tier, source: &str) -> Rule {
-    broken(vec!["*".to_owned()], tier, 999, Source { file: source.to_owned(), line: 0 })
-}
-
-fn broken(tools: Vec<String>, tier: Tier, priority: u16, source: Source) -> Rule {
-    Rule {
-        tools,
-        who: Who::default(),
-        decision: Decision::Ask,
-        tier,
-        priority,
-        modes: Vec::new(),
-        interactive: None,
-        matcher: Matcher::Broken,
-        allow_redirection: false,
-        deny_message: None,
-        source,
-        examples: Examples::default(),
-    }
-}
-
-pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, String> {
+pub fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, String> {
     // Gemini CLI drops it without a word. A rule that says more than it could be held to must not allow.
     if table.contains_key("safety_checker") && table.get("decision").and_then(toml::Value::as_str) != Some("deny") {
         return Err("its safety_checker counts only as a [[safety_checker]] beside the rules".to_owned());
@@ -229,20 +218,19 @@ pub(super) fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rul
     } = raw.scope;
     let folder = folder.map(|it| AbsPath::new(it).ok_or("folder must be an absolute path")).transpose()?;
     let res = Rule {
-        tools,
         who: Who { server, subagent, annotations, digest, folder },
-        decision,
-        tier,
-        priority: raw.priority,
         modes,
         interactive,
         matcher,
-        allow_redirection: raw.allow_redirection,
+        allows: Allows { redirection: raw.allow_redirection, opaque: raw.opaque },
         deny_message: raw.deny_message,
-        source: place.clone(),
         examples: Examples { matches: raw.matches, not_matches: raw.not_matches },
+        ..Rule::new(tools, decision, tier, raw.priority, place.clone())
     };
-    check_examples(&res)?;
+    // Castor's own examples are looked at by tests, not at each start.
+    if tier > Tier::Default {
+        check_examples(&res)?;
+    }
     Ok(res)
 }
 
@@ -265,7 +253,10 @@ fn check_tools(tools: &[String], decision: Decision, matcher: &Matcher) -> Resul
 }
 
 /// A rule is held to what its author said of it.
-fn check_examples(rule: &Rule) -> Result<(), String> {
+///
+/// # Errors
+/// The first example that is not as it says.
+pub fn check_examples(rule: &Rule) -> Result<(), String> {
     if let Some(it) = rule.examples.matches.iter().find(|it| !fits(rule, it)) {
         return Err(format!("it does not match its example `{it}`"));
     }
@@ -280,7 +271,7 @@ fn fits(rule: &Rule, example: &str) -> bool {
     let (first, rest) = example.split_once(' ').unwrap_or((example, ""));
     let server = rule.who.server.as_deref().map(|it| if it == "*" { "any" } else { it });
     let server = server.or_else(|| first.strip_prefix("mcp_").and_then(|it| it.split_once('_')).map(|it| it.0));
-    let names = |tool: &str| rule.names_tool(Named { tool, server });
+    let names = |tool: &str| rule.names_tool(NamedTool { tool, server });
     let for_shell = rule.tools.iter().all(|it| current_name(it) == SHELL);
     let (tool, rest) = if for_shell && !names(first) { (SHELL, example) } else { (first, rest) };
     if !names(tool) {
@@ -290,9 +281,10 @@ fn fits(rule: &Rule, example: &str) -> bool {
         return rule.matches_args(&serde_json::from_str(rest).unwrap_or_else(|_| json!({})));
     }
     let args = json!({ "command": rest });
-    match Script::parse(rest) {
-        Ok(script) => script.commands.iter().any(|it| rule.matches_command(&Spelt::new(it, rest, &args)) == Hit::Yes),
-        Err(_) => rule.matches_args(&args),
+    let hit = |it| rule.matches_command(&Spelling::new(it, Some(rest), &args)) == Hit::Yes;
+    match shell::parse(rest).script().commands.as_slice() {
+        [] => rule.matches_args(&args),
+        commands => commands.iter().any(hit),
     }
 }
 
@@ -318,4 +310,57 @@ fn regex(written: &str, pattern: &str) -> Result<Regex, String> {
         return Err(format!("its pattern is longer than {MAX_REGEX}"));
     }
     Regex::new(pattern).map_err(|_| format!("its pattern {written:?} is not a regular expression"))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+struct RawChecker {
+    #[serde(rename = "type")]
+    kind: CheckerKind,
+    name: String,
+    #[serde(default)]
+    args: Vec<String>,
+    timeout: Option<u64>,
+    required_context: Option<Vec<String>>,
+    #[serde(default)]
+    config: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CheckerKind {
+    InProcess,
+    External,
+}
+
+/// Reads one `[[safety_checker]]`.
+fn checker(mut table: toml::Table, tier: Tier, place: &Source) -> Result<Checker, String> {
+    let what = table.remove("checker").ok_or("checker is missing")?;
+    let raw: RawChecker = what.try_into().map_err(|it: toml::de::Error| it.message().to_owned())?;
+    // Its matchers are a rule's, read as generously as those of one that restricts.
+    table.insert("decision".to_owned(), "ask_user".into());
+    table.entry("priority").or_insert(toml::Value::Integer(0));
+    let rule = rule(table, tier, place)?;
+    let does = match raw.kind {
+        CheckerKind::InProcess if raw.name == "allowed-path" => Does::AllowedPath,
+        CheckerKind::InProcess => return Err(format!("castor has no checker {:?}", raw.name)),
+        CheckerKind::External if tier < Tier::Workspace => return Err("an extension may not name programs".to_owned()),
+        CheckerKind::External => external(&raw)?,
+    };
+    let timeout_ms = raw.timeout.unwrap_or(TIMEOUT_MS);
+    if !(1..=MAX_TIMEOUT_MS).contains(&timeout_ms) {
+        return Err(format!("timeout must be 1 to {MAX_TIMEOUT_MS} milliseconds"));
+    }
+    let wants = |what: &str| raw.required_context.as_ref().is_none_or(|it| it.iter().any(|it| it == what));
+    let wants = Wants { environment: wants("environment"), history: wants("history") };
+    let what = Arc::new(check::Checker { name: raw.name, does, config: raw.config, wants });
+    Ok(Checker { rule, what, timeout_ms })
+}
+
+/// A relative name would be looked up in the folder of the session: whoever writes there would be the checker.
+fn external(raw: &RawChecker) -> Result<Does, String> {
+    match raw.name.starts_with('/') || raw.name.starts_with("~/") {
+        true => Ok(Does::External { program: raw.name.clone(), args: raw.args.clone() }),
+        false => Err(format!("the program {:?} is neither absolute nor below ~/", raw.name)),
+    }
 }

@@ -28,16 +28,20 @@ use std::sync::Arc;
 use crate::{
     base::{
         event::{AgentEvent, EventKind, Speaker},
+        guarded::SECRET_RULE,
         history::Turn,
         ids::{CallId, SessionId, StreamId},
         limits::{Limits, Span, Used},
-        log::{self, Entry, Fact, Grant, Mode, Principal, Tuning},
+        log::{self, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::{Memory, MemoryFile},
         model::Usage,
         path::AbsPath,
     },
     engine::hooks::Switches,
 };
+
+/// The tool that runs commands, as rules end that are about no more than that.
+const COMMANDS: &str = "run_shell_command";
 
 /// All that a session is, apart from what is under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +67,7 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Past {
     history: History,
-    /// Taken back: what holds in the folder does not hold here any more.
-    revoked: Vec<Grant>,
-    /// Of what was allowed here, what was written down for future sessions.
-    saved: Vec<Grant>,
+    yeses: Yeses,
     stream: Stream,
     files: Files,
     /// Of the last request.
@@ -81,6 +82,32 @@ struct Past {
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
     scale: Scale,
+    commands: Commands,
+}
+
+/// What became of what was allowed for longer.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Yeses {
+    /// Taken back: what holds in the folder does not hold here any more.
+    revoked: Vec<Grant>,
+    /// Of what was allowed here, what was written down for future sessions.
+    saved: Vec<Grant>,
+}
+
+/// What the session knows of its commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Commands {
+    /// The user was asked about one as the mode asks.
+    asked: bool,
+    /// One could read secrets of the workspace: it ran without the network.
+    exposed: bool,
+}
+
+impl Commands {
+    fn ask(&mut self, rule: &str) {
+        self.asked |= rule.ends_with(COMMANDS);
+        self.exposed |= rule.starts_with(SECRET_RULE);
+    }
 }
 
 /// What the model knows of files, and what can be given back of them.
@@ -244,13 +271,23 @@ impl Record {
 
     /// What the user allowed: here, and of `kept`, which holds in the folder, what was not taken back.
     pub fn standing(&self, kept: &[Grant]) -> Vec<Grant> {
-        let more = kept.iter().filter(|it| !self.past.revoked.contains(it) && !self.grants.contains(it));
+        let more = kept.iter().filter(|it| !self.past.yeses.revoked.contains(it) && !self.grants.contains(it));
         self.grants.iter().chain(more).cloned().collect()
     }
 
     /// Whether what was allowed here was written down for future sessions.
     pub fn is_saved(&self, grant: &Grant) -> bool {
-        self.past.saved.contains(grant)
+        self.past.yeses.saved.contains(grant)
+    }
+
+    /// Whether the user was asked about a command before, as the mode asks.
+    pub fn was_asked(&self) -> bool {
+        self.past.commands.asked
+    }
+
+    /// Whether a command of the session could read secrets: then none has the network unasked.
+    pub fn is_exposed(&self) -> bool {
+        self.past.commands.exposed
     }
 
     /// Takes one fact in. Of a rewind only who has the log knows what it gives back: [`Record::replay`], [`Step::rewind`].
@@ -281,9 +318,7 @@ impl Record {
                 if *retracts {
                     self.past.history.retract_prompt();
                 }
-                if let Some(text) = context {
-                    self.past.history.push_context(text);
-                }
+                context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
@@ -301,9 +336,10 @@ impl Record {
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
-                self.past.saved.retain(|it| it != grant);
-                self.past.revoked.push(grant.clone());
+                self.past.yeses.saved.retain(|it| it != grant);
+                self.past.yeses.revoked.push(grant.clone());
             }
+            Fact::Decision { decision: Decision::Ask, rule, .. } => self.past.commands.ask(rule),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
             | Fact::AttemptFailed { .. }
@@ -317,8 +353,8 @@ impl Record {
 
     fn granted(&mut self, grant: &Grant, lasting: bool) {
         self.grants.push(grant.clone());
-        self.past.saved.extend(lasting.then(|| grant.clone()));
-        self.past.revoked.retain(|it| it != grant);
+        self.past.yeses.saved.extend(lasting.then(|| grant.clone()));
+        self.past.yeses.revoked.retain(|it| it != grant);
     }
 
     fn choose(&mut self, model: &str, window: u64) {
@@ -373,6 +409,8 @@ impl Record {
             }
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
+                // Those of yolo have the network, and see no secrets.
+                self.past.commands.exposed |= name == COMMANDS && error.is_none() && self.mode != Mode::Yolo;
                 seen.iter().for_each(|it| self.past.files.seen.take(it));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),

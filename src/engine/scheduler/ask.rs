@@ -189,7 +189,12 @@ pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
             "The client cannot show questions, so the user was asked in a message. Their next message is the answer.",
         ),
         Answer::Cancelled => return None,
-        Answer::Unable | Answer::AllowOnce | Answer::AllowSession | Answer::AllowAlways | Answer::Reject => {
+        Answer::Unable
+        | Answer::AllowOnce
+        | Answer::AllowSession
+        | Answer::AllowAlways
+        | Answer::AllowAuto
+        | Answer::Reject => {
             failed("The client could not ask the user. Go on without an answer, or ask in your message.")
         }
     })

@@ -10,7 +10,6 @@ use crate::{
         ids::EffectId,
         log::Grant,
         question::Form,
-        sandbox::Denial,
         text,
         tool::{Preview, ToolKind},
     },
@@ -36,14 +35,8 @@ impl Call {
         if let Some(display) = preview.display.clone() {
             self.tell(step, ToolProgress::Proposed { display });
         }
-        let lasting = match &grant {
-            Some(Grant::Network) => self.kept(tools, &Denial::Network).as_ref().and_then(policy::kept_in_words),
-            Some(it) => {
-                let lasting = tools.lasting(&self.call, it, step.record.mode);
-                lasting.as_ref().map(policy::lasting_in_words)
-            }
-            None => None,
-        };
+        let lasting = grant.as_ref().and_then(|it| tools.lasting(&self.call, it, step.record.mode));
+        let lasting = lasting.as_ref().map(policy::persistent_in_words);
         let id = step.question();
         let about = About::Confirmation(Confirmation {
             call: self.call.id.clone(),
@@ -55,6 +48,7 @@ impl Call {
             reason: self.reasons(),
             always: grant.as_ref().map(in_words),
             lasting,
+            offers_auto: self.offers_auto,
         });
         step.effect(Effect::Ask(Box::new(Question { id, about })));
         self.state = State::Asking { question: id, grant, base: preview.base };

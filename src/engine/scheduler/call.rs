@@ -9,7 +9,7 @@ use crate::{
         content::Part,
         event::{EventKind, Location, ToolDisplay, ToolProgress},
         ids::{CheckpointId, EffectId, QuestionId},
-        log::{Grant, Lasting, Mode},
+        log::{Fact, Grant, Lasting, Mode},
         path::AbsPath,
         question::Form,
         sandbox::{Denial, Leave},
@@ -18,8 +18,8 @@ use crate::{
     },
     engine::{
         hooks::{Hooks, firing::Firing},
-        policy::{self, Heard, Rules},
-        record::Step,
+        policy::{self, CheckerVerdict, Rules, Sandbox},
+        record::{Record, Step},
         scheduler::{
             ask,
             display::{TITLE, first_display},
@@ -49,8 +49,10 @@ pub struct Call {
     pub reason: Option<String>,
     /// Why policy asks: for the user only.
     pub(super) why: Option<String>,
-    /// Configuration and folders that the question names: a yes opens them for the run. The same of a rule that allows it.
+    /// What policy lets it do in the sandbox, or keeps it from.
     pub(super) opens: Leave,
+    /// The question has the choice of the mode `auto`.
+    pub(super) offers_auto: bool,
     /// What the user allowed this call beyond the sandbox, with the first yes or after it had run into it.
     pub(super) leave: Leave,
     /// How often that was asked.
@@ -124,7 +126,7 @@ pub struct Checking {
     pub limit_ms: u64,
     pub targets: Targets,
     /// What the ones before it said.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<CheckerVerdict>,
 }
 
 impl State {
@@ -195,6 +197,7 @@ impl Call {
             reason: None,
             why: None,
             opens: Leave::default(),
+            offers_auto: false,
             leave: Leave::default(),
             n_expansions: 0,
             notes: Vec::new(),
@@ -212,10 +215,7 @@ impl Call {
 
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
     pub fn describe(&mut self, tools: &Toolbox, targets: &Targets, cwd: &AbsPath) {
-        let mut locations: Vec<Location> =
-            targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
-        let more = policy::real_places(targets).map(|it| Location { path: it.clone(), line: None });
-        locations.extend(more);
+        let locations = targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();
         let linked = targets.paths.iter().find(|it| it.path != it.real && targets.command.is_none());
         let real = linked.map_or_else(String::new, |it| format!(" (leads to {})", it.real.shown_from(cwd)));
         let title = match (targets.title.as_str(), tools.find(&self.call.name)) {
@@ -240,6 +240,14 @@ impl Call {
             _ => None,
         };
         self.state = State::Allowed { base };
+    }
+
+    /// The same, and from now on all that is confined. What the question did not offer is no answer to it.
+    pub fn allow_in_auto(&mut self, step: &mut Step<'_>) {
+        if self.offers_auto {
+            step.log(Fact::Mode { mode: Mode::Auto });
+        }
+        self.allow();
     }
 
     /// What the model knows of the file that it writes as a whole: what came in between would be lost.
@@ -306,8 +314,9 @@ pub struct Toolbox {
     pub(super) saves: bool,
     /// What commands may do beyond the sandbox in this folder, for ever.
     pub kept: Arc<[Grant]>,
-    /// How its commands are held, in words.
+    /// How its commands are held, in words; and as policy sees it.
     pub sandbox: Arc<str>,
+    pub confinement: Sandbox,
     /// What of `tools` is castor's own.
     pub(super) own: Arc<[ToolSpec]>,
     /// What of `tools` is from outside.
@@ -364,6 +373,7 @@ impl Toolbox {
             planning: Arc::default(),
             sandbox: Arc::default(),
             checkpoints: false,
+            confinement: Sandbox::default(),
         }
     }
 
@@ -373,8 +383,13 @@ impl Toolbox {
     }
 
     /// The same whose commands are held so.
-    pub fn held(self, words: String) -> Self {
-        Self { sandbox: words.into(), ..self }
+    pub fn held(self, words: String, confinement: Sandbox) -> Self {
+        Self { sandbox: words.into(), confinement, ..self }
+    }
+
+    /// Whether a question may be answered with the mode `auto`: it is one of the session's, and nobody was asked before.
+    pub fn offers_auto(&self, record: &Record) -> bool {
+        self.planning.modes.contains(&Mode::Auto) && !record.was_asked()
     }
 
     /// The same whose calls can be undone, or not.
@@ -450,7 +465,7 @@ impl Toolbox {
     /// What a yes for ever to this call would be, where it is on offer.
     pub fn lasting(&self, call: &ToolCall, grant: &Grant, mode: Mode) -> Option<Lasting> {
         let server = self.outside(&call.name).map(|it| it.server.as_str());
-        policy::lasting(call, grant, server, mode).filter(|_| self.saves)
+        policy::persistent(call, grant, server, mode).filter(|_| self.saves)
     }
 
     pub fn find(&self, name: &str) -> Option<&ToolSpec> {

@@ -1,13 +1,15 @@
 //! Policy's one word on a call: at once, or when everybody was heard whom the rules name.
 
+use std::sync::Arc;
+
 use crate::{
     base::{
-        check::{Check, Finding},
-        log::{Decision, Fact},
+        check::{Check, Checker, Finding},
+        log::{Decision, Fact, Mode},
         tool::{Targets, ToolError, ToolOutput},
     },
     engine::{
-        policy::{self, Heard},
+        policy::{self, CheckerVerdict},
         record::Step,
         scheduler::{
             ask,
@@ -19,8 +21,7 @@ use crate::{
 };
 
 /// Decides, or asks the next safety checker first.
-pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, mut targets: Targets, heard: Vec<Heard>) {
-    targets.beyond.far = targets.beyond.far.filter(|_| !call.has_network(step, tools));
+pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets, heard: Vec<CheckerVerdict>) {
     let grants = tools.grants(&step.record.grants);
     let outside = tools.outside(&call.call.name);
     let digest = outside.map(|it| it.digest());
@@ -33,24 +34,25 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, mut targets
         interactive: tools.interactive,
         grants: &grants,
         roots: &step.record.roots,
-        server: outside.map(|it| it.server.as_str()),
-        annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
-        digest: digest.as_deref(),
-        subagent: step.record.principal.agent(),
+        origin: policy::Origin {
+            server: outside.map(|it| it.server.as_str()),
+            annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
+            digest: digest.as_deref(),
+            subagent: step.record.principal.agent(),
+        },
         heard: &heard,
         plans: tools.planning.folder.as_ref(),
+        sandbox: policy::Sandbox { exposed: step.record.is_exposed(), ..tools.confinement },
     };
-    if let Some((checker, who)) = policy::unheard(&tools.rules, &query) {
-        let history = who.what.wants.history.then(|| history::of(step.record.turns()));
-        let check = Check { checker: who.what.clone(), call: call.call.clone(), history };
-        let effect = step.effect(Effect::Check(Box::new(check)));
-        let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(who.timeout_ms) });
-        let limit_ms = who.timeout_ms;
-        call.state = State::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, heard }));
-        return;
+    if let Some((checker, who)) = policy::next_checker(&tools.rules, &query) {
+        let who = (checker, who.what.clone(), who.timeout_ms);
+        return check(call, step, who, (targets, heard));
     }
     let verdict = policy::decide(&tools.rules, &query);
-    (call.opens, call.why) = (verdict.leave(), verdict.why);
+    call.opens = verdict.leave();
+    call.offers_auto = verdict.offers_auto && tools.offers_auto(step.record);
+    call.why = verdict.why;
+    call.needs_undo = step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
@@ -73,11 +75,24 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, mut targets
         Decision::Ask if call.call.name == ask::NAME => call.allow(),
         Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_at_once(step, tools, verdict.grant),
         Decision::Ask => {
-            let led = policy::leads_in_words(&targets, &step.record.cwd).into_iter();
-            call.reason = in_lines(led.chain(verdict.reason).chain(call.hooked.forced.take()));
+            call.reason = in_lines(verdict.reason.into_iter().chain(call.hooked.forced.take()));
             call.preview(step, verdict.grant);
         }
     }
+}
+
+/// Asks a safety checker, by its place in the rules.
+fn check(
+    call: &mut Call,
+    step: &mut Step<'_>,
+    (checker, what, limit_ms): (usize, Arc<Checker>, u64),
+    (targets, heard): (Targets, Vec<CheckerVerdict>),
+) {
+    let history = what.wants.history.then(|| history::of(step.record.turns()));
+    let check = Check { checker: what, call: call.call.clone(), history };
+    let effect = step.effect(Effect::Check(Box::new(check)));
+    let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(limit_ms) });
+    call.state = State::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, heard }));
 }
 
 fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
@@ -88,7 +103,7 @@ fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
 pub fn heard(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, said: Result<Finding, String>) {
     let State::Checking(it) = std::mem::replace(&mut call.state, State::Waiting) else { return };
     let Checking { checker, targets, mut heard, .. } = *it;
-    heard.push(Heard { checker, said });
+    heard.push(CheckerVerdict { checker, said });
     decide(call, step, tools, targets, heard);
 }
 

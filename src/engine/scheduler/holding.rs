@@ -22,7 +22,7 @@ use crate::{
 impl Call {
     /// What it may change; `None`: nothing that could be given back, or nobody wants that.
     fn scope(&self, step: &Step<'_>, tools: &Toolbox) -> Option<Scope> {
-        if !tools.checkpoints || !self.display.kind.has_side_effects() {
+        if !tools.checkpoints || self.leave.looks || !self.display.kind.has_side_effects() {
             return None;
         }
         match tools.outside(&self.call.name) {

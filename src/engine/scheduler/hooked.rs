@@ -1,7 +1,5 @@
 //! Where hooks come into a call: before it is decided about, beside its question, after it ran.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -23,7 +21,6 @@ use crate::{
             firing::{Begun, Firing, Taken},
             plugins::{Moment, Point, Reply},
         },
-        policy,
         record::Step,
         step::Effect,
     },
@@ -151,8 +148,7 @@ impl Call {
                 decide(self, step, tools, Targets::default(), Vec::new());
             }
             false => {
-                let words = Arc::new(policy::words(&self.call.name, &self.call.args));
-                let effect = step.effect(Effect::Resolve { call: self.call.clone(), words });
+                let effect = step.effect(Effect::Resolve { call: self.call.clone() });
                 self.state = State::Resolving { effect };
             }
         }

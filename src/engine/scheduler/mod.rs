@@ -25,7 +25,7 @@ use crate::{
         content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
-        log::{Answer, Fact, Grant},
+        log::{Answer, Fact},
         path::AbsPath,
         question::Form,
         sandbox::Denial,
@@ -246,10 +246,7 @@ impl Scheduler {
         }
         match answer {
             Answer::AllowOnce => call.allow(),
-            Answer::AllowSession | Answer::AllowAlways if call.state.grant() == Some(Grant::Network) => {
-                call.grant_more(step, tools, &Denial::Network, &answer);
-                call.allow();
-            }
+            Answer::AllowAuto => call.allow_in_auto(step),
             Answer::AllowSession => {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     step.log(Fact::Granted { grant, lasting: false });
@@ -259,7 +256,7 @@ impl Scheduler {
             Answer::AllowAlways => {
                 if let Some(grant) = call.state.grant().map(|it| tools.bound(it)) {
                     let lasting = tools.lasting(&call.call, &grant, step.record.mode);
-                    let grant = policy::lasting_here(grant, &call.call.name, &call.places);
+                    let grant = policy::persistent_here(grant, &call.call.name, &call.places);
                     step.log(Fact::Granted { grant, lasting: lasting.is_some() });
                     if let Some(it) = lasting {
                         step.effect(Effect::Save(it));
@@ -269,7 +266,7 @@ impl Scheduler {
             }
             Answer::Reject => {
                 let why = call.reason.as_ref().map_or_else(String::new, |it| format!(" {it}"));
-                let text = call.refusal();
+                let text = REFUSED;
                 call.end(step, refused(&format!("{text}{why}")));
                 self.cancel_waiting(step);
             }
@@ -411,6 +408,7 @@ impl Scheduler {
     }
 }
 
+const REFUSED: &str = "The user said no to this call. Do not try it in another way; ask what to do.";
 const UNABLE: &str = "The client could not ask the user, so the call was not made. Go on without it.";
 
 fn refused(text: &str) -> ToolOutput {

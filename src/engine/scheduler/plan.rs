@@ -176,6 +176,7 @@ fn form(name: &str, plan: &str, planning: &Planning) -> Form {
                 Mode::Plan => return None,
                 Mode::Default => "Accept, and ask before each change",
                 Mode::AutoEdit => "Accept, and edit files without asking",
+                Mode::Auto => "Accept, and do what is confined without asking",
                 Mode::Yolo => "Accept, and do everything without asking",
             };
             Some(choice(mode.as_str(), title))
@@ -206,6 +207,7 @@ fn accepted(step: &mut Step<'_>, call: &Call, mode: Mode) -> ToolOutput {
     let then = match mode {
         Mode::Plan | Mode::Default => "edits will require confirmation",
         Mode::AutoEdit => "edits will be applied automatically",
+        Mode::Auto => "edits and confined commands will run automatically",
         Mode::Yolo => "all calls will run automatically",
     };
     let text = format!(

@@ -12,6 +12,7 @@ use crate::{
     },
     engine::{
         hooks::Hooks,
+        policy,
         record::Step,
         scheduler::Toolbox,
         step::{Effect, Server, Standing},
@@ -197,7 +198,12 @@ fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
         }
         Some(mode) if Mode::OFFERED.contains(&mode) => {
             let is_off = !spec.modes.offered.contains(&mode);
-            format!("The mode is still `{}`: {}.", step.record.mode.as_str(), why_not_mode(mode, is_off))
+            let facts = spec.toolbox.confinement;
+            let why = match policy::auto_on_offer(facts) {
+                Err(it) if mode == Mode::Auto && !is_off && facts.trusted => it.to_owned(),
+                _ => why_not_mode(mode, is_off),
+            };
+            format!("The mode is still `{}`: {why}.", step.record.mode.as_str())
         }
         _ => format!("There is no mode `{name}`. There are {}.", known.join(", ")),
     }
@@ -312,8 +318,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         "" => String::new(),
         it => format!("\n\nSandbox of commands: {it}."),
     };
-    let lasting: String =
-        spec.toolbox.rules.lasting().map(|it| format!("- {}\n", text::first_line(&it, 200))).collect();
+    let lasting: String = spec.toolbox.rules.saved().map(|it| format!("- {}\n", text::first_line(&it, 200))).collect();
     let held = match lasting.trim_end() {
         "" => held,
         it => format!("\n\nAllowed for ever, which `castor permissions` takes back:\n{it}{held}"),

@@ -234,10 +234,7 @@ fn input(line: &str) -> Input {
             let paths = json().get("paths").and_then(Value::as_array).map(|it| it.iter().filter_map(place).collect());
             let paths = paths.unwrap_or_default();
             let command = json().get("command").and_then(Value::as_str).map(str::to_owned);
-            Input::Resolved {
-                effect,
-                result: Ok(Targets { title: format!("t{n}"), command, paths, ..Targets::default() }),
-            }
+            Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), command, paths }) }
         }
         "checked" => {
             let (word, reason) = rest.split_once(' ').unwrap_or((rest, ""));

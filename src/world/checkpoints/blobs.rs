@@ -157,11 +157,6 @@ impl Blobs {
         }
     }
 
-    pub fn len_of(&self, hash: &Hash) -> Option<u64> {
-        let found = self.dir.stat(names(hash).1.as_bytes()).ok()??;
-        u64::try_from(found.st_size).ok()
-    }
-
     pub fn open_file(&self, hash: &Hash) -> io::Result<File> {
         self.dir.file(names(hash).1.as_bytes())
     }

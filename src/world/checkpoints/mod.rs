@@ -293,8 +293,10 @@ impl Checkpoints {
         for (idx, store) in stores.iter_mut().enumerate().filter(|it| it.1.is_open(id)) {
             any = true;
             let _lock = lock(store, &|| false)?;
-            see(store, idx)?;
+            let seen = see(store, idx);
+            // Where it failed, the call is over all the same: what comes is not its own.
             let deltas: Vec<Delta> = store.end_call(id)?;
+            seen?;
             net.push((&*store, changes::net(&deltas)));
         }
         match any {

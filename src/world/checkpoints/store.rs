@@ -67,7 +67,9 @@ struct Log {
 }
 
 /// Holds the root's lock.
-pub struct Lock(File);
+pub struct Lock {
+    _file: File,
+}
 
 /// What a look found, before it is known whose it is.
 #[derive(Default)]
@@ -114,7 +116,7 @@ impl Lock {
             waited += PAUSE;
         }
         let has_name = file.metadata().is_ok_and(|it| it.nlink() > 0);
-        Ok(has_name.then_some(Self(file)))
+        Ok(has_name.then_some(Self { _file: file }))
     }
 }
 
@@ -245,10 +247,6 @@ impl Store {
         read_from(self.log.file.as_ref(), &mut 0).map_err(|it| self.failed(it))
     }
 
-    pub fn seq(&self) -> u64 {
-        self.log.seq
-    }
-
     /// Looks at the whole root, or at some paths of it.
     pub fn look(&mut self, paths: Option<&[RelPath]>, cancel: Cancel) -> Result<Capture, Failure> {
         let (used, limit) = (place::used(&self.dir).map_err(|it| self.failed(it))?, self.limits.store);
@@ -361,10 +359,6 @@ impl Store {
         self.dir.replace(b"index", &bytes, false).map_err(|it| self.failed(it))?;
         (self.log.has_index, self.log.beyond, self.log.n_marks) = (true, 0, 0);
         Ok(())
-    }
-
-    pub fn has_index(&self) -> bool {
-        self.log.has_index
     }
 
     /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.

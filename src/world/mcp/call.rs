@@ -24,7 +24,7 @@ use crate::{
         text,
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox::{self, Before},
+    world::process::sandbox::{self, Quarantine},
 };
 
 /// Progress is shown no more often than this.
@@ -80,7 +80,7 @@ impl Connection {
         let before = spawn_blocking(move || sandbox::look(&confined)).await;
         let mut res = self.answer(call).await;
         let look =
-            move |before: Before| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
+            move |before: Quarantine| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
         if let Ok(before) = before
             && let Ok(said) = spawn_blocking(move || -> Vec<String> { look(before) }).await
             && !said.is_empty()

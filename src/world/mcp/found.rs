@@ -2,39 +2,26 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::base::terminal::{Findings, Later};
+use crate::base::terminal::Findings;
 
 /// Of the process that runs now. Cheap to clone: all hold the same.
 #[derive(Clone, Default)]
-pub struct Found(Arc<Mutex<State>>);
-
-#[derive(Default)]
-struct State {
-    /// Of starts, not told yet.
-    untold: Vec<String>,
-    look: Option<Later>,
-}
+pub struct Found(Arc<Mutex<Vec<String>>>);
 
 const WHO: &str = "the server";
 
 impl Found {
-    /// A process has started: what was found then, and how to look again.
-    pub(super) fn started(&self, (first, look): (Findings, Later)) {
-        self.with(|it| {
-            it.untold.extend(first.in_words(WHO));
-            it.look = Some(look);
-        });
+    /// A process has started: what was found then.
+    pub(super) fn started(&self, found: &Findings) {
+        self.with(|it| it.extend(found.in_words(WHO)));
     }
 
     /// What was not told yet.
     pub(super) fn take(&self) -> Vec<String> {
-        self.with(|it| {
-            let now = it.look.as_mut().and_then(|look| look().in_words(WHO));
-            std::mem::take(&mut it.untold).into_iter().chain(now).collect()
-        })
+        self.with(std::mem::take)
     }
 
-    fn with<T>(&self, then: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, then: impl FnOnce(&mut Vec<String>) -> T) -> T {
         then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -45,15 +32,13 @@ mod tests {
     use crate::base::{path::AbsPath, terminal::Findings};
 
     #[test]
-    fn a_start_and_what_came_later_are_told_once_each() {
-        let path = |it: &str| vec![AbsPath::new(it).unwrap()];
+    fn a_start_is_told_once() {
         let found = Found::default();
         assert!(found.take().is_empty());
-        let mut restored = path("/w/.git/HEAD");
-        let look = Box::new(move || Findings { restored: std::mem::take(&mut restored), ..Findings::default() });
-        found.started((Findings { aside: path("/w/.bashrc"), ..Findings::default() }, look));
+        let aside = vec![AbsPath::new("/w/.bashrc").unwrap()];
+        found.started(&Findings { aside, ..Findings::default() });
         let said = found.take();
-        assert!(said.len() == 2 && said[0].contains("/w/.bashrc") && said[1].contains("/w/.git/HEAD"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("/w/.bashrc"), "{said:?}");
         assert!(found.take().is_empty());
     }
 }

@@ -32,10 +32,7 @@ use super::{
     stdio::{self, Process},
     web,
 };
-use crate::base::{
-    mcp::McpLink,
-    terminal::{Findings, Later},
-};
+use crate::base::{mcp::McpLink, terminal::Findings};
 
 /// Pages of one listing: a server that never comes to an end is cut off.
 const MAX_PAGES: usize = 100;
@@ -53,8 +50,8 @@ const ELICITED: &str = "notifications/elicitation/complete";
 pub(super) struct Open {
     service: RunningService<RoleClient, Listener>,
     process: Option<Process>,
-    /// What was found at its start, and how to look again.
-    found: Option<(Findings, Later)>,
+    /// What was found at its start.
+    found: Option<Findings>,
 }
 
 /// Runs a server until it is gone for good or `stop` says so. Then its input is closed and its processes end.
@@ -76,7 +73,7 @@ async fn lives(launch: &Launch, doors: &Doors, tell: &Tell) {
     let connection = Connection::new(line, listener.progress.clone(), listener.asking.open.subscribe(), held.clone());
     let mut ready = tools;
     let lost = loop {
-        open.found.take().into_iter().for_each(|it| held.found.started(it));
+        open.found.take().into_iter().for_each(|it| held.found.started(&it));
         tell(News::Ready { connection: connection.clone(), tools: ready.clone() }).await;
         let why = open.live(&listener.changed, launch.timeout, ready, tell).await;
         plug.down(&why);
@@ -178,11 +175,7 @@ impl Open {
     }
 
     /// Shakes hands over a transport. The error says why in one line.
-    pub(super) async fn shake<T>(
-        transport: T,
-        mut listener: Listener,
-        mut process: Option<Process>,
-    ) -> Result<Self, String>
+    pub(super) async fn shake<T>(transport: T, mut listener: Listener, process: Option<Process>) -> Result<Self, String>
     where
         T: Transport<RoleClient> + 'static,
     {
@@ -190,7 +183,7 @@ impl Open {
         let watched = Watched { transport, gone: listener.asking.gone.clone() };
         match serve_client(listener, watched).await {
             Ok(service) => {
-                let found = process.as_mut().map(Process::has_started);
+                let found = process.as_ref().map(Process::has_started);
                 Ok(Self { service, process, found })
             }
             Err(it) => match process {

@@ -18,7 +18,7 @@ use crate::{
     base::{mcp::McpLink, sandbox::Confinement, text},
     world::{
         disk,
-        process::{Exit, Findings, Groups, Later, Life, Piped, Spawn, Stdin},
+        process::{Exit, Findings, Groups, Life, Piped, Spawn, Stdin},
         secrets::{name_looks_secret, value_looks_secret},
     },
 };
@@ -65,14 +65,14 @@ pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -
 
 /// Programs that fetch servers keep them below the home folder, which a confined one cannot write.
 fn caches(it: &Confinement) -> Vec<(String, String)> {
-    let below = |name: &str| it.tmp.join(name).to_string();
+    let below = |name: &str| it.own.tmp.join(name).to_string();
     vec![("XDG_CACHE_HOME".to_owned(), below("cache")), ("npm_config_cache".to_owned(), below("npm"))]
 }
 
 impl Process {
     /// What it made at its start is put aside; what appears between its calls may be the user's.
-    pub(super) fn has_started(&mut self) -> (Findings, Later) {
-        self.life.goes_on_alone()
+    pub(super) fn has_started(&self) -> Findings {
+        self.life.settle()
     }
 
     /// Waits for its end, and for what it said before. A child of its may hold its stdout open: that says nothing more.

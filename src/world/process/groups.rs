@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
-    sandbox::{Gone, Held, records},
+    sandbox::{Gone, Placeholders, placeholder_records},
     table::{Process, Table, send},
 };
 
@@ -52,7 +52,7 @@ enum Order {
     Begins,
     /// It was added by now, or did not come to be.
     Began,
-    Add(Process, String, Held),
+    Add(Process, String, Placeholders),
     /// Nobody is left in it; told when all that was held for it is let go.
     Forget(u32, oneshot::Sender<()>),
     /// Its first process is dead; told who is left.
@@ -106,9 +106,9 @@ impl Groups {
         self.prefix.get_or_init(|| format!("{}.", uuid::Uuid::now_v7().simple()))
     }
 
-    /// `held` is let go when nobody is left in the group.
-    pub(super) fn add(&self, pid: u32, mark: String, held: Held) {
-        self.tell(pid, Order::Add(Process::now(pid), mark, held));
+    /// `placeholders` are let go when nobody is left in the group.
+    pub(super) fn add(&self, pid: u32, mark: String, placeholders: Placeholders) {
+        self.tell(pid, Order::Add(Process::now(pid), mark, placeholders));
     }
 
     pub(super) fn end(&self, pid: u32) {
@@ -124,7 +124,7 @@ impl Groups {
         left.await.unwrap_or_default()
     }
 
-    /// Lets go what was held for it: who is left in its sandbox ends with that, without a word. Returns when they are gone.
+    /// Lets go what was made for it: who is left in its sandbox ends with that, without a word. Returns when they are gone.
     pub(super) async fn let_go(&self, pid: u32) {
         let (done, gone) = oneshot::channel();
         self.tell(pid, Order::Forget(pid, done));
@@ -184,7 +184,7 @@ struct Group {
     leader: Process,
     mark: String,
     /// Let go with the group.
-    held: Held,
+    placeholders: Placeholders,
     /// Who was seen in it: found again also when their parents are dead.
     known: Vec<Process>,
     /// When TERM was sent.
@@ -236,12 +236,14 @@ impl Reaper {
         match order {
             Order::Begins => self.starting += 1,
             Order::Began => self.starting = self.starting.saturating_sub(1),
-            Order::Add(leader, mark, held) => {
+            Order::Add(leader, mark, placeholders) => {
                 self.forget_empty();
-                self.tmps.extend(held.tmp());
-                self.records.extend(held.records());
-                self.groups
-                    .insert(leader.pid, Group { leader, mark, held, known: Vec::new(), ending: None, left: false });
+                self.tmps.extend(placeholders.temporary());
+                self.records.extend(placeholders.records());
+                self.groups.insert(
+                    leader.pid,
+                    Group { leader, mark, placeholders, known: Vec::new(), ending: None, left: false },
+                );
                 if self.closing {
                     self.end(leader.pid);
                 }
@@ -274,7 +276,7 @@ impl Reaper {
     /// Who goes on when a group's first process is dead.
     fn left(&mut self, pid: u32) -> Vec<u32> {
         let group = self.groups.get_mut(&pid);
-        if group.as_ref().is_some_and(|it| it.held.is_over()) {
+        if group.as_ref().is_some_and(|it| it.placeholders.is_over()) {
             return Vec::new();
         }
         // It was reaped, so nobody has its id unless the session is over: any start time will do.
@@ -285,9 +287,9 @@ impl Reaper {
         left.iter().map(|it| it.pid).collect()
     }
 
-    /// Lets go what was held for a group.
+    /// Lets go what was made for a group.
     fn forget(&mut self, pid: u32) -> Option<Gone> {
-        self.groups.remove(&pid).map(|mut it| it.held.let_go())
+        self.groups.remove(&pid).map(|mut it| it.placeholders.let_go())
     }
 
     fn end_all(&mut self) {
@@ -298,8 +300,8 @@ impl Reaper {
         let strays = Table::read().marked(&self.prefix);
         for leader in strays {
             if !self.groups.values().any(|it| it.known.contains(&leader)) {
-                let (mark, held) = (String::new(), Held::default());
-                let group = Group { leader, mark, held, known: vec![leader], ending: None, left: false };
+                let (mark, placeholders) = (String::new(), Placeholders::default());
+                let group = Group { leader, mark, placeholders, known: vec![leader], ending: None, left: false };
                 self.groups.insert(leader.pid, group);
                 self.end(leader.pid);
             }
@@ -329,7 +331,7 @@ impl Reaper {
         if self.groups.is_empty() && self.starting == 0 {
             if self.closing {
                 remove(std::mem::take(&mut self.tmps));
-                records::end(&std::mem::take(&mut self.records));
+                placeholder_records::end(&std::mem::take(&mut self.records));
             }
             self.waiting.drain(..).for_each(|it| _ = it.send(()));
         }

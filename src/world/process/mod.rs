@@ -30,11 +30,11 @@ use tokio::{
 
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-pub use crate::base::terminal::{Exit, Findings, Happening, Later};
+pub use crate::base::terminal::{Exit, Findings, Happening};
 pub use decode::Decoder;
 pub use groups::Groups;
 pub use pipes::{Life, Piped};
-use sandbox::{Before, Held, Rest};
+use sandbox::{Placeholders, Quarantine, Rest};
 pub use terminal::OwnTerminal;
 
 /// How much is read at once: a pipe holds no more than this by default.
@@ -95,7 +95,7 @@ pub struct Child {
     buffer: Box<[u8]>,
     decoder: Decoder,
     state: State,
-    before: Arc<Before>,
+    quarantine: Arc<Quarantine>,
 }
 
 impl Spawn<'_> {
@@ -126,17 +126,16 @@ impl Spawn<'_> {
         let _starting = groups.starts();
         let mark = groups.mark();
         let (command, rest) = self.command(output, &mark)?;
-        let (mut child, held) = begin(command, rest)?;
+        let (mut child, placeholders) = begin(command, rest)?;
         let Some(pid) = child.id() else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
         };
-        let before = held.before();
-        before.begins();
-        groups.add(pid, mark, held);
+        let quarantine = placeholders.quarantine();
+        groups.add(pid, mark, placeholders);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
-        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state, before })
+        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state, quarantine })
     }
 
     fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, Rest<'_>)> {
@@ -152,7 +151,7 @@ impl Spawn<'_> {
             None => {
                 let mut res = Command::new(self.program);
                 res.args(self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
-                (res, Box::new(|| Ok(Held::default())), None)
+                (res, Box::new(|| Ok(Placeholders::default())), None)
             }
             Some(it) => {
                 let door = sandbox::door(it, self.program, self.args, self.cwd, self.env)?;
@@ -209,14 +208,9 @@ impl Child {
         }
     }
 
-    /// What is new at its end may be anybody's; what was held, and no longer is, is still told.
-    pub fn goes_on_alone(&mut self) -> Later {
-        std::mem::take(&mut self.before).later()
-    }
-
-    /// It is ended before its time: what is found when the last of it is gone.
-    pub fn cut_short(&self) -> impl Future<Output = Findings> + Send + use<> {
-        self.before.clone().gone()
+    /// What is found when the last of it is gone. Its exit tells nothing of that any more.
+    pub fn gone(&mut self) -> impl Future<Output = Findings> + Send + use<> {
+        std::mem::take(&mut self.quarantine).gone()
     }
 
     /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.
@@ -251,14 +245,14 @@ impl Child {
     async fn exited(&mut self) -> Happening {
         let State::Draining { status, .. } = self.state else { return Happening::Closed };
         let mut left = self.groups.exited(self.pid).await;
-        let ended = !left.is_empty() && self.before.is_open();
+        let ended = !left.is_empty() && self.quarantine.is_open();
         if ended {
             self.groups.let_go(self.pid).await;
             left.clear();
         }
         self.state = State::Over;
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        let findings = Findings { ended, ..self.before.findings() };
+        let findings = Findings { ended, ..self.quarantine.findings() };
         Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left, findings })
     }
 }
@@ -272,13 +266,13 @@ impl Drop for Child {
 }
 
 /// Starts it, and does what it waits for.
-fn begin(mut command: Command, rest: Rest<'_>) -> io::Result<(tokio::process::Child, Held)> {
+fn begin(mut command: Command, rest: Rest<'_>) -> io::Result<(tokio::process::Child, Placeholders)> {
     let mut child = command.spawn()?;
     // It owns the new process's ends of all pipes. With them here, output would never be at its end, and nobody would
     // notice that the helper is gone.
     drop(command);
     match rest() {
-        Ok(held) => Ok((child, held)),
+        Ok(it) => Ok((child, it)),
         Err(why) => {
             _ = child.start_kill();
             Err(why)

@@ -4,7 +4,7 @@ use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Findings, Groups, Later, Spawn, begin, sandbox::Before, signal_name};
+use super::{Exit, Findings, Groups, Spawn, begin, sandbox::Quarantine, signal_name};
 
 /// A process that we started, and its streams.
 pub struct Piped {
@@ -20,10 +20,10 @@ pub struct Life {
     pid: u32,
     groups: Groups,
     over: bool,
-    before: Arc<Before>,
+    quarantine: Arc<Quarantine>,
 }
 
-/// Who is looked back at, in the log.
+/// Whose findings these are, in the log.
 const WHO: &str = "a hook or a server";
 
 impl Spawn<'_> {
@@ -35,16 +35,15 @@ impl Spawn<'_> {
         let mark = groups.mark();
         let (mut command, rest) = self.bare_command(&mark)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, held) = begin(command, rest)?;
+        let (mut child, placeholders) = begin(command, rest)?;
         let streams = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = streams else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it could be spoken to"));
         };
-        let before = held.before();
-        before.begins();
-        groups.add(pid, mark, held);
-        let life = Life { child, pid, groups: groups.clone(), over: false, before };
+        let quarantine = placeholders.quarantine();
+        groups.add(pid, mark, placeholders);
+        let life = Life { child, pid, groups: groups.clone(), over: false, quarantine };
         Ok(Piped { life, stdin, stdout, stderr })
     }
 }
@@ -57,29 +56,26 @@ impl Life {
         // Children that it left behind are ended with this value.
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        let findings = self.look_back();
+        let findings = logged(self.quarantine.findings());
         Exit { code: status.and_then(|it| it.code()), signal, left, findings }
     }
 
     /// What is found when the last of it is gone, beside what was told by then.
     pub fn gone(&self) -> impl Future<Output = Findings> + Send + use<> {
-        self.before.clone().gone()
+        self.quarantine.clone().gone()
     }
 
-    /// Puts aside what is new and somebody would obey, once: what comes later may be anybody's.
-    fn look_back(&mut self) -> Findings {
-        let res = std::mem::take(&mut self.before).findings();
-        if let Some(it) = res.in_words(WHO) {
-            tracing::warn!("{it}");
-        }
-        res
+    /// It goes on for long: what it made by now is put aside, and what comes later may be the user's.
+    pub fn settle(&self) -> Findings {
+        logged(self.quarantine.settle())
     }
+}
 
-    /// The same, of who goes on: what was held is looked at again by what this returns.
-    pub fn goes_on_alone(&mut self) -> (Findings, Later) {
-        let before = self.before.clone();
-        (self.look_back(), before.later())
+fn logged(findings: Findings) -> Findings {
+    if let Some(it) = findings.in_words(WHO) {
+        tracing::warn!("{it}");
     }
+    findings
 }
 
 impl Drop for Life {

@@ -7,7 +7,7 @@ use crate::base::{
     fs::BoxFuture,
     path::AbsPath,
     sandbox::Confinement,
-    terminal::{CommandLine, Findings, Later, Running, Screen, Terminal},
+    terminal::{CommandLine, Findings, Running, Screen, Terminal},
 };
 
 /// Runs command lines with bash, or with sh where there is none.
@@ -71,12 +71,8 @@ impl Running for Own {
         self.child.is_open()
     }
 
-    fn goes_on_alone(&mut self) -> Later {
-        self.child.goes_on_alone()
-    }
-
-    fn cut_short(&self) -> BoxFuture<'static, Findings> {
-        Box::pin(self.child.cut_short())
+    fn gone(&mut self) -> BoxFuture<'static, Findings> {
+        Box::pin(self.child.gone())
     }
 
     fn screen(&self) -> Option<Screen> {

@@ -22,8 +22,8 @@ use crate::{
     world::disk,
     world::tools::{
         Builtin, Task, ToolContext,
+        aliases::Aliases,
         grep_search::search::{Query, Stop},
-        kept::Aliases,
         params::{Params, invalid, not_empty},
         paths,
         schema::{self, count, flag, text},

@@ -1,12 +1,10 @@
 //! Built-in tools behind one trait, listed in one table.
 
+mod aliases;
 mod change;
 pub mod exit_plan_mode;
-mod git_runs;
 pub mod glob;
 pub mod grep_search;
-mod kept;
-pub mod leads;
 pub mod list_directory;
 pub mod params;
 pub mod paths;
@@ -20,9 +18,7 @@ mod snippet;
 #[cfg(test)]
 mod testing;
 mod text_file;
-mod tracked;
 pub mod truncate;
-mod undone;
 mod walk;
 pub mod write_file;
 
@@ -37,7 +33,7 @@ use crate::{
         path::AbsPath,
         sandbox::Confinement,
         terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec, Words},
+        tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
     world::process::Groups,
 };
@@ -121,8 +117,6 @@ pub struct Known {
     pub places: Arc<[TargetPath]>,
     /// What the model knows of the file that it writes as a whole.
     pub seen: Option<BaseHash>,
-    /// What its command names, while its targets are looked for.
-    pub words: Arc<Words>,
 }
 
 /// For what goes on when its call has returned.

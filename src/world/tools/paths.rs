@@ -10,8 +10,8 @@ use crate::{
     },
     world::{
         disk,
-        process::sandbox::named,
-        tools::{ToolContext, kept::Aliases},
+        process::sandbox::git_config_paths,
+        tools::{ToolContext, aliases::Aliases},
     },
 };
 
@@ -38,7 +38,7 @@ fn target_now(ctx: &ToolContext, path: AbsPath, access: Access, line: Option<u32
     let home = ctx.home();
     // Where nobody knows what git's settings name, it may be this.
     let home = home.as_ref().map(AbsPath::as_path);
-    let named = || named::names(real.as_path(), &ctx.roots, home).map_or(true, |it| it.is_some());
+    let named = || git_config_paths::names(real.as_path(), &ctx.roots, home).map_or(true, |it| it.is_some());
     let named = access == Access::Write && named();
     Ok(TargetPath { path, real, access, line, in_roots, named })
 }

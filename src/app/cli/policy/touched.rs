@@ -9,39 +9,26 @@ use super::asked::Asked;
 use crate::{
     base::{
         path::AbsPath,
-        sandbox::{Confinement, Hold, Level},
         tool::{Access, TargetPath, Targets, ToolKind},
     },
-    engine::policy,
     world::{
         disk::{self, DiskFs},
-        process::{Groups, sandbox},
+        process::Groups,
         secrets::Env,
         tools::{self, Background, Known, Terminals, ToolContext},
     },
 };
 
-/// The targets, and what the tool has against the arguments: then they are guessed. `held`: how commands are, if they are.
+/// The targets, and what the tool has against the arguments: then they are guessed.
 pub fn targets(
     asked: &Asked,
     (cwd, env): (&AbsPath, &Env),
     roots: &[AbsPath],
-    held: Option<Hold>,
 ) -> io::Result<(Targets, Option<String>)> {
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);
     let Some(tool) = own.filter(|_| asked.server.is_none()) else { return Ok((guessed(), None)) };
-    let words = Arc::new(policy::words(&asked.tool, &asked.args));
-    let held = held.filter(|it| it.available && it.level != Level::Off);
-    let confined = roots.first().zip(held).map(|(root, held)| {
-        let gits = sandbox::repository::outside_of(root).into_iter().collect();
-        // A session has one of its own; what only looks needs one that is there.
-        let tmp = AbsPath::new("/var/tmp").filter(|it| disk::metadata(it).is_ok());
-        let of_root = Confinement::of(root);
-        let (read_only, network) = (!held.is_written(), held.network);
-        Arc::new(Confinement { read_only, network, gits, tmp: tmp.unwrap_or(of_root.tmp), ..of_root })
-    });
-    let ctx = ToolContext { known: Known { words, ..Known::default() }, confined, ..context(cwd, roots, env) };
+    let ctx = context(cwd, roots, env);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(match runtime.block_on(tool.targets(&asked.args, &ctx)) {
         Ok(it) => (it, None),

@@ -12,7 +12,7 @@ use tokio::{
 use crate::app::cli::clean::clean_line;
 
 /// How long an agent may take to leave once its stdin is closed. castor's own needs a second at most, on a machine that has
-/// time for it; one that is killed leaves stand-ins in the folder.
+/// time for it; one that is killed leaves placeholders in its repository.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long to wait for what a dead agent still has to tell on stderr.
 const LAST_WORDS: Duration = Duration::from_millis(200);

@@ -1,9 +1,9 @@
 //! Here-documents, taken out before the grammar reads: bash's rule for where a body ends is simple, the grammar's is
 //! not. What is not one of the shapes that all readers agree on counts as unparsed.
 
-use super::Unparsed;
+use super::words::Opaque;
 
-const ODD: Unparsed = Unparsed("its here-document is unusual");
+const ODD: Opaque = Opaque("its here-document is unusual");
 
 /// A text without its here-documents. Every byte keeps its place: `<<'EOF'` became `<______`, bodies became blanks.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct Reader<'a> {
 }
 
 /// Takes the here-documents out.
-pub(super) fn mask(text: &str) -> Result<Masked, Unparsed> {
+pub(super) fn mask(text: &str) -> Result<Masked, Opaque> {
     if !text.contains("<<") {
         return Ok(Masked { text: text.to_owned(), bodies: Vec::new() });
     }
@@ -75,7 +75,7 @@ impl Reader<'_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn step(&mut self, byte: u8) -> Result<(), Unparsed> {
+    fn step(&mut self, byte: u8) -> Result<(), Opaque> {
         let double = self.inside.last() == Some(&Inside::Double);
         if self.inside.last() == Some(&Inside::Brace) {
             return self.in_braces(byte);
@@ -108,7 +108,7 @@ impl Reader<'_> {
     }
 
     /// What quotes mean in `${ }` depends on what is around it.
-    fn in_braces(&mut self, byte: u8) -> Result<(), Unparsed> {
+    fn in_braces(&mut self, byte: u8) -> Result<(), Opaque> {
         match byte {
             b'}' => self.leave(),
             b'$' if self.peek(1) == Some(b'{') => self.enter(Inside::Brace, 2),
@@ -135,7 +135,7 @@ impl Reader<'_> {
     }
 
     /// Over what nothing is looked for in; a `<<` in there would mean something else.
-    fn skip(&mut self, len: usize) -> Result<(), Unparsed> {
+    fn skip(&mut self, len: usize) -> Result<(), Opaque> {
         let over = self.text.get(self.at..self.at + len).ok_or(ODD)?;
         // A body starts at a newline that is the line's end.
         let hides = over.contains('\n') && !self.pending.is_empty();
@@ -143,12 +143,12 @@ impl Reader<'_> {
         if hides { Err(ODD) } else { Ok(()) }
     }
 
-    fn skip_to(&mut self, end: char) -> Result<(), Unparsed> {
+    fn skip_to(&mut self, end: char) -> Result<(), Opaque> {
         let len = self.rest().get(1..).and_then(|it| it.find(end)).ok_or(ODD)?;
         self.skip(len + 2)
     }
 
-    fn skip_ansi(&mut self) -> Result<(), Unparsed> {
+    fn skip_ansi(&mut self) -> Result<(), Opaque> {
         let (mut len, mut escaped) = (2, false);
         for byte in self.rest().bytes().skip(2) {
             len += 1;
@@ -160,7 +160,7 @@ impl Reader<'_> {
         Err(ODD)
     }
 
-    fn skip_backquotes(&mut self) -> Result<(), Unparsed> {
+    fn skip_backquotes(&mut self) -> Result<(), Opaque> {
         let len = self.rest().get(1..).and_then(|it| it.find('`')).ok_or(ODD)?;
         let over = self.rest().get(..len + 2).ok_or(ODD)?;
         match over.contains("<<") || over.contains('\\') {
@@ -170,7 +170,7 @@ impl Reader<'_> {
     }
 
     /// `<<` in arithmetic shifts.
-    fn skip_arithmetic(&mut self, open: usize) -> Result<(), Unparsed> {
+    fn skip_arithmetic(&mut self, open: usize) -> Result<(), Opaque> {
         let len = self.rest().get(open..).and_then(|it| it.find("))")).ok_or(ODD)?;
         let over = self.rest().get(..open + len + 2).ok_or(ODD)?;
         match over.contains("<<")
@@ -182,7 +182,7 @@ impl Reader<'_> {
         }
     }
 
-    fn operator(&mut self) -> Result<(), Unparsed> {
+    fn operator(&mut self) -> Result<(), Opaque> {
         if self.peek(2) == Some(b'<') {
             self.at += 3;
             return Ok(());
@@ -213,7 +213,7 @@ impl Reader<'_> {
     }
 
     /// The bodies follow, in the order of their operators.
-    fn newline(&mut self) -> Result<(), Unparsed> {
+    fn newline(&mut self) -> Result<(), Opaque> {
         self.at += 1;
         for pending in std::mem::take(&mut self.pending) {
             if pending.depth != self.inside.len() {
@@ -241,7 +241,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn take_body(&mut self, pending: &Pending, from: usize, to: usize, next: usize) -> Result<(), Unparsed> {
+    fn take_body(&mut self, pending: &Pending, from: usize, to: usize, next: usize) -> Result<(), Opaque> {
         let text = self.text.get(from..to).ok_or(ODD)?.to_owned();
         // A delimiter that ends with the closing bracket on its line ends the body for some readers only.
         let near = text.lines().any(|it| it.trim_start().starts_with(&pending.delimiter));

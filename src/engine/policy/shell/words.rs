@@ -1,6 +1,8 @@
 //! Words of the shell with their quoting resolved: what is literal, what is a pattern, what only the shell knows.
 
-use super::{super::ansi, Unparsed};
+/// Why it cannot be told what a line runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opaque(pub &'static str);
 
 /// How far a word can be trusted to mean what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,55 +27,21 @@ impl Word {
         (self.kind == WordKind::Literal).then_some(self.text.as_str())
     }
 
-    pub(in crate::engine::policy) fn literally(text: &str) -> Self {
+    pub fn literally(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WordKind::Literal }
     }
 
-    /// How words are written that only come with the input of a command.
-    pub(super) const UNKNOWN: &str = "$@";
-
-    /// Such a word: any, and any number of them.
-    pub(in crate::engine::policy) fn unknown() -> Self {
-        Self::expanded(Self::UNKNOWN)
-    }
-
-    /// What it says as it stands, with `$'a\nb'` read.
-    pub(super) fn said(&self) -> Option<String> {
-        let by_number = || {
-            let (text, rest) = ansi::decode(self.text.strip_prefix("$'")?);
-            text.filter(|_| rest.is_empty())
-        };
-        self.literal().map(str::to_owned).or_else(by_number)
-    }
-
-    /// Whether nobody knows what it begins with: it may be an option. Of other expansions that is not feared.
-    pub fn is_unknown(&self) -> bool {
-        self.kind == WordKind::Expanded && self.text.trim_matches('"').starts_with(Self::UNKNOWN)
-    }
-
-    pub(in crate::engine::policy) fn expanded(text: &str) -> Self {
+    pub fn expanded(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WordKind::Expanded }
     }
 
-    /// `~/.cargo/bin/cargo` and `$HOME/x`, as a command's name: the shell puts nothing more into it than the home. And
-    /// `$(which python3)` is where that program lies.
-    pub(super) fn name_as_said(&mut self, assigned: &[String]) {
-        const LOOKED_UP: &[&str] = &["$(which ", "$(command -v "];
-        let from_home: &[&str] =
-            if assigned.iter().any(|it| it == "HOME") { &[] } else { &["~/", "$HOME/", "${HOME}/"] };
-        let plain = |it: &&str| it.chars().all(|it| it.is_alphanumeric() || "-_./+".contains(it));
-        let text = self.text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(&self.text);
-        let behind = |starts: &[&str]| starts.iter().find_map(|it| text.strip_prefix(it)).map(str::to_owned);
-        let looked_up = behind(LOOKED_UP).and_then(|it| it.strip_suffix(')').map(str::to_owned));
-        let name = behind(from_home).map(|it| format!("~/{it}")).or(looked_up);
-        let name = name.filter(|it| self.kind != WordKind::Literal && plain(&it.trim_start_matches('~')));
-        if let Some(it) = name {
-            *self = Self::literally(&it);
-        }
+    /// Words that only come with the input of a command: any, and any number of them.
+    pub fn unknown() -> Self {
+        Self::expanded("$@")
     }
 
     /// Reads one word as bash would. The source must be one word by bash's rules, whatever the grammar said of it.
-    pub(super) fn read(source: &str) -> Result<Self, Unparsed> {
+    pub fn read(source: &str) -> Result<Self, Opaque> {
         let mut reader = Reader { rest: source, text: String::new(), kind: WordKind::Literal, brace: false };
         if source.starts_with('~') {
             reader.kind = WordKind::Pattern;
@@ -88,7 +56,7 @@ impl Word {
     }
 }
 
-const NOT_ONE_WORD: Unparsed = Unparsed("its words cannot be told apart");
+const NOT_ONE_WORD: Opaque = Opaque("its words cannot be told apart");
 
 struct Reader<'a> {
     rest: &'a str,
@@ -99,7 +67,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn step(&mut self) -> Result<(), Unparsed> {
+    fn step(&mut self) -> Result<(), Opaque> {
         let mut chars = self.rest.chars();
         let Some(first) = chars.next() else { return Ok(()) };
         self.rest = chars.as_str();
@@ -115,12 +83,12 @@ impl Reader<'_> {
         }
     }
 
-    fn expand(&mut self) -> Result<(), Unparsed> {
+    fn expand(&mut self) -> Result<(), Opaque> {
         self.kind = WordKind::Expanded;
         Ok(())
     }
 
-    fn plain(&mut self, it: char) -> Result<(), Unparsed> {
+    fn plain(&mut self, it: char) -> Result<(), Opaque> {
         match it {
             '*' | '?' | '[' => self.kind = WordKind::Pattern,
             '{' => self.brace = true,
@@ -134,14 +102,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn single(&mut self) -> Result<(), Unparsed> {
+    fn single(&mut self) -> Result<(), Opaque> {
         let (inside, rest) = self.rest.split_once('\'').ok_or(NOT_ONE_WORD)?;
         self.text.push_str(inside);
         self.rest = rest;
         Ok(())
     }
 
-    fn escape(&mut self) -> Result<(), Unparsed> {
+    fn escape(&mut self) -> Result<(), Opaque> {
         let mut chars = self.rest.chars();
         let next = chars.next().ok_or(NOT_ONE_WORD)?;
         if next != '\n' {
@@ -152,7 +120,7 @@ impl Reader<'_> {
     }
 
     /// `$'…'` is literal while nothing in it is escaped; `$"…"` depends on the locale.
-    fn dollar(&mut self) -> Result<(), Unparsed> {
+    fn dollar(&mut self) -> Result<(), Opaque> {
         if let Some(inside) = self.rest.strip_prefix('\'') {
             let (text, rest) = inside.split_once('\'').ok_or(NOT_ONE_WORD)?;
             if text.contains('\\') {
@@ -171,7 +139,7 @@ impl Reader<'_> {
         }
     }
 
-    fn double(&mut self) -> Result<(), Unparsed> {
+    fn double(&mut self) -> Result<(), Opaque> {
         let mut chars = self.rest.chars();
         while let Some(it) = chars.next() {
             match it {

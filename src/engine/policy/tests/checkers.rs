@@ -1,7 +1,7 @@
 //! Safety checkers: which calls they are heard on, what their word does, and files that name them wrongly.
 
 use super::{
-    super::{Heard, Written, unheard},
+    super::{CheckerVerdict, Written, next_checker},
     fuzz::{AnyCall, Dice, any_rule, any_rules},
     *,
 };
@@ -19,8 +19,8 @@ fn with(what: &str) -> Rules {
     Rules::shipped().with(written)
 }
 
-fn said(checker: usize, decision: Decision) -> Heard {
-    Heard { checker, said: Ok(Finding { decision, reason: "why".to_owned() }) }
+fn said(checker: usize, decision: Decision) -> CheckerVerdict {
+    CheckerVerdict { checker, said: Ok(Finding { decision, reason: "why".to_owned() }) }
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn who_is_heard_on_what() {
     ] {
         let (rules, targets) = (with(what), Targets::default());
         let query = Query::new(tool, ToolKind::Other, &args, &targets);
-        assert_eq!(unheard(&rules, &query).is_some(), heard, "{what} {args}");
+        assert_eq!(next_checker(&rules, &query).is_some(), heard, "{what} {args}");
         assert_eq!(super::super::explain(&rules, &query).checkers.len(), usize::from(heard), "{what}");
     }
 }
@@ -70,9 +70,9 @@ fn who_is_heard_on_what() {
 fn a_word_makes_stricter() {
     let rules = with("toolName='read_file'");
     let (args, targets) = (json!({}), Targets::default());
-    let ask = |heard: &[Heard], interactive| {
+    let ask = |heard: &[CheckerVerdict], interactive| {
         let query = Query { heard, interactive, ..Query::new("read_file", ToolKind::Read, &args, &targets) };
-        let open = unheard(&rules, &query).is_some();
+        let open = next_checker(&rules, &query).is_some();
         (decide(&rules, &query), open)
     };
     let (not_asked, open) = ask(&[], true);
@@ -85,7 +85,7 @@ fn a_word_makes_stricter() {
     let (nobody, _) = ask(&[said(0, Decision::Ask)], false);
     assert_eq!((nobody.decision, nobody.reason), (Decision::Deny, None));
     assert!(nobody.deny_message.unwrap().contains("why"));
-    let failed = Heard { checker: 0, said: Err("it crashed".to_owned()) };
+    let failed = CheckerVerdict { checker: 0, said: Err("it crashed".to_owned()) };
     let (failed, open) = ask(&[failed], true);
     assert_eq!((failed.decision, open), (Decision::Deny, false));
     assert!(failed.deny_message.unwrap().ends_with("gave no verdict: it crashed"));
@@ -157,7 +157,7 @@ fn one_more_checker_never_allows_more() {
         let after = before.clone().with(any_rules(&mut dice, &checker));
         for _ in 0..10 {
             let word = [Decision::Allow, Decision::Ask, Decision::Deny][dice.roll(3)];
-            let heard = [vec![], vec![said(0, word)], vec![Heard { checker: 0, said: Err("no".to_owned()) }]];
+            let heard = [vec![], vec![said(0, word)], vec![CheckerVerdict { checker: 0, said: Err("no".to_owned()) }]];
             let call = AnyCall::roll(&mut dice);
             let (was, is) = (call.decide(&before), call.decide_after(&after, &heard[dice.roll(3)]));
             assert!(is >= was, "{was:?} became {is:?}: {:?} {:?}\n{checker}", call.args, call.mode);

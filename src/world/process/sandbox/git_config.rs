@@ -5,27 +5,14 @@ use std::{iter::Peekable, str::Chars};
 /// Section and key in lower case, and the value without its quotes. Of `[diff "x"]` the section is `diff`.
 pub(super) type Setting = (String, String, String);
 
-/// A setting with what its section is of: `x` of `[diff "x"]`.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub section: String,
-    pub name: String,
-    pub key: String,
-    pub value: String,
-}
-
-pub(super) fn settings(text: &str) -> Vec<Setting> {
-    entries(text).into_iter().map(|it| (it.section, it.key, it.value)).collect()
-}
-
 /// Where git gives up on a text, it goes on with the next line.
-pub(super) fn entries(text: &str) -> Vec<Entry> {
+pub(super) fn settings(text: &str) -> Vec<Setting> {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let mut chars = text.chars().peekable();
-    let (mut res, mut section, mut name) = (Vec::new(), String::new(), String::new());
+    let (mut res, mut section) = (Vec::new(), String::new());
     while let Some(it) = chars.next() {
         match it {
-            '[' => (section, name) = header(&mut chars),
+            '[' => section = header(&mut chars),
             '#' | ';' => skip_line(&mut chars),
             it if it.is_alphanumeric() => {
                 let key = it.to_string() + &take(&mut chars, |it| it.is_alphanumeric() || it == '-');
@@ -38,9 +25,7 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
                         None
                     }
                 };
-                let entry =
-                    |value| Entry { section: section.clone(), name: name.clone(), key: key.to_lowercase(), value };
-                res.extend(value.map(entry));
+                res.extend(value.map(|value| (section.clone(), key.to_lowercase(), value)));
             }
             _ => (),
         }
@@ -57,8 +42,8 @@ fn skip_line(chars: &mut Peekable<Chars<'_>>) {
     take(chars, |it| it != '\n');
 }
 
-/// What stands between the brackets, up to the first blank, dot or quote, and what stands behind that.
-fn header(chars: &mut Peekable<Chars<'_>>) -> (String, String) {
+/// What stands between the brackets, up to the first blank, dot or quote.
+fn header(chars: &mut Peekable<Chars<'_>>) -> String {
     let (mut res, mut quoted, mut escaped) = (String::new(), false, false);
     while let Some(it) = chars.next_if(|it| *it != '\n') {
         match it {
@@ -70,9 +55,7 @@ fn header(chars: &mut Peekable<Chars<'_>>) -> (String, String) {
         }
         res.push(it);
     }
-    let section = res.split(['"', '.', ' ', '\t']).next().unwrap_or_default();
-    let name = res.get(section.len()..).unwrap_or_default().trim_matches(['"', '.', ' ', '\t']).replace('\\', "");
-    (section.to_lowercase(), name)
+    res.split(['"', '.', ' ', '\t']).next().unwrap_or_default().to_lowercase()
 }
 
 fn value(chars: &mut Peekable<Chars<'_>>) -> String {
@@ -99,15 +82,7 @@ fn value(chars: &mut Peekable<Chars<'_>>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{entries, settings};
-
-    #[test]
-    fn sections_have_names() {
-        let text = "[Remote \"o/r\"] url = a\n[remote.up]\nurl = b\n[core] x = c\n[a \"b \\\"c\"] d = e";
-        let found: Vec<_> =
-            entries(text).into_iter().map(|it| format!("{} {} {} {}", it.section, it.name, it.key, it.value)).collect();
-        assert_eq!(found, ["remote o/r url a", "remote up url b", "core  x c", "a b \"c d e"]);
-    }
+    use super::settings;
 
     #[test]
     fn every_setting_is_seen_that_git_sees() {

@@ -7,119 +7,126 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nix::{
-    fcntl::{OFlag, openat},
-    sys::stat::{Mode, mkdirat},
-};
-
 use super::{
-    Plan,
-    aside::{deep, is_repository},
-    below, excludes,
-    held::{self, Held},
-    named::{self, Named, OfUser},
-    outputs, rights, submodules,
+    Notes, Plan, below,
+    git_config_paths::{self, Named, OfUser},
+    placeholders::{self, Placeholders},
+    quarantine::{deep, is_repository},
+    reachable, submodules, views,
 };
 use crate::{
     base::{
         path::AbsPath,
-        sandbox::{Confinement, GIT_CONFIG, Granted, NEVER_MADE, StandIn, WORKTREE_CONFIG, held_below, is_held},
+        sandbox::{Confinement, GIT_CONFIG, Placeholder, WORKTREE_CONFIG, held_below, is_held},
     },
     world::disk,
 };
 
-/// Another castor may remove a stand-in while we look, but not for ever.
+/// Another castor may remove a placeholder while we look, but not for ever.
 const TRIES: usize = 20;
-/// Where a command runs.
+
+/// Where a command runs, and what it is.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     pub cwd: &'a AbsPath,
     /// As its environment says.
     pub home: Option<&'a Path>,
+    pub path: &'a str,
+    pub program: &'a str,
+    pub args: &'a [&'a str],
 }
 
-/// `below`: how many repositories and editors' folders below a root are held at most; `None`: nothing can be mounted.
-pub(super) fn plan(it: &Confinement, around: Around<'_>, below: Option<usize>) -> io::Result<(Plan, Held)> {
+/// `below`: how many repositories and editors' folders below a root are protected at most; `None`: nothing can be mounted.
+pub(super) fn plan(it: &Confinement, around: Around<'_>, below: Option<usize>) -> io::Result<(Plan, Placeholders)> {
     for _ in 0..TRIES {
-        let mut held = Held::new(it.records.as_path());
-        let looked = {
+        let mut standing = Placeholders::new(it.own.records.as_path());
+        let mut plan = empty(it, around, below.is_some())?;
+        if !it.leave.looks {
             // Letting go waits for it, too.
-            let _alone = held::alone();
-            look(it, around, below, &mut held)
-        };
-        let plan = looked?;
-        // A stand-in is locked, and was there then.
-        let standing = held.standing();
+            let _alone = placeholders::alone();
+            look(it, below, &mut plan, &mut standing)?;
+        }
+        if plan.namespaces {
+            plan.views = views::of(it, &around, &plan)?;
+        }
+        standing.uses(&plan.tmp);
+        // A placeholder is locked, and was there then.
+        let stands = standing.paths();
         let mut all = plan.protected.iter().chain(&plan.deep).chain(&plan.fixed);
-        if all.all(|it| standing.contains(it.as_path()) || it.symlink_metadata().is_ok()) {
-            excludes::write(&plan.tmp, &standing, plan.of_user.home.as_deref());
-            drop(standing);
-            return Ok((plan, held));
+        if all.all(|it| stands.contains(it.as_path()) || it.symlink_metadata().is_ok()) {
+            drop(stands);
+            return Ok((plan, standing));
         }
     }
     Err(io::Error::other("its folders do not come to rest"))
 }
 
-fn look(it: &Confinement, around: Around<'_>, below: Option<usize>, held: &mut Held) -> io::Result<Plan> {
-    let namespaces = below.is_some();
-    let (cwd, of_user) = (around.cwd.as_path().into(), OfUser::look(around.home));
-    let mut plan = Plan { cwd, of_user, network: it.network, namespaces, ..Plan::default() };
-    plan.tmp = it.tmp.as_path().canonicalize()?;
-    it.granted.iter().for_each(|it| make(it, held));
-    // A repository is made in a folder that is not written, too.
-    let repositories =
-        it.open.iter().filter(|open| it.read_only && open.as_path().ends_with(".git") && !it.keeps(open));
-    repositories.for_each(|open| make(&Granted::Folder(open.clone()), held));
+fn empty(it: &Confinement, around: Around<'_>, namespaces: bool) -> io::Result<Plan> {
+    let tmp = it.own.tmp.as_path().canonicalize()?;
+    let mut plan = Plan { cwd: around.cwd.as_path().into(), network: it.network, namespaces, tmp, ..Plan::default() };
+    if !it.leave.looks {
+        plan.notes.of_user = OfUser::look(around.home);
+    }
+    Ok(plan)
+}
+
+fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut Placeholders) -> io::Result<()> {
     plan.writable = writable(it)?;
     // Of what is kept nothing is ever open.
     let is_kept = |open: &AbsPath| it.kept.iter().any(|it| it.is_within(open) || open.is_within(it));
-    plan.open = it.open.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect();
+    plan.notes.open = it.leave.config.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect();
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
-        guard_folder(root, &mut plan, held)?;
+        guard_folder(root, plan, standing)?;
         if let Some(most) = below {
-            guard_below(root, most, &mut plan, held)?;
+            guard_below(root, most, plan, standing)?;
         }
     }
     let roots = plan.writable.clone();
     // What was there when the session began; another folder in its place is nobody's yes.
     let gits = it.gits.iter().map(AbsPath::as_path).filter(|git| git.canonicalize().is_ok_and(|it| it == **git));
     for git in gits.filter(|_| !it.read_only) {
-        guard_git(git, &mut plan, held)?;
+        guard_git(git, plan, standing)?;
         plan.writable.push(git.to_owned());
     }
-    for kept in &it.kept {
-        let below = plan.writable.iter().any(|it| kept.as_path().starts_with(it));
-        if below {
-            // Git does nothing where its settings are a folder.
-            let what = if kept.as_path().ends_with(".gitconfig") { StandIn::File("") } else { StandIn::Folder };
-            protect(kept.as_path(), what, &mut plan, held)?;
-        }
+    let lies_in_root = |path: &&AbsPath| roots.iter().any(|it| path.as_path().starts_with(it));
+    for path in it.kept.iter().chain(&it.read_only_paths).filter(lies_in_root) {
+        protect(path.as_path(), plan)?;
     }
-    if namespaces {
-        fix_ways(&mut plan);
+    if let Some(caches) = &it.own.caches {
+        super::make_private(caches.as_path())?;
+        let caches = caches.as_path().canonicalize()?;
+        if plan.writes(&caches) {
+            plan.inner.push(caches.clone());
+        }
+        plan.writable.push(caches);
+    }
+    if plan.namespaces {
+        fix_ways(plan);
+        // What hides castor's folder lies on the way to what is seen in it, and nobody writes there.
+        let is_castors =
+            |path: &Path| it.masked.iter().any(|all| it.own.records.is_within(all) && path.starts_with(all.as_path()));
+        plan.fixed.retain(|it| !is_castors(it));
     }
     // What lies within another is met twice. What is above comes first, and so is mounted first.
     for them in [&mut plan.writable, &mut plan.protected, &mut plan.deep, &mut plan.inner] {
         them.sort();
         them.dedup();
     }
-    // Without mounts there is nothing that could be lifted.
-    let mounted: [&[PathBuf]; 2] = if namespaces { [&plan.protected, &plan.deep] } else { [&[], &[]] };
-    held.remember(&roots, &mounted, &plan.tmp, &plan.open);
-    Ok(plan)
+    standing.remember(&roots, std::mem::take(&mut plan.notes.absent), &plan.notes.open);
+    Ok(())
 }
 
-/// What may be written, as it is now, but for folders that nobody can look into. A command may have put a link in the place of a folder that lies within another.
+/// What may be written, as it is now, but for folders that nobody can look into. A command may have put a link in the place
+/// of a folder that lies within another.
 pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
     let roots: &[AbsPath] = if it.read_only { &[] } else { &it.roots };
     let mut res = Vec::new();
     // By a link a grant may lead where nothing is granted.
     let is_given = |real: &Path| AbsPath::new(real).is_some_and(|real| !it.is_too_wide(&real));
-    let leads_there = |it: &&Granted| !matches!(it, Granted::Output(path) if !outputs::is_own(path.as_path()));
-    let granted = it.granted.iter().filter(leads_there).filter_map(|it| it.path().as_path().canonicalize().ok());
+    let granted = it.leave.write.iter().filter_map(|it| it.as_path().canonicalize().ok());
     res.extend(granted.filter(|it| is_given(it)));
     // Nothing above it is written, and no link on the way may lead elsewhere.
-    let opened = it.open.iter().filter(|_| it.read_only).map(AbsPath::as_path);
+    let opened = it.leave.config.iter().filter(|_| it.read_only).map(AbsPath::as_path);
     let opened = opened.filter(|open| open.canonicalize().is_ok_and(|real| real == **open));
     res.extend(opened.filter(|it| is_given(it)).map(Path::to_owned));
     for folder in roots.iter().chain(&it.writable).filter(|it| it.as_path().symlink_metadata().is_ok()) {
@@ -131,31 +138,9 @@ pub(super) fn writable(it: &Confinement) -> io::Result<Vec<PathBuf>> {
         }
         res.push(real);
     }
-    // What is in them cannot be held, and no command could do much there.
-    res.retain(|it| rights::opens(it));
+    // What is in them cannot be protected, and no command could do much there.
+    res.retain(|it| reachable::opens(it));
     Ok(res)
-}
-
-/// Makes what the user allowed to be written and is not there, for the user alone. Where it cannot be made it is left out.
-fn make(it: &Granted, held: &mut Held) {
-    if let Granted::Output(path) = it {
-        held.output(path.as_path());
-        return;
-    }
-    let (path, private) = (it.path().as_path(), OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC);
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
-    if path.symlink_metadata().is_ok() {
-        return;
-    }
-    let made = held::open_folder(above).and_then(|above| match it {
-        Granted::Folder(_) => Ok(mkdirat(&above, name, Mode::S_IRWXU)?),
-        Granted::File(_) | Granted::Output(_) => {
-            Ok(openat(&above, name, private, Mode::S_IRUSR | Mode::S_IWUSR).map(|_| ())?)
-        }
-    });
-    if let Err(why) = made {
-        tracing::warn!("{} may be written, and cannot be made: {why}", path.display());
-    }
 }
 
 /// A mount point goes where the folder above it goes: so all folders between it and a root stay where they are.
@@ -172,67 +157,66 @@ fn fix_ways(plan: &mut Plan) {
     plan.fixed = fixed.into_iter().collect();
 }
 
-/// Protects configuration in a folder that may be written.
-fn guard_folder(root: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+/// Protects configuration in a folder that may be written. What is not there yet is looked for when the command has ended.
+fn guard_folder(root: &Path, plan: &mut Plan, standing: &mut Placeholders) -> io::Result<()> {
     let entries = fs::read_dir(root)?.filter_map(Result::ok).map(|it| it.file_name());
     let below = held_below(root);
-    let mut names: Vec<OsString> = entries.filter(|it| it != ".git" && is_held(it, &below)).collect();
-    names.extend(NEVER_MADE.iter().filter(|it| **it != ".git").map(OsString::from));
-    names.sort();
-    names.dedup();
-    // Two names in a row, such as `.github/workflows`: protected where they are there.
+    let names: Vec<OsString> = entries.filter(|it| it != ".git" && is_held(it, &below)).collect();
+    // Two names in a row, such as `.github/workflows`.
     for path in deep(root).iter().map(|it| root.join(it)).filter(|it| it.exists()) {
         // A link on the way counts for all that it leads to.
         let link = path.ancestors().take_while(|it| *it != root).find(|it| it.is_symlink());
-        protect(link.unwrap_or(&path), StandIn::Folder, plan, held)?;
+        protect(link.unwrap_or(&path), plan)?;
     }
     for name in names {
-        protect(&root.join(name), StandIn::Folder, plan, held)?;
+        protect(&root.join(name), plan)?;
     }
     if is_repository(root) {
-        guard_git(root, plan, held)?;
+        guard_git(root, plan, standing)?;
     }
-    guard_git(&root.join(".git"), plan, held)
+    guard_git(&root.join(".git"), plan, standing)
 }
 
 /// Protects what git obeys in a repository.
-fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+fn guard_git(git: &Path, plan: &mut Plan, standing: &mut Placeholders) -> io::Result<()> {
     if plan.opens(git) {
         return Ok(());
     }
-    if !fs::symlink_metadata(git).is_ok_and(|it| it.is_dir()) || held::is_placeholder(git) {
+    if !fs::symlink_metadata(git).is_ok_and(|it| it.is_dir()) {
         // A worktree's `.git` is a file that says where the repository is.
-        return protect(git, StandIn::Folder, plan, held);
+        return protect(git, plan);
     }
-    if !rights::opens(git) {
+    if !reachable::opens(git) {
         plan.protected.push(git.to_owned());
         return Ok(());
     }
     plan.fixed.push(git.to_owned());
-    held.head(git);
+    standing.head(git);
     // Without them it is no repository, and git looks for one elsewhere.
     let parts = ["objects", "refs"].map(|it| git.join(it));
     plan.fixed.extend(parts.into_iter().filter(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir())));
-    for (name, stand_in) in GIT_CONFIG {
-        protect(&git.join(name), *stand_in, plan, held)?;
+    for (name, placeholder) in GIT_CONFIG {
+        protect_or_hold(&git.join(name), *placeholder, plan, standing)?;
     }
-    for it in named::by(git)?.iter().chain(&plan.of_user.names.clone()) {
-        hold_named(git, it, plan, held)?;
+    for it in git_config_paths::by(git)?.iter().chain(&plan.notes.of_user.names.clone()) {
+        protect_named(git, it, plan)?;
     }
-    guard_submodules(git, plan, held)?;
+    guard_submodules(git, plan, standing)?;
     let trees = git.join("worktrees");
     match fs::symlink_metadata(&trees) {
         Ok(it) if it.is_dir() => plan.fixed.push(trees.clone()),
-        // No such folder, or a link: git follows it, and nothing is made where it leads.
-        Ok(_) => return protect(&trees, StandIn::Folder, plan, held),
+        // A link: git follows it, and nothing is made where it leads.
+        Ok(_) => return protect(&trees, plan),
         Err(_) => return Ok(()),
     }
     let trees = fs::read_dir(trees).into_iter().flatten().filter_map(Result::ok);
     for tree in trees.filter(|it| it.file_type().is_ok_and(|it| it.is_dir())) {
-        for (name, stand_in) in WORKTREE_CONFIG {
+        for (name, placeholder) in WORKTREE_CONFIG {
             let path = tree.path().join(name);
-            if stand_in.is_some() || path.exists() {
-                protect(&path, stand_in.unwrap_or(StandIn::Folder), plan, held)?;
+            match placeholder {
+                Some(it) => protect_or_hold(&path, *it, plan, standing)?,
+                None if path.exists() => protect(&path, plan)?,
+                None => (),
             }
         }
     }
@@ -240,50 +224,74 @@ fn guard_git(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
 }
 
 /// What a repository keeps of its submodules is written as it is itself, and new ones are not made.
-fn guard_submodules(git: &Path, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+fn guard_submodules(git: &Path, plan: &mut Plan, standing: &mut Placeholders) -> io::Result<()> {
     let modules = git.join("modules");
     // Nothing can be written in what is protected but by a mount.
     if !plan.namespaces || plan.opens(&modules) {
         return Ok(());
     }
     for module in submodules::of(&modules) {
-        guard_deep(plan, |deep| guard_git(&module, deep, held))?;
+        guard_deep(plan, |deep| guard_git(&module, deep, standing))?;
         plan.inner.push(module);
     }
     Ok(())
 }
 
 /// Protects what is there deeper: other repositories, and folders that an editor may have open by themselves.
-fn guard_below(root: &Path, most: usize, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+fn guard_below(root: &Path, most: usize, plan: &mut Plan, standing: &mut Placeholders) -> io::Result<()> {
     guard_deep(plan, |deep| {
         // What only root's rights lead to is not there for a command, and cannot be mounted.
-        let found = below::held(root).into_iter().filter(|it| rights::reaches(it));
+        let found = below::protected(root).into_iter().filter(|it| reachable::reaches(it));
         found.take(most).try_for_each(|path| match path.ends_with(".git") {
-            true => guard_git(&path, deep, held),
-            false => protect(&path, StandIn::Folder, deep, held),
+            true => guard_git(&path, deep, standing),
+            false => protect(&path, deep),
         })
     })
 }
 
 /// A link down there is no reason to refuse all that is new at the top, nor one to nowhere to run nothing.
 fn guard_deep(plan: &mut Plan, guard: impl FnOnce(&mut Plan) -> io::Result<()>) -> io::Result<()> {
-    let (open, writable, of_user) = (plan.open.clone(), plan.writable.clone(), plan.of_user.clone());
-    let mut deep = Plan { namespaces: true, open, writable, of_user, ..Plan::default() };
+    let notes = Notes { absent: Vec::new(), ..plan.notes.clone() };
+    let writable = plan.writable.clone();
+    let mut deep = Plan { namespaces: true, writable, notes, ..Plan::default() };
     guard(&mut deep)?;
     plan.deep.extend(deep.protected.into_iter().chain(deep.deep).filter(|it| it.exists()));
     plan.fixed.extend(deep.fixed);
     plan.inner.extend(deep.inner);
+    plan.notes.absent.extend(deep.notes.absent);
     Ok(())
 }
 
 impl Plan {
     /// Whether the user said that it may be written.
     fn opens(&self, path: &Path) -> bool {
-        self.open.iter().any(|it| path.starts_with(it))
+        self.notes.open.iter().any(|it| path.starts_with(it))
+    }
+
+    fn writes(&self, path: &Path) -> bool {
+        self.writable.iter().any(|it| path.starts_with(it))
     }
 }
 
-fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+/// As [`protect`]; where nothing is, a placeholder stands.
+fn protect_or_hold(
+    path: &Path,
+    placeholder: Placeholder,
+    plan: &mut Plan,
+    standing: &mut Placeholders,
+) -> io::Result<()> {
+    let is_absent = path.symlink_metadata().is_err_and(|it| it.kind() == io::ErrorKind::NotFound);
+    // Without mounts nothing can be made beside what is there, and with them only what is there can be protected.
+    if is_absent && plan.namespaces && !plan.opens(path) && standing.make(path, placeholder)? {
+        plan.protected.push(path.to_owned());
+        return Ok(());
+    }
+    standing.share(path, placeholder);
+    protect(path, plan)
+}
+
+/// What is not there is looked for when the command has ended.
+fn protect(path: &Path, plan: &mut Plan) -> io::Result<()> {
     if plan.opens(path) {
         return Ok(());
     }
@@ -291,67 +299,45 @@ fn protect(path: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> 
         Ok(it) if it.is_symlink() => {
             plan.links.push(path.to_owned());
             // What it leads to is obeyed in its place.
-            return match path.canonicalize() {
-                Ok(it) => {
-                    plan.protected.push(it);
-                    Ok(())
+            match path.canonicalize() {
+                // Elsewhere it is read-only anyway.
+                Ok(it) if plan.writes(&it) => plan.protected.push(it),
+                Ok(_) => (),
+                Err(_) => {
+                    let target = AbsPath::new(path).and_then(|it| disk::real_path(&it).ok());
+                    plan.notes.absent.extend(target.map(|it| it.as_path().to_owned()).filter(|it| plan.writes(it)));
                 }
-                Err(_) => hold_target(path, stand_in, plan, held),
-            };
-        }
-        Ok(_) => held.share(path, stand_in),
-        // Without mounts nothing can be made beside what is there, and with them only what is there can be held.
-        Err(it) if it.kind() == io::ErrorKind::NotFound && plan.namespaces => {
-            if !held.make(path, stand_in)? {
-                return Ok(());
             }
         }
-        Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Ok(_) => plan.protected.push(path.to_owned()),
+        Err(it) if it.kind() == io::ErrorKind::NotFound => plan.notes.absent.push(path.to_owned()),
         // All of a folder that nobody can look into: its owner could open it, and then write what is obeyed.
         Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
             let shut = path.ancestors().skip(1).find(|it| it.symlink_metadata().is_ok()).ok_or(it)?;
             plan.protected.push(shut.to_owned());
-            return Ok(());
         }
         Err(it) => return Err(it),
     }
-    plan.protected.push(path.to_owned());
     Ok(())
-}
-
-/// Holds the place that a link leads to where nothing is yet: whoever makes it makes what is obeyed.
-fn hold_target(link: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    match AbsPath::new(link).and_then(|it| disk::real_path(&it).ok()) {
-        Some(target) => hold_place(target.as_path(), stand_in, plan, held),
-        None => Ok(()),
-    }
-}
-
-fn hold_place(target: &Path, stand_in: StandIn, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
-    let missing = target.ancestors().take_while(|it| it.symlink_metadata().is_err()).last();
-    let Some(place) = missing.filter(|it| plan.writable.iter().any(|root| it.starts_with(root))) else { return Ok(()) };
-    let what = if place == target { stand_in } else { StandIn::Folder };
-    protect(place, what, plan, held)
 }
 
 /// Protects what a repository's settings name, where commands may write it. What is relative counts from any folder that git
 /// may be called in at the top.
-fn hold_named(git: &Path, it: &Named, plan: &mut Plan, held: &mut Held) -> io::Result<()> {
+fn protect_named(git: &Path, it: &Named, plan: &mut Plan) -> io::Result<()> {
     let tops: BTreeSet<PathBuf> = git.parent().map(Path::to_owned).into_iter().chain(plan.writable.clone()).collect();
-    let places: BTreeSet<PathBuf> = tops.iter().filter_map(|top| it.place(top, plan.of_user.home.as_deref())).collect();
+    let places: BTreeSet<PathBuf> =
+        tops.iter().filter_map(|top| it.place(top, plan.notes.of_user.home.as_deref())).collect();
     for place in &places {
-        let is_written = plan.writable.iter().any(|root| place.starts_with(root));
         let holds_root = plan.writable.iter().any(|root| root.starts_with(place));
-        match (it.stand_in, fs::metadata(place).ok()) {
-            (Some(_), Some(_)) if holds_root && is_written => {
+        match fs::metadata(place).ok() {
+            Some(_) if it.is_whole && holds_root && plan.writes(place) => {
                 let why = format!("git's settings name all of {}, which cannot be kept from commands", place.display());
                 return Err(io::Error::other(why));
             }
-            _ if !is_written || holds_root => (),
-            (Some(stand_in), Some(_)) => protect(place, stand_in, plan, held)?,
-            (Some(stand_in), None) => hold_place(place, stand_in, plan, held)?,
-            (None, Some(it)) if it.is_file() => protect(place, StandIn::File(""), plan, held)?,
-            (None, _) => (),
+            _ if !plan.writes(place) || holds_root => (),
+            Some(found) if it.is_whole || found.is_file() => protect(place, plan)?,
+            None if it.is_whole => plan.notes.absent.push(place.clone()),
+            _ => (),
         }
     }
     Ok(())

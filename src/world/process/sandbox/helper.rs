@@ -27,7 +27,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ARG, FAILED, Plan, coded};
+use super::{ARG, FAILED, Plan, path_json};
 
 /// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
@@ -61,7 +61,7 @@ pub(super) enum Namespaces {
     None,
     Helper,
     /// The system lets this program, and not castor.
-    Bubblewrap(#[serde(with = "coded::one")] PathBuf),
+    Bubblewrap(#[serde(with = "path_json::one")] PathBuf),
 }
 
 /// bubblewrap reads the list of all mounts for each: with a few hundred of them, seconds.

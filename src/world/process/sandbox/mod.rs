@@ -2,29 +2,24 @@
 
 #[cfg(target_os = "linux")]
 mod apparmor;
-mod aside;
 mod below;
-pub mod caches;
-mod coded;
 pub mod denied;
 mod environment;
-mod excludes;
 mod git_config;
-mod going;
+pub mod git_config_paths;
 mod guards;
-mod held;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
-pub mod named;
-mod outputs;
-pub(super) mod records;
-mod refused;
+mod path_json;
+pub(super) mod placeholder_records;
+mod placeholders;
+mod quarantine;
+mod reachable;
 pub mod repository;
-mod rights;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 mod submodules;
-pub mod tracking;
+mod views;
 
 use std::{
     collections::BTreeMap,
@@ -39,15 +34,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-pub use aside::Before;
 pub(super) use environment::scrubbed;
-pub use held::{Gone, Held};
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
 use helper::{Namespaces, Start, Task};
-pub use records::sweep;
-pub use rights::opens;
+pub use placeholder_records::sweep;
+pub use placeholders::{Gone, Placeholders};
+pub use quarantine::Quarantine;
+pub use reachable::opens;
+use views::View;
 
 /// The first argument by which the binary knows that it is the helper.
 pub const ARG: &str = "__castor-sandbox";
@@ -57,37 +53,47 @@ pub const FAILED: i32 = 125;
 /// What the helper does, in paths that were there when it was made.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Plan {
-    #[serde(with = "coded::one")]
+    #[serde(with = "path_json::one")]
     cwd: PathBuf,
     /// May be written, with all that is below.
-    #[serde(with = "coded::many")]
+    #[serde(with = "path_json::many")]
     writable: Vec<PathBuf>,
-    #[serde(with = "coded::one")]
+    #[serde(with = "path_json::one")]
     tmp: PathBuf,
     /// Below what is writable, and not.
-    #[serde(with = "coded::many")]
+    #[serde(with = "path_json::many")]
     protected: Vec<PathBuf>,
     /// Links to some of these: what they lead to is protected, and they must not be replaced. A mount cannot
     /// hold them: new entries beside them are refused.
-    #[serde(with = "coded::many")]
+    #[serde(with = "path_json::many")]
     links: Vec<PathBuf>,
     /// The same, deeper than the top of a root; only mounts hold it.
-    #[serde(with = "coded::many")]
+    #[serde(with = "path_json::many")]
     deep: Vec<PathBuf>,
     /// Written, though it lies in what is protected; only mounts do that.
-    #[serde(with = "coded::many")]
+    #[serde(with = "path_json::many")]
     inner: Vec<PathBuf>,
     /// Written, but neither renamed nor removed.
-    #[serde(with = "coded::many")]
+    #[serde(with = "path_json::many")]
     fixed: Vec<PathBuf>,
-    /// Configuration that may be written. Nobody needs it when the rest is known.
+    /// Nobody needs them when the rest is known.
     #[serde(skip)]
-    open: Vec<PathBuf>,
-    #[serde(skip)]
-    of_user: named::OfUser,
+    notes: Notes,
+    /// What is hidden, and what is seen in it all the same. What is above comes first.
+    views: Vec<View>,
     network: bool,
     /// Mounts, processes and networks of its own; else only what needs none.
     namespaces: bool,
+}
+
+/// What is known while a plan is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Notes {
+    /// Configuration that may be written.
+    open: Vec<PathBuf>,
+    of_user: git_config_paths::OfUser,
+    /// What somebody would obey and is not there.
+    absent: Vec<PathBuf>,
 }
 
 /// How to start something confined.
@@ -101,7 +107,7 @@ pub(super) struct Door<'c> {
 
 /// What is left to do when the process is there, which waits for it: so both get ready at the same time. Where it fails,
 /// or is never done, nothing is run. What it returns is kept until the last of the process's children is gone.
-pub(super) type Rest<'c> = Box<dyn FnOnce() -> io::Result<Held> + 'c>;
+pub(super) type Rest<'c> = Box<dyn FnOnce() -> io::Result<Placeholders> + 'c>;
 
 /// Whether this system can confine at all. Cheap: asked for every session.
 pub fn is_available() -> bool {
@@ -109,6 +115,14 @@ pub fn is_available() -> bool {
     return *AVAILABLE.get_or_init(helper::has_landlock);
     #[cfg(not(target_os = "linux"))]
     return cfg!(target_os = "macos") && *AVAILABLE.get_or_init(|| Path::new("/usr/bin/sandbox-exec").exists());
+}
+
+/// Whether what is masked, and what no checkpoint gives back, is so: only mounts do that.
+pub fn has_mounts() -> bool {
+    #[cfg(target_os = "linux")]
+    return is_available() && helper::namespaces() != Namespaces::None;
+    #[cfg(not(target_os = "linux"))]
+    return false;
 }
 
 /// What this system has to confine with, and what it lacks, in words.
@@ -130,10 +144,10 @@ pub fn state() -> (&'static str, Option<&'static str>) {
 /// Whether not all that lies below a root is held while commands run, in words.
 pub fn not_all_held(root: &Path) -> Option<String> {
     #[cfg(target_os = "linux")]
-    if helper::namespaces().holds_below().is_some_and(|most| below::held(root).len() > most) {
+    if helper::namespaces().holds_below().is_some_and(|most| below::protected(root).len() > most) {
         let root = root.display();
         return Some(format!(
-            "{root} has more repositories below it than bubblewrap is told to hold while commands run."
+            "{root} has more repositories below it than bubblewrap is told to protect while commands run."
         ));
     }
     below::not_all_seen(root)
@@ -162,8 +176,8 @@ static AVAILABLE: OnceLock<bool> = OnceLock::new();
 /// When it cannot be confined, or the program is not there: then nothing is started.
 pub(super) fn door<'c>(
     it: &'c Confinement,
-    program: &str,
-    args: &[&str],
+    program: &'c str,
+    args: &'c [&'c str],
     cwd: &'c AbsPath,
     env: &'c [(String, String)],
 ) -> io::Result<Door<'c>> {
@@ -174,9 +188,16 @@ pub(super) fn door<'c>(
     if !is_there(program, cwd, env) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    make_private(it.tmp.as_path())?;
-    let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|it| Path::new(&it.1));
-    through(it, program, args, guards::Around { cwd, home })
+    make_private(it.own.tmp.as_path())?;
+    let value = |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|it| it.1.as_str());
+    let around = guards::Around {
+        cwd,
+        home: value("HOME").map(Path::new),
+        path: value("PATH").unwrap_or_default(),
+        program,
+        args,
+    };
+    through(it, program, args, around)
 }
 
 #[cfg(target_os = "linux")]
@@ -188,14 +209,14 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
     let task = Task::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
     let args = [ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
-        let (plan, mut held) = guards::plan(it, around, below)?;
+        let (plan, mut standing) = guards::plan(it, around, below)?;
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
             it => it?,
         }
-        held.lives(writer);
-        Ok(held)
+        standing.lives(writer);
+        Ok(standing)
     };
     // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.
     Ok(Door { program: "/proc/self/exe".into(), args, life: Some(life.into()), rest: Box::new(rest) })
@@ -239,10 +260,10 @@ impl Plan {
 fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
     #[cfg(target_os = "macos")]
     {
-        let (plan, held) = guards::plan(it, around, None)?;
+        let (plan, standing) = guards::plan(it, around, None)?;
         let profile = seatbelt::profile(&plan);
         let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
-        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(held)) })
+        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(standing)) })
     }
     #[cfg(not(target_os = "macos"))]
     {
@@ -253,9 +274,8 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
 
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each
 /// that may be written.
-pub fn look(it: &Confinement) -> Before {
-    let roots = guards::writable(it).unwrap_or_default();
-    Before::look(&roots, Vec::new())
+pub fn look(it: &Confinement) -> Quarantine {
+    Quarantine::look(&guards::writable(it).unwrap_or_default())
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

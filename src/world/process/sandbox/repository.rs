@@ -10,7 +10,7 @@ use std::{
 
 use nix::unistd::geteuid;
 
-use super::{aside::is_repository, held::is_placeholder};
+use super::quarantine::is_repository;
 use crate::{
     base::{path::AbsPath, sandbox::Confinement},
     world::disk,
@@ -66,7 +66,7 @@ fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
         return Some(linked(&git));
     }
     // An empty folder is none to git either.
-    if there.is_dir() && (is_placeholder(&git) || !is_repository(&git)) {
+    if there.is_dir() && !is_repository(&git) {
         return None;
     }
     // The root's own needs nothing, and a link is not followed.

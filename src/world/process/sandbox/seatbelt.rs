@@ -33,7 +33,7 @@ pub(super) fn profile(plan: &Plan) -> String {
         subpath("allow", git);
         GIT_CONFIG.iter().for_each(|(name, _)| subpath("deny", &git.join(name)));
     }
-    for it in plan.open.iter().chain([&plan.tmp]) {
+    for it in plan.notes.open.iter().chain([&plan.tmp]) {
         subpath("allow", it);
     }
     for it in &plan.fixed {

@@ -1,16 +1,11 @@
 //! `run_shell_command`: a command line, its output while it runs, and what became of it.
 
 mod completion;
-mod far;
 mod live;
 mod log;
-mod masked;
 mod output;
 mod params;
-mod quiet;
 mod report;
-mod reworked;
-mod untold;
 mod watch;
 
 use std::{io, sync::Arc, time::Duration};
@@ -24,7 +19,6 @@ use self::{
     output::Output,
     params::Params,
     report::Facts,
-    untold::Untold,
     watch::{Ending, Until, watch},
 };
 use super::{
@@ -39,7 +33,7 @@ use crate::{
         terminal::{CommandLine, Findings, Running, Terminal},
         tool::{BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
-    world::process::{Groups, OwnTerminal, sandbox::tracking},
+    world::process::{Groups, OwnTerminal},
 };
 
 /// What children get above the user's environment: who calls, and that nobody is there to answer a question.
@@ -71,6 +65,7 @@ const STAYED: &str = "It was not left in the background: the configuration that 
 
 /// Whose, in a notice.
 const CUT_SHORT: &str = "a command that was cut short";
+const IN_BACKGROUND: &str = "a command in the background";
 
 const OUTSIDE: &str = "It would run in the editor's terminal, where castor's sandbox does not hold it.";
 
@@ -78,14 +73,13 @@ const OUTSIDE: &str = "It would run in the editor's terminal, where castor's san
 #[derive(Clone, Debug)]
 pub struct Shell {
     groups: Groups,
-    untold: Untold,
 }
 
 impl Shell {
     pub const NAME: &'static str = "run_shell_command";
 
     pub fn new(groups: Groups) -> Self {
-        Self { groups, untold: Untold::default() }
+        Self { groups }
     }
 
     async fn execute(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
@@ -99,30 +93,22 @@ impl Shell {
             (ctx.terminals.attach)(screen).await;
         }
         // What may write configuration ends with its call, and so its call waits for its end.
-        let is_open = confined.as_ref().is_some_and(|it| !it.open.is_empty());
+        let is_open = confined.as_ref().is_some_and(|it| !it.leave.config.is_empty());
         let delay = (params.background && !is_open).then_some(params.delay);
         let until = Until { cancel: ctx.cancel.clone(), silence, delay };
         let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
         if matches!(ending, Ending::Cancelled | Ending::Silent(_)) {
-            tell_of(running.cut_short(), ctx.background.notice.clone());
+            tell_of(CUT_SHORT, running.gone(), ctx.background.notice.clone());
         }
         let stayed = (params.background && is_open).then(|| STAYED.to_owned());
         let (pid, text) = (running.pid(), output.text());
-        let later = self.untold.look(&ctx.scratch);
         // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
         let told = (ending == Ending::Running).then_some(params.command.as_str());
         let log = if goes_on(&ending) { self.let_go(running, &text, told, ctx).await } else { None };
-        // What was printed of a command that goes on is no end yet.
-        let heard = confined.as_deref().filter(|_| matches!(ending, Ending::Exited(_)));
-        let noted = heard.and_then(|it| tracking::note_down(it, &params.real_dir, &params.command, &text));
-        let settled = noted.as_ref().is_some_and(|it| it.settles);
-        let noted = noted.map(|it| it.words.join("\n")).filter(|it| !it.is_empty());
-        let note = [note, stayed, later, noted].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
-        let home = ctx.home().map(Into::into);
-        let (masked, unreached) = (masked::hides_failure(&params.command), quiet::unreached(&params.command));
-        let cwd = params.real_dir.clone();
-        Facts { ending, pid, text, log, note, confined, settled, masked, unreached, cwd, home }.report()
+        let note = [note, stayed].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
+        let (command, cwd) = (params.command.clone(), params.real_dir.clone());
+        Facts { ending, pid, text, log, note, confined, command, cwd }.report()
     }
 
     async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {
@@ -162,7 +148,7 @@ impl Shell {
             true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
             false => (None, None),
         };
-        let number = self.untold.add(&ctx.scratch, running.goes_on_alone());
+        tell_of(IN_BACKGROUND, running.gone(), ctx.background.notice.clone());
         let completion = told.map(|command| Completion {
             command: command.to_owned(),
             pid: running.pid(),
@@ -170,20 +156,14 @@ impl Shell {
             tell: ctx.background.completed.clone(),
             printed: String::new(),
         });
-        let (closed, notice, untold) =
-            (ctx.background.closed.clone(), ctx.background.notice.clone(), self.untold.clone());
+        let closed = ctx.background.closed.clone();
         tokio::spawn(async move {
             let left = closed.run_until_cancelled(log::read_on(&mut *running, log, completion)).await;
-            if left == Some(Left::Nobody) {
-                if let Some(it) = untold.end(number) {
-                    notice(it).await;
-                }
-                return;
+            if left != Some(Left::Nobody) {
+                closed.cancelled().await;
+                // What it says at its end is for nobody.
+                _ = running.end().await;
             }
-            closed.cancelled().await;
-            // What it says at its end is for nobody.
-            _ = running.end().await;
-            _ = untold.end(number);
         });
         path
     }
@@ -236,13 +216,7 @@ impl Builtin for Shell {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async {
             let (params, looker) = (Params::read(args, ctx)?, ctx.clone());
-            let (dir, is_ours) = (params.real_dir.clone(), params.is_ours(ctx));
-            let mut targets = paths::blocking(move || params.targets(&looker)).await?;
-            let runs = targets.git_runs.is_some();
-            if is_ours {
-                targets.beyond.reworked = reworked::look(&dir, runs, ctx, &self.groups).await;
-            }
-            Ok(targets)
+            paths::blocking(move || params.targets(&looker)).await
         })
     }
 
@@ -272,10 +246,10 @@ impl Builtin for Shell {
     }
 }
 
-/// A call that was cut short has returned when that is known.
-fn tell_of(found: BoxFuture<'static, Findings>, notice: Progress) {
+/// The call has returned when that is known.
+fn tell_of(whose: &'static str, found: BoxFuture<'static, Findings>, notice: Progress) {
     tokio::spawn(async move {
-        if let Some(it) = found.await.in_words(CUT_SHORT) {
+        if let Some(it) = found.await.in_words(whose) {
             notice(it).await;
         }
     });

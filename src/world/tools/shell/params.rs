@@ -4,22 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::far;
 use crate::{
     base::{
         guarded::SECRETS,
         path::AbsPath,
-        tool::{Access, Beyond, Repository, TargetPath, Targets, ToolError},
+        tool::{Access, TargetPath, Targets, ToolError},
     },
-    world::{
-        disk,
-        process::sandbox::repository,
-        tools::{
-            ToolContext, git_runs,
-            leads::{self, Found, Places},
-            saved,
-        },
-    },
+    world::tools::{ToolContext, saved},
 };
 
 /// A longer command is shown by its description, where it has one. In characters.
@@ -67,69 +58,21 @@ impl Params {
         self.background || ctx.terminals.client.is_none()
     }
 
-    /// Blocks: it looks where names lead, and for names of secrets.
+    /// What it says of itself. What a command does where it runs is not known: the worst is assumed.
     pub fn targets(self, ctx: &ToolContext) -> Targets {
-        let roots = &ctx.roots;
-        let in_roots = roots.iter().any(|it| self.real_dir.is_within(it));
-        // What a command does where it runs is not known: the worst is assumed.
-        let write = |path, real| TargetPath { path, real, access: Access::Write, line: None, in_roots, named: false };
-        let repository = bare_repository(&self.real_dir).map(|it| write(it.clone(), it));
+        let in_roots = ctx.roots.iter().any(|it| self.real_dir.is_within(it));
         // In a folder of secrets every name is one of a secret.
         let is_told = !in_roots || SECRETS.find(self.real_dir.as_path()).is_some();
-        let home = ctx.home();
-        let places = Places { roots, scratch: Some(&ctx.scratch), home: home.as_ref() };
-        let Found { leads, secrets, tracked, undone, unseen } = leads::look(&ctx.known.words, &self.real_dir, &places);
-        // `git -C sub status` is of another repository, perhaps.
-        let dirs = ctx.known.words.dirs.iter().filter_map(|it| disk::real_path(&self.real_dir.join(it)).ok());
-        let made = ctx.known.words.makes.iter().map(|it| self.real_dir.join(it));
-        let absent = made.filter(is_absent).collect();
-        let git_runs = std::iter::once(self.real_dir.clone()).chain(dirs).find_map(|it| git_runs::look(&it));
-        let confined = ctx.confined.as_deref().filter(|_| self.is_ours(ctx));
-        let named = ctx.known.words.repositories.iter().map(String::as_str);
-        let repositories = std::iter::once("").chain(named).filter_map(|it| {
-            let git = repository::held_around(confined?, &disk::real_path(&self.real_dir.join(it)).ok()?)?;
-            Some(Repository { dir: it.to_owned(), git })
-        });
-        let repositories = repositories.collect();
-        let far = confined.filter(|it| !it.network).and_then(|_| far::first(&self.real_dir, ctx));
-        let outputs = confined.map_or_else(Vec::new, |_| leads::outputs(&ctx.known.words, &self.real_dir, &places));
+        let (path, real, access) = (self.dir, self.real_dir, Access::Write);
+        let dir = TargetPath { path, real, access, line: None, in_roots, named: false };
         let long = self.command.chars().nth(TITLE_LEN).is_some();
         let description = self.description.filter(|it| long && !it.trim().is_empty());
         Targets {
             title: description.unwrap_or_else(|| self.command.clone()),
-            paths: if is_told { vec![write(self.dir, self.real_dir)] } else { Vec::from_iter(repository) },
+            paths: Vec::from_iter(is_told.then_some(dir)),
             command: Some(self.command),
-            secrets,
-            leads,
-            tracked,
-            absent,
-            undone,
-            git_runs,
-            beyond: Box::new(Beyond { repositories, outputs, reworked: None, far }),
-            unseen,
         }
     }
-}
-
-/// Whether nothing is there, nor a link that leads elsewhere.
-fn is_absent(path: &AbsPath) -> bool {
-    let missing = disk::metadata(path).is_err_and(|it| it.kind() == std::io::ErrorKind::NotFound);
-    missing && disk::real_place(path.as_path()).is_ok_and(|it| it == *path)
-}
-
-/// The `HEAD` that makes the folder, or one above it, a repository to git though nobody named it `.git`: it may come
-/// with a project, and its configuration names programs that git runs.
-fn bare_repository(dir: &AbsPath) -> Option<AbsPath> {
-    for dir in std::iter::successors(Some(dir.clone()), AbsPath::parent) {
-        let has = |name: &str| disk::metadata(&dir.join(name)).is_ok();
-        if has(".git") {
-            return None;
-        }
-        if has("HEAD") && has("refs") {
-            return Some(dir.join("HEAD"));
-        }
-    }
-    None
 }
 
 fn real_dir(dir: &AbsPath) -> Result<AbsPath, ToolError> {
@@ -183,18 +126,4 @@ fn kind_of(value: &Value) -> &'static str {
 
 fn invalid(message: impl Into<String>) -> ToolError {
     ToolError::new("invalid_tool_params", message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_absent;
-    use crate::world::tools::testing::Ground;
-
-    #[test]
-    fn a_link_to_nothing_is_there() {
-        let ground = Ground::new(&[("a/.env", "x"), ("b/x", "x")]);
-        ground.link("../../out/.env", "b/.env");
-        let absent = |name: &str| is_absent(&ground.ctx().cwd.join(name));
-        assert_eq!(["a/.env", "b/.env", ".env", "a/.env/x"].map(absent), [false, false, true, false]);
-    }
 }

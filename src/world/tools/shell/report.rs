@@ -1,6 +1,6 @@
 //! The words that a finished command becomes, for the model, for people and for programs.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,10 @@ use crate::{
         path::AbsPath,
         sandbox::{Confinement, Denial},
         terminal::Exit,
-        text::{path_in_words, tail, untrusted},
+        text::{tail, untrusted},
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox::{
-        denied::{made_before, recognise},
-        tracking,
-    },
+    world::process::sandbox::denied::recognise,
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
@@ -31,17 +28,13 @@ const SAY: &str = "say what you need: only the user can allow more.";
 /// may be a file with such words in it.
 const DOUBT: &str = "The command ended with exit code 0, but unless it only shows what others printed: ";
 
-/// To the model, of a folder that it may write by now.
-const MADE: &str =
-    "is there, empty, and was made so that this command can write it. Do not make it again, but go on from there.";
+/// To the model, of a line with several commands.
+const PARTS: &str = "What stood before that in the line is done; which part it was, the output tells.";
 
 /// To the model, of who goes on where each command has a network of its own.
 const OUT_OF_REACH: &str = "The sandbox gives each command a network of its own: no other command can reach a port of \
                             this one. Run server and client in one command, or say that you need network for commands \
                             (security.sandbox.network), which only the user can allow.";
-
-/// How much of the end of an output tells of a failure that no exit code tells of, in lines.
-const LAST_LINES: usize = 20;
 
 /// What is known when the call returns.
 pub struct Facts {
@@ -54,16 +47,11 @@ pub struct Facts {
     pub log: Option<AbsPath>,
     /// What is to be said of how it ran.
     pub note: Option<String>,
-    /// What held it, and where it ran.
+    /// What held it.
     pub confined: Option<Arc<Confinement>>,
-    /// What it could not write of git's settings was written for it, or is told.
-    pub settled: bool,
-    /// Its exit code may be another's than that of what it is about.
-    pub masked: bool,
-    /// The exit code that tells that it reached nobody, also where it prints nothing.
-    pub unreached: Option<i32>,
+    /// What ran, and where.
+    pub command: String,
     pub cwd: AbsPath,
-    pub home: Option<PathBuf>,
 }
 
 impl Facts {
@@ -76,18 +64,14 @@ impl Facts {
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
         let failed = matches!(&self.ending, Ending::Exited(it) if it.code != Some(0));
-        // What git could not note down counts last, and not at all where castor did the rest.
-        let other = self.denied(&tracking::without_failures(&self.text));
-        let said = other.or_else(|| if self.settled { None } else { self.denied(&self.text) });
-        let is_hidden = !failed && self.masked && said.is_some() && self.denied(self.last_lines()) == said;
-        let made = failed.then(|| made_before(self.confined.as_deref()?, &self.cwd, &self.text)).flatten();
-        let (left, mut res) = (self.left_to_do(), self.plain_report());
-        if let Some(it) = made {
-            res.content.push(Part::text(format!("{} {MADE}", path_in_words(&it.to_string()))));
-        }
+        let said = self.denied();
+        let (left, parts) = (self.left_to_do(), self.has_parts());
+        let mut res = self.plain_report();
         if let Some(it) = &said {
             let doubt = if failed { "" } else { DOUBT };
-            res.content.push(Part::text(format!("{doubt}{}\n{NEXT} {left}", it.in_words())));
+            let parts = if parts { PARTS } else { "" };
+            let words = [it.in_words().as_str(), parts].join(" ");
+            res.content.push(Part::text(format!("{doubt}{}\n{NEXT} {left}", words.trim_end())));
         }
         // For clients that show no output, such as castor's own.
         let told: Vec<String> = said.iter().map(|it| it.in_words()).chain(found).collect();
@@ -95,21 +79,17 @@ impl Facts {
             data.insert("sandbox".to_owned(), told.join("\n").into());
         }
         // Nobody is asked about a command that ended well: it is told only.
-        ToolOutput { denied: said.filter(|_| failed || is_hidden), ..res }
+        ToolOutput { denied: said.filter(|_| failed), ..res }
     }
 
     /// What a command, or a part of it, was kept from, as far as it printed that.
-    fn denied(&self, text: &str) -> Option<Denial> {
+    fn denied(&self) -> Option<Denial> {
         let Ending::Exited(exit) = &self.ending else { return None };
-        let confined = self.confined.as_deref()?;
-        let alone = !confined.network && self.unreached.is_some() && exit.code == self.unreached;
-        recognise(confined, &self.cwd, self.home.as_deref(), text).or(alone.then_some(Denial::Network))
+        recognise(self.confined.as_deref()?, &self.cwd, &self.command, exit.code, &self.text)
     }
 
-    fn last_lines(&self) -> &str {
-        let text = self.text.trim_end();
-        let start = text.rmatch_indices('\n').nth(LAST_LINES - 1).map_or(0, |it| it.0);
-        text.get(start..).unwrap_or(text)
+    fn has_parts(&self) -> bool {
+        ["&&", ";", "\n"].iter().any(|it| self.command.trim_end().contains(it))
     }
 
     /// What the command may do, and who can change that.
@@ -245,12 +225,12 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Facts, LAST_LINES, minutes};
+    use super::{Facts, minutes};
     use crate::{
         base::{
             content::joined_text,
             path::AbsPath,
-            sandbox::{Confinement, Denial},
+            sandbox::Confinement,
             terminal::{Exit, Findings},
         },
         world::tools::shell::watch::Ending,
@@ -265,11 +245,8 @@ mod tests {
             log,
             note: None,
             confined: None,
-            settled: false,
-            masked: false,
-            unreached: None,
+            command: String::new(),
             cwd: AbsPath::new("/").unwrap(),
-            home: None,
         }
         .report();
         assert_eq!(joined_text(&output.content), expected);
@@ -293,13 +270,8 @@ mod tests {
                     /w/.bashrc. It is kept beside it, with `.castor-aside` in its name; only the user may put it \
                     back.\nOutput: (empty)";
         check(aside, "", said);
-        let said = "Somebody outside the sandbox, or a command that was let, replaced what other programs obey while this command ran, and from \
-                    then on it was not held: /w/.mcp.json. It stays as it is now; the user should look at it before \
-                    using it.\nThe sandbox restored what git needs to know its repository: /w/.git/HEAD.\nOutput: \
-                    (empty)";
-        let findings =
-            Findings { replaced: paths("/w/.mcp.json"), restored: paths("/w/.git/HEAD"), ..Findings::default() };
-        check(found(findings), "", said);
+        let said = "The sandbox restored what git needs to know its repository: /w/.git/HEAD.\nOutput: (empty)";
+        check(found(Findings { restored: paths("/w/.git/HEAD"), ..Findings::default() }), "", said);
         let left = "Output: (empty)\nBackground PIDs: 8, 9\nProcess Group PGID: 7\nBackground Output: /s/b.log";
         check(exit(Some(0), None, vec![8, 9]), "", left);
         let why = "Command was cancelled by user before it could complete.";
@@ -321,19 +293,7 @@ mod tests {
         let text = "touch: cannot touch '/opt/a/b': Read-only file system\n".to_owned();
         let ending = Ending::Exited(Exit { code: Some(1), ..Exit::default() });
         let (confined, cwd) = (Some(Arc::new(it)), path("/w"));
-        Facts {
-            ending,
-            pid: Some(7),
-            text,
-            log: None,
-            note: None,
-            confined,
-            settled: false,
-            masked: false,
-            unreached: None,
-            cwd,
-            home: None,
-        }
+        Facts { ending, pid: Some(7), text, log: None, note: None, confined, command: String::new(), cwd }
     }
 
     #[test]
@@ -361,26 +321,15 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_failure_is_asked_about_where_the_last_lines_tell() {
-        let asked = |code, masked, behind: usize| {
-            let facts = confined(false, false, false);
-            let text = format!("{}{}", facts.text, "fine\n".repeat(behind));
+    fn only_a_failure_is_asked_about_and_of_several_commands_the_model_is_told() {
+        let report = |code, command: &str| {
             let ending = Ending::Exited(Exit { code: Some(code), ..Exit::default() });
-            Facts { ending, masked, text, ..facts }.report().denied.is_some()
+            Facts { ending, command: command.to_owned(), ..confined(false, false, false) }.report()
         };
-        assert!(asked(1, false, 50) && asked(0, true, 0) && asked(0, true, LAST_LINES - 1));
-        assert!(!asked(0, false, 0) && !asked(0, true, LAST_LINES));
-    }
-
-    #[test]
-    fn who_prints_nothing_is_asked_about_where_its_exit_code_tells() {
-        let asked = |code, network| {
-            let ending = Ending::Exited(Exit { code: Some(code), ..Exit::default() });
-            let facts = Facts { ending, text: String::new(), unreached: Some(6), ..confined(false, false, network) };
-            facts.report().denied
-        };
-        assert_eq!(asked(6, false), Some(Denial::Network));
-        assert_eq!((asked(6, true), asked(22, false)), (None, None));
+        assert!(report(1, "touch /opt/x").denied.is_some() && report(0, "touch /opt/x; true").denied.is_none());
+        let told =
+            |it: &str| joined_text(&report(1, it).content).contains("What stood before that in the line is done");
+        assert!(told("make && touch /opt/x") && !told("touch /opt/x"));
     }
 
     #[test]

@@ -199,16 +199,6 @@ async fn targets_say_what_and_where() {
     assert_eq!(targets(json!({ "command": long })).await.title, long);
     assert_eq!(targets(json!({ "command": &long[..150], "description": "d" })).await.title, long[..150]);
 
-    for path in ["w/bare/refs", "w/bare/sub", "w/bare/.git"] {
-        std::fs::create_dir_all(base.join(path).as_path()).unwrap();
-    }
-    std::fs::write(base.join("w/bare/HEAD").as_path(), "ref: refs/heads/main").unwrap();
-    let status = json!({ "command": "git status", "dir_path": "bare/sub" });
-    assert_eq!(targets(status.clone()).await.paths, [], "a repository like others");
-    std::fs::remove_dir(base.join("w/bare/.git").as_path()).unwrap();
-    let it = targets(status).await;
-    assert_eq!((&it.paths[0].path, it.paths[0].in_roots), (&base.join("w/bare/HEAD"), true));
-
     let it = targets(json!({ "command": "ls", "dir_path": "link" })).await;
     let [path] = &it.paths[..] else { panic!("{it:?}") };
     assert_eq!((&path.path, &path.real), (&base.join("w/link"), &base.join("out")));

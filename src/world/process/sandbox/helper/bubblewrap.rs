@@ -35,7 +35,7 @@ use nix::{
 use serde::{Deserialize, Serialize};
 
 use super::{Task, become_it, init, mounts};
-use crate::world::process::sandbox::{ARG, FAILED, Plan, SHARED_MEMORY, coded};
+use crate::world::process::sandbox::{ARG, FAILED, Plan, SHARED_MEMORY, View, path_json};
 
 /// Where systems have it. Not what `$PATH` says: a folder of a repository may be on it.
 const PLACES: &[&str] = &["/usr/bin/bwrap", "/run/wrappers/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -54,7 +54,7 @@ struct Given {
 /// What was mounted, as it was before.
 #[derive(Debug, Serialize, Deserialize)]
 struct Place {
-    #[serde(with = "coded::one")]
+    #[serde(with = "path_json::one")]
     path: PathBuf,
     /// Device and number.
     number: (u64, u64),
@@ -217,6 +217,15 @@ fn look(plan: &mut Plan) -> Result<Vec<Place>, String> {
         let place = Place::now(path).map_err(|it| format!("{}: {it}", path.display()))?;
         res.push(Place { read_only, ..place });
     }
+    for View { place, shows, written } in &plan.views {
+        let from = shows.as_ref().unwrap_or(place);
+        let there = Place::now(from).map_err(|it| format!("{}: {it}", from.display()))?;
+        res.push(Place { path: place.clone(), read_only: shows.is_some() && !written, ..there });
+    }
+    // By what is mounted last there.
+    res.reverse();
+    let mut known = BTreeSet::new();
+    res.retain(|it| known.insert(it.path.clone()));
     Ok(res)
 }
 
@@ -244,7 +253,8 @@ fn check(plan: &Plan, places: &[Place], mounts: &[u8]) -> Result<(), String> {
         }
     }
     let is_planned = |it: &PathBuf| {
-        [&plan.writable, &plan.fixed, &plan.inner].iter().any(|them| them.contains(it)) || plan.tmp == *it
+        let is_shown = plan.views.iter().any(|view| view.place == *it && (view.written || view.shows.is_none()));
+        [&plan.writable, &plan.fixed, &plan.inner].iter().any(|them| them.contains(it)) || plan.tmp == *it || is_shown
     };
     let memory = Path::new(SHARED_MEMORY);
     let is_own = |it: &PathBuf| is_own(it) || plan.has_own_memory() && it == memory;
@@ -308,11 +318,21 @@ fn arguments(plan: &Plan, below: &[PathBuf], env: impl Iterator<Item = (OsString
     if !plan.has_own_memory() && memory.is_dir() {
         res.extend(mount(way(false), memory));
     }
+    // What hides things in a place that is written comes on top of it, what hides the place beneath it.
+    let is_within = |it: &&View| plan.writable.iter().any(|root| it.place.starts_with(root) && it.place != *root);
+    let is_protected = |it: &Path| plan.protected.iter().any(|protected| it.starts_with(protected));
+    let is_open = |it: &Path| plan.writable.iter().any(|root| root == it) || is_written(it) && !is_protected(it);
+    let show = |it: &View| match &it.shows {
+        Some(from) => [way(it.written).into(), from.into(), it.place.clone().into()],
+        None => mount(way(is_open(&it.place)), &it.place),
+    };
+    res.extend(plan.views.iter().filter(|it| !is_within(it)).flat_map(show));
     res.extend(plan.fixed.iter().flat_map(|it| mount(way(is_written(it)), it)));
     let mut open: Vec<&PathBuf> = plan.writable.iter().chain(below).filter(|it| *it != root).collect();
     open.sort_unstable();
     res.extend(open.into_iter().flat_map(|it| mount(way(plan.writable.contains(it)), it)));
     res.extend(plan.within().into_iter().flat_map(|(it, read_only)| mount(way(!read_only), it)));
+    res.extend(plan.views.iter().filter(is_within).flat_map(show));
     // Last: it lies within castor's own folder, which may lie within what is protected.
     res.extend(Some(&plan.tmp).filter(|it| it.is_absolute()).into_iter().flat_map(|it| mount(way(true), it)));
     res.extend(["--chdir".into(), plan.cwd.clone().into()]);

@@ -15,7 +15,7 @@ use nix::{
     unistd::{getegid, geteuid},
 };
 
-use crate::world::process::sandbox::{Plan, SHARED_MEMORY};
+use crate::world::process::sandbox::{Plan, SHARED_MEMORY, View};
 
 const READ_ONLY: u64 = 1;
 
@@ -79,6 +79,7 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     if plan.tmp.is_absolute() {
         bind(&plan.tmp, false, 0, READ_ONLY)?;
     }
+    show(&plan.views)?;
     if plan.has_own_memory() && Path::new(SHARED_MEMORY).is_dir() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         mount(Some("tmpfs"), SHARED_MEMORY, Some("tmpfs"), flags, Some("mode=1777"))
@@ -86,6 +87,23 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     }
     terminals()?;
     proc()
+}
+
+/// Hides places, and mounts again what is seen in them. All is taken before anything hides it.
+fn show(views: &[View]) -> Result<(), String> {
+    let taken = views.iter().map(|it| {
+        let from = it.shows.as_deref().unwrap_or(&it.place);
+        let tree = open(from).and_then(|place| clone(&place)).map_err(said(from, "clone"))?;
+        if it.shows.is_some() {
+            let (set, clear) = if it.written { (0, READ_ONLY) } else { (READ_ONLY, 0) };
+            change(&tree, false, set, clear).map_err(said(from, "attributes"))?;
+        }
+        Ok((tree, it.place.as_path()))
+    });
+    for (tree, place) in taken.collect::<Result<Vec<_>, String>>()? {
+        open(place).and_then(|to| attach(&tree, &to)).map_err(said(place, "mount"))?;
+    }
+    Ok(())
 }
 
 /// Terminals of its own: on the user's, whoever opens them reads what is typed, and sets how they behave.

@@ -40,6 +40,7 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
             plan.writable.iter().for_each(|it| grants(it, &protected, &mut writable));
         }
     }
+    writable.extend(plan.views.iter().filter(|it| it.written).map(|it| it.place.clone()));
     if plan.has_own_memory() {
         writable.push(SHARED_MEMORY.into());
     }

@@ -1,0 +1,105 @@
+//! What a confined command most likely failed at, and what is offered.
+
+use serde::{Deserialize, Serialize};
+
+use super::Leave;
+use crate::base::{log::Grant, path::AbsPath, text};
+
+fn shown(path: &AbsPath) -> String {
+    text::path_in_words(&path.to_string())
+}
+
+/// What a confined command most likely failed at, and what is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "denied", rename_all = "snake_case")]
+pub enum Denial {
+    Network,
+    /// A credential that is masked, and the network, which goes with it.
+    Credential {
+        path: AbsPath,
+    },
+    /// Writing below a folder.
+    Write {
+        folder: AbsPath,
+    },
+    /// Writing configuration in the workspace.
+    Config {
+        path: AbsPath,
+    },
+    /// Writing what no checkpoint can give back.
+    NotKept {
+        path: AbsPath,
+    },
+    /// It was taken for one that only looks, and wanted to write.
+    Looks,
+    /// Something that is never allowed to a confined command (sockets of other programs, the user's own configuration), or
+    /// of which nobody says what it was.
+    Other,
+}
+
+impl Denial {
+    /// For model and user.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Network => "The sandbox kept this command from the network.".to_owned(),
+            Self::Credential { path } => {
+                format!("The sandbox kept this command from the network, and from {}, which is a secret.", shown(path))
+            }
+            Self::Write { folder } => format!("The sandbox kept this command from writing below {}.", shown(folder)),
+            Self::Config { path } => {
+                let path = shown(path);
+                format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
+            }
+            Self::NotKept { path } => {
+                let path = shown(path);
+                format!("The sandbox kept this command from writing {path}, which no checkpoint could give back.")
+            }
+            Self::Looks => {
+                "This command ran as one that only looks, so that everything was read-only for it.".to_owned()
+            }
+            Self::Other => {
+                "The sandbox kept this command from something that it names nowhere, or that is open to none: \
+                            a file elsewhere, configuration that editors, git or castor obey, sockets of other \
+                            programs, or other processes."
+                    .to_owned()
+            }
+        }
+    }
+
+    /// What a yes to running it again comes to, for once.
+    pub fn leave(&self) -> Leave {
+        match self {
+            Self::Network => Leave { network: true, ..Leave::default() },
+            Self::Credential { path } => Leave { network: true, credentials: vec![path.clone()], ..Leave::default() },
+            Self::Write { folder } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            Self::Config { path } | Self::NotKept { path } => Leave { config: vec![path.clone()], ..Leave::default() },
+            Self::Looks => Leave::default(),
+            Self::Other => Leave { unconfined: true, ..Leave::default() },
+        }
+    }
+
+    /// What a yes does, for the user.
+    pub fn offer(&self) -> String {
+        match self {
+            Self::Network | Self::Write { .. } => "Allow runs all of it again with that, and no more.".to_owned(),
+            Self::Credential { .. } => "Allow runs all of it again with both, this once, and no more.".to_owned(),
+            Self::Config { path } | Self::NotKept { path } => {
+                format!("Allow runs all of it again with {} writable, this once, and no more.", shown(path))
+            }
+            Self::Looks => "Allow runs it again, and lets it write in the workspace.".to_owned(),
+            Self::Other => "Allow runs all of it again without the sandbox, with all your rights.".to_owned(),
+        }
+    }
+
+    /// The same for the session; `None`: not on offer.
+    pub fn grant(&self) -> Option<Grant> {
+        match self {
+            Self::Network => Some(Grant::Network),
+            // Of a folder as wide as `/opt` a yes would say too much for longer.
+            Self::Write { folder } if folder.as_path().components().count() > 2 => {
+                Some(Grant::Write { folder: folder.clone() })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A decision with its parts, for people who ask why.
+
+use super::{
+    command,
+    decide::by_rules,
+    query::Query,
+    rules::{Checker, Rules},
+    verdict::Verdict,
+};
+use crate::base::log::Decision;
+
+/// The rules' verdict, with what was thought of each part of a shell command, and who would be heard besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    pub verdict: Verdict,
+    pub parts: Vec<PartVerdict>,
+    /// Safety checkers, as people see them.
+    pub checkers: Vec<String>,
+}
+
+/// One command of many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartVerdict {
+    pub text: String,
+    pub decision: Decision,
+    pub rule: String,
+    /// As in [`Verdict::why`].
+    pub why: Option<String>,
+}
+
+/// The rules' decision with its parts. Nobody else is heard.
+pub fn explain(rules: &Rules, query: &Query) -> Explanation {
+    let verdict = by_rules(rules, query);
+    let parts = match query.command() {
+        Some(Ok(text)) => command::parts(rules, query, text),
+        _ => Vec::new(),
+    };
+    let parts =
+        parts.into_iter().map(|(text, it)| PartVerdict { text, decision: it.decision, rule: it.rule, why: it.why });
+    let checkers = match verdict.decision {
+        Decision::Deny => Vec::new(),
+        _ => rules.checkers().iter().filter(|it| it.speaks_of(query)).map(Checker::shown).collect(),
+    };
+    Explanation { verdict, parts: parts.collect(), checkers }
+}

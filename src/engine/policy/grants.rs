@@ -1,0 +1,178 @@
+//! A yes for longer: never wider than the question was. Of a call, or of more than the sandbox allows.
+
+use serde_json::Value;
+
+use super::{names::current_name, prefixes};
+use crate::base::{
+    guarded,
+    log::{Grant, Lasting, Mode},
+    path::AbsPath,
+    sandbox::{Denial, Leave},
+    text::path_in_words,
+    tool::{Access, TargetPath, ToolCall},
+};
+
+/// Tools that a yes for ever must narrow: to commands, or to one file. Those that only look are not asked about below
+/// the roots, and a rule does not reach beyond them.
+const NARROWED: &[&str] = &[
+    "run_shell_command",
+    "write_file",
+    "replace",
+    "read_file",
+    "read_many_files",
+    "glob",
+    "grep_search",
+    "list_directory",
+];
+
+/// What a yes for ever to this call would be; `None`: it would be too wide, or spare no question.
+pub fn persistent(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode) -> Option<Lasting> {
+    let tool = current_name(&call.name).to_owned();
+    let modes = Mode::OFFERED.iter().copied().filter(|it| *it >= mode).collect();
+    let (prefixes, args_pattern) = match grant {
+        // The file that it runs may be another one tomorrow.
+        Grant::Commands { prefixes } if prefixes.iter().any(|it| prefixes::runs_a_file(it)) => return None,
+        Grant::Commands { prefixes } => (prefixes.clone(), None),
+        Grant::Edits => {
+            let file = call.args.get("file_path").and_then(Value::as_str)?;
+            (Vec::new(), Some(Lasting::file_pattern(file)))
+        }
+        Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
+        Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
+        // What the sandbox lets through is no rule: `permission` says what may persist.
+        Grant::File { .. } | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => return None,
+    };
+    let digest = match grant {
+        Grant::Foreign { digest, .. } => Some(digest.clone()),
+        _ => None,
+    };
+    Some(Lasting { tool, server: server.map(str::to_owned), prefixes, args_pattern, modes, digest })
+}
+
+/// What a yes for ever grants this session: no more than what it says, which for edits is one file.
+pub fn persistent_here(grant: Grant, tool: &str, places: &[TargetPath]) -> Grant {
+    match (grant, places.iter().find(|it| it.access == Access::Write)) {
+        (Grant::Edits, Some(it)) => Grant::File { tool: tool.to_owned(), path: it.real.clone() },
+        (grant, _) => grant,
+    }
+}
+
+/// For the option that the user sees.
+pub fn persistent_in_words(it: &Lasting) -> String {
+    let what = match (it.prefixes.as_slice(), &it.args_pattern) {
+        ([], None) => it.tool.clone(),
+        ([], Some(_)) => format!("{} of this file", it.tool),
+        (prefixes, _) => format!("`{}`", prefixes.join("`, `")),
+    };
+    let place = if it.is_local() { " in this folder" } else { "" };
+    format!("Allow {what} for this session and in future sessions{place}")
+}
+
+/// What a yes for longer to a denial of the sandbox would be, in the session's folder; `None`: not on offer.
+pub fn permission(call: &ToolCall, denial: &Denial) -> Option<Grant> {
+    let grant = match denial {
+        Denial::Network => network_for(call)?,
+        Denial::Write { folder } => Grant::Write { folder: folder.clone() },
+        _ => return None,
+    };
+    may_persist(&grant).then_some(grant)
+}
+
+/// The network for just this line.
+pub fn network_for(call: &ToolCall) -> Option<Grant> {
+    Some(Grant::NetworkFor { prefixes: vec![line_of(call)?.to_owned()] })
+}
+
+/// Whether it may hold for ever. Asked also of what was written down: users edit files.
+pub fn may_persist(grant: &Grant) -> bool {
+    match grant {
+        Grant::NetworkFor { prefixes } => !prefixes.is_empty() && prefixes.iter().all(|it| !it.trim().is_empty()),
+        Grant::Write { folder } => is_plain(folder),
+        _ => false,
+    }
+}
+
+/// Whether it was given by an earlier version, and means nothing any more: the network is for one line only.
+pub fn is_void(grant: &Grant) -> bool {
+    matches!(grant, Grant::Network)
+}
+
+/// For the option that the user sees.
+pub fn permission_in_words(it: &Grant) -> Option<String> {
+    let what = match it {
+        Grant::NetworkFor { prefixes } => format!("`{}` the network", prefixes.join("`, `")),
+        Grant::Write { folder } => format!("commands to write below {}", path_in_words(&folder.to_string())),
+        _ => return None,
+    };
+    Some(format!("Always allow {what} in this folder, also in future sessions"))
+}
+
+/// What yeses for longer let a call do beyond the sandbox.
+pub fn leave<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -> Leave {
+    let mut res = Leave::default();
+    for grant in grants {
+        match grant {
+            Grant::NetworkFor { prefixes } => {
+                res.network |= line_of(call).is_some_and(|it| prefixes.iter().any(|yes| yes == it))
+            }
+            Grant::Write { folder } => res.write.push(folder.clone()),
+            _ => (),
+        }
+    }
+    res
+}
+
+/// The exact words that run.
+fn line_of(call: &ToolCall) -> Option<&str> {
+    let command = call.args.get("command").and_then(Value::as_str).map(str::trim);
+    command.filter(|it| !it.is_empty() && current_name(&call.name) == "run_shell_command")
+}
+
+/// Neither what programs obey nor where secrets are kept, by any name on the way; and not a whole top folder.
+fn is_plain(folder: &AbsPath) -> bool {
+    let path = folder.as_path();
+    let guarded = [guarded::CONFIG, guarded::SECRETS].iter().any(|it| it.find(path).is_some());
+    path.components().count() > 2 && !guarded
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{leave, may_persist, permission};
+    use crate::base::{ids::CallId, log::Grant, path::AbsPath, sandbox::Denial, tool::ToolCall};
+
+    fn call(command: &str) -> ToolCall {
+        let name = "run_shell_command".to_owned();
+        ToolCall { id: CallId::from("c"), name, args: json!({ "command": command }) }
+    }
+
+    #[test]
+    fn the_network_is_for_the_line_that_asked() {
+        let offered = permission(&call(" npm install left-pad"), &Denial::Network).unwrap();
+        assert_eq!(offered, Grant::NetworkFor { prefixes: vec!["npm install left-pad".to_owned()] });
+        assert!(leave(&call("npm install left-pad "), [&offered]).network);
+        for no in ["npm install", "npm install left-pad x", "npm install left-pad && make", "curl x", "("] {
+            assert!(!leave(&call(no), [&offered]).network, "{no}");
+        }
+        // What earlier versions gave.
+        for void in [Grant::Network, Grant::NetworkFor { prefixes: vec!["npm".to_owned()] }] {
+            assert!(!leave(&call("npm install"), [&void]).network);
+        }
+    }
+
+    #[test]
+    fn guarded_folders_are_not_kept() {
+        let of = |it: &str| {
+            let folder = AbsPath::new(it).unwrap();
+            permission(&call("touch x"), &Denial::Write { folder }).is_some()
+        };
+        assert!(of("/h/u/.cache/x") && of("/h/u/out"));
+        for no in ["/h/u/.ssh", "/h/u/.aws/x", "/w/.git/hooks", "/w/.vscode", "/h/u/.cargo/config", "/h", "/"] {
+            assert!(!of(no), "{no}");
+        }
+        assert_eq!(permission(&call("touch x"), &Denial::Other), None);
+        assert!(!may_persist(&Grant::Network) && !may_persist(&Grant::NetworkFor { prefixes: vec![] }));
+        assert!(!may_persist(&Grant::NetworkFor { prefixes: vec![String::new()] }));
+    }
+}

@@ -1,0 +1,213 @@
+//! Names that are asked about in every mode: files of secrets, and for file tools configuration that would run things.
+
+use super::{
+    patterns::git_words,
+    query::Query,
+    rule::{Matcher, Rule, Tier},
+    safe,
+    shell::{Command, Script, Word, WordKind, base_name},
+    verdict::PartialVerdict,
+};
+use crate::base::{
+    guarded::{CONFIG, Guarded, SECRET_RULE, SECRETS},
+    log::{Decision, Mode},
+    path::AbsPath,
+    tool::{Access, TargetPath, ToolKind},
+};
+
+const OBEYED: &str = "configuration that castor, an editor, a shell or git obeys";
+const NAMED: &str = "what .git/config names";
+
+/// What of a call is guarded, and why that is worth a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    reason: &'static str,
+    /// The entry, for rules that name it.
+    name: &'static str,
+}
+
+impl std::fmt::Display for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let more = if SECRETS.starts.contains(&self.name) { "*" } else { "" };
+        write!(f, "{}: {}{more}", self.reason, self.name)
+    }
+}
+
+impl Guard {
+    fn secret(name: &'static str) -> Self {
+        Self { reason: SECRET_RULE, name }
+    }
+
+    /// Whether it is about a file of secrets.
+    pub fn is_secret(&self) -> bool {
+        self.reason == SECRET_RULE
+    }
+
+    /// Whether a rule of the user's, or an administrator's, allows just this: it has the entry in it.
+    pub fn is_named_by(&self, rule: &Rule) -> bool {
+        let signs = self.name.split(['*', ' ']).map(|it| it.trim_matches('/')).filter(|it| !it.is_empty());
+        let all = |has: &dyn Fn(&str) -> bool| signs.clone().all(has);
+        let allows = rule.decision == Decision::Allow && rule.tier >= Tier::User;
+        allows
+            && match &rule.matcher {
+                Matcher::Prefixes(list) => {
+                    list.iter().any(|prefix| all(&|sign| prefix.iter().any(|it| it.ends_with(sign))))
+                }
+                Matcher::Args(it) | Matcher::Command(it) => {
+                    let written = it.as_str().replace('\\', "");
+                    all(&|sign| written.contains(sign))
+                }
+                _ => false,
+            }
+    }
+}
+
+/// What is guarded of a file that a tool touches, by its name or by its real place.
+pub fn of_target(target: &TargetPath) -> Option<Guard> {
+    let places = [&target.path, &target.real];
+    let public = target.access == Access::Read && places.into_iter().all(|it| is_public_key(&it.to_string()));
+    let secret = places.into_iter().find_map(|it| SECRETS.find(it.as_path())).filter(|_| !public);
+    if let Some(name) = secret {
+        return Some(Guard::secret(name));
+    }
+    let obeyed = || places.into_iter().find_map(|it| CONFIG.find(it.as_path()));
+    let obeyed = || obeyed().or_else(|| target.named.then_some(NAMED));
+    let obeyed = || obeyed().or_else(|| places.into_iter().find_map(makes_repository));
+    let name = (target.access == Access::Write).then(obeyed).flatten()?;
+    Some(Guard { reason: OBEYED, name })
+}
+
+/// A folder with a file of that name in it may count as a repository, whose configuration git obeys.
+fn makes_repository(path: &AbsPath) -> Option<&'static str> {
+    path.as_path().file_name().is_some_and(|it| it.eq_ignore_ascii_case("HEAD")).then_some("HEAD")
+}
+
+/// Why an allowed call is worth a question, by what it touches. `rule` is the one that allows it.
+pub fn question_of_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerdict> {
+    // castor's own folder is guarded; this place in it is for the model.
+    if rule.is_some_and(Rule::is_for_plans) {
+        return None;
+    }
+    let paths = &query.targets.paths;
+    let ask = |why: &str| Some(PartialVerdict::new(Decision::Ask, why));
+    let named = |it: &Guard| rule.is_some_and(|rule| it.is_named_by(rule));
+    if let Some(it) = paths.iter().filter_map(of_target).find(|it| !named(it)) {
+        return ask(&it.to_string());
+    }
+    let outside = |it: &&TargetPath| !it.in_roots;
+    if query.mode == Mode::Yolo {
+        // Reading elsewhere is what the mode is for. Who takes what a command changes for bounded by the folder is right
+        // where there is a sandbox; tools write by themselves and have none.
+        let writes = paths.iter().any(|it| outside(&it) && it.access == Access::Write);
+        let named = rule.is_some_and(|it| it.tier >= Tier::User && it.is_specific());
+        let asks = writes && !named && query.targets.command.is_none();
+        return asks.then(|| ask("it writes outside the workspace")).flatten();
+    }
+    if paths.iter().any(|it| outside(&it)) {
+        return ask("path outside the workspace");
+    }
+    // An edit of nobody knows what.
+    let edits = matches!(query.kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
+    let blind = edits && !paths.iter().any(|it| it.access == Access::Write);
+    if blind { ask("it does not say which file it changes") } else { None }
+}
+
+/// Commands to which the name of such a file is only a name; and git's.
+const NAMES_ONLY: &[&str] = &[
+    "[", "[[", "basename", "dirname", "echo", "ls", "printf", "readlink", "realpath", "stat", "test", "type", "which",
+];
+const GIT_NAMES_ONLY: &[&str] = &["add", "check-ignore", "commit", "ls-files", "push", "rm", "status"];
+/// Programs whose first operand says what is searched for, or what is done.
+const PATTERN_FIRST: &[&str] = &["awk", "egrep", "fgrep", "grep", "jq", "rg", "sed"];
+
+/// Finds the file of secrets that a word of a line plainly names: by its own text, and joined with the folder that the
+/// line went to before. What a pattern or a variable may come to nobody guesses. `dir`: where the line starts, if that
+/// is said. Where no sandbox holds it, the same for configuration that programs obey.
+pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Vec<(usize, Guard)> {
+    let (mut folder, mut res) = (dir.map(str::to_owned), Vec::new());
+    let mut redirects = script.redirects.iter().peekable();
+    for (at, command) in script.commands.iter().enumerate() {
+        let mut found = guarded_word(command, folder.as_deref(), confined);
+        if let Some(to) = folder_of(command) {
+            folder = Some(match folder.take() {
+                Some(it) if !to.starts_with(['/', '~']) => format!("{it}/{to}"),
+                _ => to,
+            });
+        }
+        while let Some(it) = redirects.next_if(|it| it.behind <= at + 1) {
+            found = found.or_else(|| find(&it.target, folder.as_deref(), confined || !it.writes));
+        }
+        res.extend(found.map(|it| (at, it)));
+    }
+    res
+}
+
+fn folder_of(command: &Command) -> Option<String> {
+    let [to] = command.args() else { return None };
+    (matches!(command.name(), Some("cd" | "pushd")) && to.kind != WordKind::Expanded).then(|| to.text.clone())
+}
+
+fn guarded_word(command: &Command, folder: Option<&str>, confined: bool) -> Option<Guard> {
+    let program = command.program().unwrap_or_default();
+    let mut args = command.args();
+    if program == "git" {
+        args = git_words(args);
+        let sub = args.first().and_then(Word::literal).unwrap_or_default();
+        // It takes a message from a file.
+        let short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains(['F', 't']);
+        let long = |it: &str| it.starts_with("--fi") || it.starts_with("--te");
+        let reads = sub == "commit" && args.iter().any(|it| short(&it.text) || long(&it.text));
+        if GIT_NAMES_ONLY.contains(&sub) && !reads {
+            return None;
+        }
+    }
+    if NAMES_ONLY.contains(&program) {
+        return None;
+    }
+    let is_operand = |it: &&Word| !it.text.starts_with('-');
+    let given = args.iter().any(|it| ["-e", "-f", "--reg", "--file"].iter().any(|no| it.text.starts_with(no)));
+    let pattern = args.iter().find(is_operand).filter(|_| PATTERN_FIRST.contains(&program) && !given);
+    let left_out = |it: &Word| ["--exclude", "--ignore", "!", ":!", ":^"].iter().any(|no| it.text.starts_with(no));
+    let read = args.iter().filter(|it| !pattern.is_some_and(|no| std::ptr::eq(*it, no)) && !left_out(it));
+    read.into_iter().find_map(|it| find(it, folder, confined || safe::looks(command)))
+}
+
+/// What is guarded of what a word names; configuration only where nothing else holds it.
+fn find(word: &Word, folder: Option<&str>, is_held: bool) -> Option<Guard> {
+    let text = word.text.as_str();
+    // What is in a substitution is listed by itself; messages and code are words, too.
+    if text.contains("$(") || text.contains('`') || is_public_key(text) {
+        return None;
+    }
+    let relative = folder.filter(|_| !text.starts_with(['/', '~', '-', '$']));
+    let joined = relative.map(|it| format!("{it}/{text}")).filter(|it| !is_public_key(it));
+    let entry = |list: Guarded| {
+        let own = |text: &str| list.find_names(names(text), text.starts_with('/'));
+        own(text).or_else(|| joined.as_deref().and_then(own))
+    };
+    let config = || entry(CONFIG).filter(|_| !is_held).map(|name| Guard { reason: OBEYED, name });
+    entry(SECRETS).map(Guard::secret).or_else(config)
+}
+
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split(['/', '\\', '=', ':', ',', '@']);
+    parts.map(|it| it.trim_matches(['"', '\''])).filter(|it| !matches!(*it, "" | "."))
+}
+
+/// Keys for everybody in a folder of secrets: `~/.ssh/id_rsa.pub`. What has a sign in it at which a word may be two is none.
+fn is_public_key(text: &str) -> bool {
+    let Some((folder, name)) = text.trim_matches('"').rsplit_once('/') else { return false };
+    let plain = |it: &str| it.chars().all(|it| it.is_alphanumeric() || "-_./~".contains(it));
+    let above = folder.strip_suffix(".ssh").filter(|it| it.is_empty() || it.ends_with('/'));
+    let other = |it: &str| SECRETS.find_names(names(it), it.starts_with('/')).is_some();
+    name.strip_suffix(".pub").is_some_and(|it| !it.is_empty() && plain(&it.replace('*', "")))
+        && above.is_some_and(|it| plain(it.trim_start_matches("$HOME")) && !other(it))
+        && !base_name(folder).is_empty()
+}
+
+/// Whether output stays below the folder that it starts in, and out of what is guarded, by what the line says.
+pub fn is_plain_below(target: &Word) -> bool {
+    let guarded = [SECRETS, CONFIG].into_iter().any(|it| it.find_names(names(&target.text), false).is_some());
+    let below = |it: &str| !it.is_empty() && !it.starts_with('/') && !it.split('/').any(|it| it == "..");
+    !guarded && target.literal().is_some_and(below)
+}

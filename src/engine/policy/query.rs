@@ -1,0 +1,151 @@
+//! What policy is asked about: a call, and what holds it.
+
+use serde_json::Value;
+
+use super::names::current_name;
+use crate::base::{
+    check::Finding,
+    log::{Grant, Mode},
+    path::AbsPath,
+    tool::{Access, Targets, ToolKind},
+};
+
+/// What policy is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    pub tool: &'a str,
+    pub kind: ToolKind,
+    pub args: &'a Value,
+    pub targets: &'a Targets,
+    pub mode: Mode,
+    /// Whether somebody can be asked.
+    pub interactive: bool,
+    /// What the user allowed for this session.
+    pub grants: &'a [Grant],
+    /// The folders of the session, canonical.
+    pub roots: &'a [AbsPath],
+    pub origin: Origin<'a>,
+    /// What safety checkers said of it.
+    pub heard: &'a [CheckerVerdict],
+    /// The session's folder of plans, canonical.
+    pub plans: Option<&'a AbsPath>,
+    pub sandbox: Sandbox,
+}
+
+impl<'a> Query<'a> {
+    /// A call of a tool of castor's own in the default mode, of a session that allowed nothing and has no sandbox.
+    pub fn new(tool: &'a str, kind: ToolKind, args: &'a Value, targets: &'a Targets) -> Self {
+        Self {
+            tool,
+            kind,
+            args,
+            targets,
+            mode: Mode::Default,
+            interactive: true,
+            grants: &[],
+            roots: &[],
+            origin: Origin::default(),
+            heard: &[],
+            plans: None,
+            sandbox: Sandbox::default(),
+        }
+    }
+
+    /// Whether all that the call touches are Markdown files in the folder of plans, where they really are.
+    pub fn is_plan_file(&self) -> bool {
+        let paths = &self.targets.paths;
+        let Some(plans) = self.plans.filter(|_| self.origin.server.is_none() && !paths.is_empty()) else {
+            return false;
+        };
+        let is_markdown = |name: &str| name.rsplit_once('.').is_some_and(|(_, it)| it.eq_ignore_ascii_case("md"));
+        paths.iter().all(|it| {
+            let name = it.real.as_path().file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+            it.access == Access::Write && it.real != *plans && it.real.is_within(plans) && is_markdown(&name)
+        })
+    }
+
+    /// The command of a call that runs one.
+    ///
+    /// # Errors
+    /// Its arguments say another than its targets, or none.
+    pub fn command(&self) -> Option<Result<&'a str, &'static str>> {
+        let argument = self.args.get("command").and_then(Value::as_str);
+        let is_shell = current_name(self.tool) == "run_shell_command";
+        match (self.targets.command.as_deref(), argument) {
+            (Some(target), Some(argument)) if is_shell && target.trim() != argument.trim() => {
+                Some(Err("its arguments and its targets name different commands"))
+            }
+            (Some(target), _) => Some(Ok(target)),
+            (None, Some(argument)) if is_shell => Some(Ok(argument)),
+            (None, _) if is_shell => Some(Err("it names no command")),
+            (None, _) => None,
+        }
+    }
+}
+
+/// Whose tool it is, and who calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin<'a> {
+    /// The MCP server that the tool comes from, as the configuration names it.
+    pub server: Option<&'a str>,
+    pub annotations: Option<Annotations<'a>>,
+    /// Of what a server says of its tool, all of it.
+    pub digest: Option<&'a str>,
+    /// The sub-agent that calls.
+    pub subagent: Option<&'a str>,
+}
+
+/// What a server says of its tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Annotations<'a> {
+    pub said: &'a Value,
+    /// The user trusts the server. Else its words can make a decision stricter, never milder.
+    pub believed: bool,
+}
+
+/// What was heard from a checker, by its place in the rules, or why nothing was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckerVerdict {
+    pub checker: usize,
+    pub said: Result<Finding, String>,
+}
+
+/// What holds a session's commands, and whether what they change can be taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// Commands run in one.
+    pub available: bool,
+    /// It holds by mounts: what is secret is masked, and what only looks runs with everything read-only.
+    pub mounts: bool,
+    pub trusted: bool,
+    /// A whole checkpoint can be taken before a call.
+    pub undoable: bool,
+    /// A command of this session could read secrets of the workspace.
+    pub exposed: bool,
+}
+
+impl Sandbox {
+    /// One that lacks nothing.
+    pub const WHOLE: Self = Self { available: true, mounts: true, trusted: true, undoable: true, exposed: false };
+
+    /// Whether commands of yolo have the network unasked: secrets or the network, never both.
+    pub fn gives_network(&self) -> bool {
+        self.available && self.mounts && !self.exposed
+    }
+}
+
+/// Whether the mode `auto` is on offer.
+///
+/// # Errors
+/// What is missing, for people.
+pub fn auto_on_offer(facts: Sandbox) -> Result<(), &'static str> {
+    match facts {
+        Sandbox { trusted: false, .. } => Err("the mode auto needs a trusted folder"),
+        Sandbox { available: false, .. } => Err("the mode auto needs a sandbox, and commands run without one here"),
+        Sandbox { mounts: false, .. } => {
+            Err("the mode auto needs a sandbox with mounts, which this system does not allow")
+        }
+        Sandbox { undoable: false, .. } => Err("the mode auto needs checkpoints, and none can be taken here"),
+        _ => Ok(()),
+    }
+}

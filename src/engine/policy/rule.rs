@@ -1,0 +1,324 @@
+//! One rule: where it comes from, whom it speaks of, what must hold of the arguments.
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::{
+    names::{belongs_to, current_name, is_same_short_name},
+    query::Query,
+};
+use crate::base::{
+    log::{Decision, LASTING_FILE, Lasting, Mode},
+    path::AbsPath,
+};
+
+/// Where a rule comes from. A rule of a higher tier precedes every rule of a lower one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    Default = 1,
+    Extension = 2,
+    Workspace = 3,
+    User = 4,
+    Admin = 5,
+}
+
+/// Where a yes stands, in thousandths: above what users usually write, as Gemini CLI's.
+const PLACE_OF_A_YES: u32 = Tier::User as u32 * 1000 + 950;
+
+/// One rule of a policy file.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Exact names, `*`, or (never for allow) a name that ends with `*`.
+    pub tools: Vec<String>,
+    pub who: Who,
+    pub decision: Decision,
+    pub tier: Tier,
+    /// 0 to 999, within the tier.
+    pub priority: u16,
+    /// Empty: all.
+    pub modes: Vec<Mode>,
+    /// Whether it holds only when somebody can be asked, or only when not.
+    pub interactive: Option<bool>,
+    pub matcher: Matcher,
+    pub allows: Allows,
+    pub deny_message: Option<String>,
+    pub source: Source,
+    pub examples: Examples,
+}
+
+/// Whose call it is, beside the tool's name. What is `None` holds for all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Who {
+    /// An MCP server, or `*` for any of them.
+    pub server: Option<String>,
+    pub subagent: Option<String>,
+    /// Members that the tool's annotations must have.
+    pub annotations: Map<String, Value>,
+    /// What the tool must say of itself, as a digest: a yes to one thing is none to what a server makes of it later.
+    pub digest: Option<String>,
+    /// Where it holds: in this folder and below. Whoever reads the rules for a folder leaves the others out.
+    pub folder: Option<AbsPath>,
+}
+
+/// What a rule that allows commands lets pass beside their words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allows {
+    /// Output may go to files.
+    pub redirection: bool,
+    /// Lines of which nobody can tell what they run, if they begin with what the rule names.
+    pub opaque: bool,
+}
+
+/// Where a rule is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// For people: a file, or a setting.
+    pub file: String,
+    /// From 1; 0: there are no lines.
+    pub line: usize,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
+/// What must hold of the arguments.
+#[derive(Clone, Debug)]
+pub enum Matcher {
+    Any,
+    /// Nothing: the rule says something that cannot be held.
+    Never,
+    /// Any tool but these, and no tool of an MCP server.
+    NotTools(Vec<String>),
+    /// A rule that restricts, but cannot be read, stands here: what the others would allow is asked about.
+    Broken,
+    /// A file of a plan.
+    PlanFile,
+    /// Over the arguments as JSON with sorted keys, each pair between NUL characters.
+    Args(Regex),
+    /// Leading words of a shell command.
+    Prefixes(Vec<Vec<String>>),
+    /// Beginning of a shell command.
+    Command(Regex),
+}
+
+/// Calls the rule matches and does not, such as `run_shell_command git status`; checked by tests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examples {
+    pub matches: Vec<String>,
+    pub not_matches: Vec<String>,
+}
+
+/// A tool as it is asked for, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedTool<'a> {
+    pub tool: &'a str,
+    pub server: Option<&'a str>,
+}
+
+impl Rule {
+    /// For all calls of these tools.
+    pub fn new(tools: Vec<String>, decision: Decision, tier: Tier, priority: u16, source: Source) -> Self {
+        Self {
+            tools,
+            who: Who::default(),
+            decision,
+            tier,
+            priority,
+            modes: Vec::new(),
+            interactive: None,
+            matcher: Matcher::Any,
+            allows: Allows::default(),
+            deny_message: None,
+            source,
+            examples: Examples::default(),
+        }
+    }
+
+    /// In place of a rule that cannot be read.
+    pub fn broken(tools: Vec<String>, tier: Tier, priority: u16, source: Source) -> Self {
+        Self { matcher: Matcher::Broken, ..Self::new(tools, Decision::Ask, tier, priority, source) }
+    }
+
+    /// In place of a file that cannot be read: everything is asked about.
+    pub fn unread(tier: Tier, file: &str) -> Self {
+        Self::broken(vec!["*".to_owned()], tier, 999, Source { file: file.to_owned(), line: 0 })
+    }
+
+    /// Its place in the order: tier + priority / 1000, in thousandths.
+    pub fn effective(&self) -> u32 {
+        self.tier as u32 * 1000 + u32::from(self.priority)
+    }
+
+    /// For people, when it spoke of `tool`: `default/write.toml: run_shell_command`.
+    pub fn name(&self, tool: &str) -> String {
+        // It stands for a whole file.
+        if self.is_broken() && self.source.line == 0 {
+            return format!("{} cannot be read; what it may deny is asked about", self.source);
+        }
+        format!("{}: {}", self.source, self.in_words(tool))
+    }
+
+    pub fn in_words(&self, tool: &str) -> String {
+        let tools = self.shown_tools(tool);
+        let what = match &self.matcher {
+            Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::PlanFile => String::new(),
+            Matcher::Broken => " (a rule that cannot be read)".to_owned(),
+            Matcher::Args(it) => match Lasting::file_of(it.as_str()) {
+                Some(file) => format!(" of {file}"),
+                None => format!(" {it}"),
+            },
+            Matcher::Command(it) => format!(" {it}"),
+            Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
+        };
+        format!("{tools}{what}")
+    }
+
+    /// For people: the tools that it names.
+    pub fn shown_tools(&self, tool: &str) -> String {
+        let all = self.tools.iter().any(|it| it == "*");
+        let tools = if all { "*" } else { tool };
+        match &self.who.server {
+            Some(server) => format!("{server}/{tools}"),
+            None => tools.to_owned(),
+        }
+    }
+
+    /// Whether it says something of the arguments.
+    pub fn is_specific(&self) -> bool {
+        matches!(self.matcher, Matcher::Args(_) | Matcher::Prefixes(_) | Matcher::Command(_))
+    }
+
+    pub fn is_broken(&self) -> bool {
+        matches!(self.matcher, Matcher::Broken)
+    }
+
+    pub fn is_for_plans(&self) -> bool {
+        matches!(self.matcher, Matcher::PlanFile)
+    }
+
+    /// Whether it is a yes for ever.
+    pub fn is_saved(&self) -> bool {
+        self.decision == Decision::Allow && std::path::Path::new(&self.source.file).ends_with(LASTING_FILE)
+    }
+
+    /// Whether no yes but to the call itself counts where this rule asks.
+    pub fn is_firm(&self) -> bool {
+        let written_above = self.effective() >= PLACE_OF_A_YES && !self.is_broken();
+        self.tier == Tier::Admin || written_above || self.tier == Tier::Default && self.is_specific()
+    }
+}
+
+impl Rule {
+    /// Whether it speaks of this tool at all, here and now.
+    pub fn applies(&self, query: &Query) -> bool {
+        let said = |key: &str| query.origin.annotations.and_then(|it| it.said.get(key));
+        (self.modes.is_empty() || self.modes.contains(&query.mode))
+            && self.interactive.is_none_or(|it| it == query.interactive)
+            && self.who.subagent.as_deref().is_none_or(|it| query.origin.subagent == Some(it))
+            && self.who.digest.as_deref().is_none_or(|it| query.origin.digest == Some(it))
+            && self.who.annotations.iter().all(|(key, want)| said(key) == Some(want))
+            && (self.names_tool(NamedTool { tool: query.tool, server: query.origin.server }) || self.names_agent(query))
+    }
+
+    /// A rule that restricts also goes by the name of the sub-agent that is called; one that allows does not: an
+    /// agent may be called like a tool.
+    fn names_agent(&self, query: &Query) -> bool {
+        let agent = query.args.get("agent_name").and_then(Value::as_str);
+        query.tool == "invoke_agent"
+            && self.decision != Decision::Allow
+            && agent.is_some_and(|agent| self.tools.iter().any(|it| it == agent))
+    }
+
+    pub fn names_tool(&self, named: NamedTool) -> bool {
+        match (&self.who.server, named.server) {
+            (Some(_), None) => return false,
+            // Lists of servers do not tell case; a rule that allows does.
+            (Some(want), Some(server)) if want == "*" || want == server => (),
+            (Some(want), Some(server)) if self.decision != Decision::Allow && want.eq_ignore_ascii_case(server) => (),
+            (Some(_), Some(_)) => return false,
+            _ => (),
+        }
+        if let Matcher::NotTools(list) = &self.matcher {
+            return named.server.is_none() && !list.iter().any(|it| it == current_name(named.tool));
+        }
+        self.tools.iter().any(|it| self.names(it, named))
+    }
+
+    /// Names of MCP tools are what a server likes them to be: a rule that allows goes by the server's identity, never
+    /// by the beginning of a name. One that restricts takes both.
+    fn names(&self, pattern: &str, named: NamedTool) -> bool {
+        let tool = current_name(named.tool);
+        let generous = self.decision != Decision::Allow;
+        if pattern == "*" {
+            return true;
+        }
+        if let Some(prefix) = pattern.strip_suffix('*') {
+            let server = prefix.strip_prefix("mcp_").map(|it| it.strip_suffix('_').unwrap_or(it));
+            let identified = match (server, named.server) {
+                (Some(""), Some(_)) => true,
+                (Some(want), Some(server)) => want == server,
+                _ => false,
+            };
+            return identified || generous && tool.starts_with(prefix);
+        }
+        match (&self.who.server, named.server) {
+            (Some(_), Some(server)) => tool == pattern || is_same_short_name(pattern, tool, server),
+            // A built-in tool, or a name that no server may take over.
+            (None, None) => current_name(pattern) == tool,
+            (None, Some(server)) => tool == pattern && (generous || belongs_to(pattern, server)),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// For calls that are no shell command.
+    pub fn matches(&self, query: &Query) -> bool {
+        match &self.matcher {
+            Matcher::PlanFile => self.tools.iter().any(|it| it == current_name(query.tool)) && query.is_plan_file(),
+            _ => self.matches_args(query.args),
+        }
+    }
+
+    /// The same by the arguments alone.
+    pub fn matches_args(&self, args: &Value) -> bool {
+        match &self.matcher {
+            Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => true,
+            Matcher::Args(it) => it.is_match(&stable_text(args, None)),
+            Matcher::Prefixes(_) | Matcher::Command(_) | Matcher::PlanFile | Matcher::Never => false,
+        }
+    }
+}
+
+/// The arguments with sorted keys; patterns can hold on to the NUL characters around each pair, which no JSON text
+/// has in it. `command` takes the place of the argument of that name.
+pub fn stable_text(args: &Value, command: Option<&str>) -> String {
+    let Value::Object(map) = args else { return args.to_string() };
+    let mut pairs: Vec<(&String, String)> = map
+        .iter()
+        .map(|(key, value)| match command {
+            Some(command) if key == "command" => (key, Value::from(command).to_string()),
+            _ => (key, sorted(value).to_string()),
+        })
+        .collect();
+    pairs.sort();
+    let pairs: Vec<String> =
+        pairs.iter().map(|(key, value)| format!("\0{}:{value}\0", Value::from(key.as_str()))).collect();
+    format!("{{{}}}", pairs.join(","))
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Object(map) => {
+            let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
+            pairs.sort_by_key(|it| it.0);
+            Value::Object(pairs.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,119 @@
+//! What a reader makes of a command line: commands it would run, or the reason why nobody can tell.
+
+use super::words::Word;
+
+/// Longer lines are not read.
+pub const MAX_BYTES: usize = 64 * 1024;
+/// Lines within lines (`bash -c "bash -c …"`) and substitutions within substitutions beyond this are not read.
+pub const MAX_DEPTH: usize = 8;
+
+/// How a command stands beside the others of its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It runs by itself.
+    Own,
+    /// It runs others, which are listed beside it, and does more than that: `xargs rm`, `env X=1 make`.
+    Wrapper,
+    /// It does nothing but run others, which are listed beside it: `bash -c 'ls'`, `time make`.
+    Transparent,
+}
+
+/// A command that would run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Command {
+    /// The name first, quoting resolved.
+    pub words: Vec<Word>,
+    /// As written.
+    pub text: String,
+    pub role: Role,
+}
+
+impl Command {
+    pub fn new(words: Vec<Word>, text: String) -> Self {
+        Self { words, text, role: Role::Own }
+    }
+
+    /// The program, when it is written out.
+    pub fn name(&self) -> Option<&str> {
+        self.words.first().and_then(Word::literal)
+    }
+
+    /// The same without its folder: `/usr/bin/env` is `env`.
+    pub fn program(&self) -> Option<&str> {
+        self.name().map(base_name)
+    }
+
+    /// The words after the name.
+    pub fn args(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The words as one line, when all of them are literal.
+    pub fn literal_line(&self) -> Option<String> {
+        let words: Option<Vec<&str>> = self.words.iter().map(Word::literal).collect();
+        words.map(|it| it.join(" "))
+    }
+}
+
+/// `/usr/bin/env` is `env`.
+pub fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Where output goes to or input comes from, other than descriptors and `/dev/null`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    pub target: Word,
+    pub writes: bool,
+    /// How many of the line's commands stand before it.
+    pub behind: usize,
+}
+
+/// The commands of a line, with what else it does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub commands: Vec<Command>,
+    pub redirects: Vec<Redirect>,
+    /// It sets variables, in loops too.
+    pub assigns: bool,
+    /// It has `$( )`, back-quotes or `<( )`.
+    pub substitutes: bool,
+}
+
+impl Script {
+    /// Whether something is written to a file.
+    pub fn writes_files(&self) -> bool {
+        self.redirects.iter().any(|it| it.writes)
+    }
+
+    /// Whether its commands are all there is to it.
+    pub fn is_simple(&self) -> bool {
+        !self.assigns && !self.substitutes && self.redirects.is_empty()
+    }
+}
+
+/// A whole line, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// It runs these commands and no others.
+    Plain(Script),
+    /// It may run anything. `seen` is what could be read of it: for rules that restrict.
+    Opaque { why: &'static str, seen: Script },
+}
+
+impl Line {
+    /// All that could be read.
+    pub fn script(&self) -> &Script {
+        match self {
+            Self::Plain(it) | Self::Opaque { seen: it, .. } => it,
+        }
+    }
+
+    /// Why it is opaque, if it is.
+    pub fn why_opaque(&self) -> Option<&'static str> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Opaque { why, .. } => Some(why),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What a shell line would run: every command, or the reason why that cannot be told. No part of bash is evaluated.
+//!
+//! The grammar is tree-sitter's; bash has the last word when the line runs. Where the two are known to differ (line
+//! continuations inside words, escaped blanks, comments in back-quotes, here-documents with odd delimiters, words after a
+//! redirection) the line is opaque: nobody may be misled by our reading.
+
+mod heredoc;
+mod hidden;
+mod line;
+mod opaque;
+mod parse;
+mod walk;
+mod words;
+mod wrappers;
+
+pub use line::{Command, Line, MAX_BYTES, Redirect, Role, Script, base_name};
+pub use parse::parse;
+pub use words::{Word, WordKind};

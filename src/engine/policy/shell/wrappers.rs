@@ -1,0 +1,228 @@
+//! Programs that run the words behind their own: what those are, or that nobody can tell.
+
+use super::{
+    line::{Command, Role},
+    opaque::is_obeyed,
+    words::{Opaque, Word, WordKind},
+};
+
+/// What a command runs besides itself.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Inner {
+    Nothing,
+    /// A command, and how the outer one stands to it.
+    Words(Vec<Word>, Role),
+    /// A script, read like the line itself.
+    Script(String),
+}
+
+const UNKNOWN_OPTION: Opaque = Opaque("a wrapper in it has an option that is not known");
+const UNKNOWN_SCRIPT: Opaque = Opaque("the script of a shell in it is only known when it runs");
+
+/// A wrapper's own words in front of what it runs.
+struct Wrapper {
+    names: &'static [&'static str],
+    role: Role,
+    /// Options without a value.
+    flags: &'static [&'static str],
+    /// Options with one, in the same word or the next.
+    valued: &'static [&'static str],
+    /// Operands of its own before the command.
+    operands: usize,
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    Wrapper { names: &["time"], role: Role::Transparent, flags: &["-p", "-v"], valued: &[], operands: 0 },
+    Wrapper {
+        names: &["timeout", "gtimeout"],
+        role: Role::Transparent,
+        flags: &["--foreground", "--preserve-status", "-v", "--verbose"],
+        valued: &["-s", "--signal", "-k", "--kill-after"],
+        operands: 1,
+    },
+    Wrapper { names: &["nice"], role: Role::Wrapper, flags: &[], valued: &["-n", "--adjustment"], operands: 0 },
+    Wrapper { names: &["nohup", "builtin"], role: Role::Wrapper, flags: &[], valued: &[], operands: 0 },
+    Wrapper { names: &["command"], role: Role::Wrapper, flags: &["-p"], valued: &[], operands: 0 },
+    Wrapper {
+        names: &["stdbuf"],
+        role: Role::Wrapper,
+        flags: &[],
+        valued: &["-i", "-o", "-e", "--input", "--output", "--error"],
+        operands: 0,
+    },
+    Wrapper {
+        names: &["sudo", "doas"],
+        role: Role::Wrapper,
+        flags: &["-E", "-H", "-n", "-S", "-k", "-b", "--preserve-env", "--non-interactive", "--set-home"],
+        valued: &["-u", "-g", "-p", "--user", "--group", "--prompt"],
+        operands: 0,
+    },
+    Wrapper {
+        names: &["env"],
+        role: Role::Wrapper,
+        flags: &["-i", "-", "-0", "-v", "--ignore-environment", "--null"],
+        valued: &["-u", "-C", "--unset", "--chdir"],
+        operands: 0,
+    },
+    Wrapper {
+        names: &["xargs", "gxargs"],
+        role: Role::Wrapper,
+        flags: &["-0", "-r", "-t", "-x", "-p", "--null", "--no-run-if-empty", "--verbose", "--exit"],
+        valued: &[
+            "-a",
+            "-d",
+            "-E",
+            "-I",
+            "-J",
+            "-L",
+            "-n",
+            "-P",
+            "-R",
+            "-s",
+            "--arg-file",
+            "--delimiter",
+            "--max-args",
+            "--max-lines",
+            "--max-procs",
+            "--replace",
+        ],
+        operands: 0,
+    },
+];
+/// Shells whose `-c` is read like the line itself.
+const SHELLS: &[&str] = &["bash", "dash", "sh"];
+
+/// What the command runs besides itself.
+///
+/// # Errors
+/// It cannot be told.
+pub fn inner(command: &Command) -> Result<Inner, Opaque> {
+    let Some(program) = command.program() else { return Ok(Inner::Nothing) };
+    match program {
+        "find" | "gfind" | "bfs" => return found(command.args()),
+        "command" if looks_up(command.args()) => return Ok(Inner::Nothing),
+        it if SHELLS.contains(&it) => return script(command.args()),
+        _ => (),
+    }
+    match WRAPPERS.iter().find(|it| it.names.contains(&program)) {
+        Some(it) => behind(it, program, command.args()),
+        None => Ok(Inner::Nothing),
+    }
+}
+
+/// `command -v x`: it says what `x` is, and runs nothing.
+fn looks_up(args: &[Word]) -> bool {
+    args.first().is_some_and(|it| matches!(it.literal(), Some("-v" | "-V")))
+}
+
+fn behind(wrapper: &Wrapper, program: &str, args: &[Word]) -> Result<Inner, Opaque> {
+    let (mut rest, mut placeholder) = (args, None);
+    while let Some((first, more)) = rest.split_first() {
+        let option = match first.literal() {
+            Some("--") => {
+                rest = more;
+                break;
+            }
+            Some(it) if it.starts_with('-') => it,
+            Some(it) if program == "env" && it.contains('=') => {
+                rest = assignment(it, more)?;
+                continue;
+            }
+            _ => break,
+        };
+        let used = option_length(wrapper, program, option)?;
+        if ["-I", "-J", "--replace"].iter().any(|it| option.starts_with(it)) {
+            let stuck = option.trim_start_matches("--replace=").trim_start_matches("-I").trim_start_matches("-J");
+            placeholder = if used == 2 { more.first().map(|it| it.text.clone()) } else { Some(stuck.to_owned()) };
+        }
+        rest = rest.get(used..).ok_or(UNKNOWN_OPTION)?;
+    }
+    let mut words: Vec<Word> = rest.get(wrapper.operands..).unwrap_or_default().to_vec();
+    // `timeout $X ls` runs what is in the variable.
+    let own = args.get(..args.len().saturating_sub(words.len())).unwrap_or_default();
+    if own.iter().any(|it| it.kind == WordKind::Expanded) {
+        return Err(Opaque("the words of a wrapper in it are only known when it runs"));
+    }
+    if !matches!(program, "xargs" | "gxargs") {
+        return Ok(if words.is_empty() { Inner::Nothing } else { Inner::Words(words, wrapper.role) });
+    }
+    if words.is_empty() {
+        return Ok(Inner::Nothing);
+    }
+    match placeholder.as_deref() {
+        Some(sign) => words.iter_mut().filter(|it| it.text.contains(sign)).for_each(|it| it.kind = WordKind::Expanded),
+        None => words.push(Word::unknown()),
+    }
+    Ok(Inner::Words(words, wrapper.role))
+}
+
+/// `X=1` in front of a command.
+fn assignment<'w>(text: &str, rest: &'w [Word]) -> Result<&'w [Word], Opaque> {
+    let name = text.split('=').next().unwrap_or_default();
+    if is_obeyed(name) { Err(Opaque("it sets a variable that programs obey")) } else { Ok(rest) }
+}
+
+/// How many words the option takes.
+fn option_length(wrapper: &Wrapper, program: &str, option: &str) -> Result<usize, Opaque> {
+    if wrapper.flags.contains(&option) {
+        return Ok(1);
+    }
+    if wrapper.valued.contains(&option) {
+        return Ok(2);
+    }
+    let stuck = |it: &&&str| match it.starts_with("--") {
+        true => option.strip_prefix(**it).is_some_and(|it| it.starts_with('=')),
+        false => option.starts_with(**it),
+    };
+    // `nice -5`
+    let number = program == "nice" && option.get(1..).is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+    let flags = |it: &str| {
+        let mut letters = it.chars().skip(1).peekable();
+        letters.peek().is_some() && letters.all(|it| wrapper.flags.contains(&format!("-{it}").as_str()))
+    };
+    match wrapper.valued.iter().any(|it| stuck(&it)) || number || !option.starts_with("--") && flags(option) {
+        true => Ok(1),
+        false => Err(UNKNOWN_OPTION),
+    }
+}
+
+/// `find -exec`: the words up to `;` or `+`, of which `{}` is any name.
+fn found(args: &[Word]) -> Result<Inner, Opaque> {
+    let runs = |it: &Word| matches!(it.literal(), Some("-exec" | "-execdir"));
+    if args.iter().filter(|it| runs(it)).count() > 1 {
+        return Err(Opaque("it runs several commands for what it finds"));
+    }
+    let Some(rest) = args.iter().position(runs).and_then(|at| args.get(at + 1..)) else { return Ok(Inner::Nothing) };
+    let end = rest.iter().position(|it| matches!(it.literal(), Some(";" | "+"))).unwrap_or(rest.len());
+    let mut words: Vec<Word> = rest.get(..end).unwrap_or_default().to_vec();
+    for it in words.iter_mut().filter(|it| it.text.contains("{}")) {
+        *it = Word::unknown();
+    }
+    Ok(if words.is_empty() { Inner::Nothing } else { Inner::Words(words, Role::Wrapper) })
+}
+
+/// `sh -c 'script'`; one in a file is a word like others.
+fn script(args: &[Word]) -> Result<Inner, Opaque> {
+    let mut rest = args;
+    while let Some((first, more)) = rest.split_first() {
+        let Some(option) = first.literal().filter(|it| it.starts_with('-') || first.text.starts_with('+')) else {
+            break;
+        };
+        let letters = option.trim_start_matches('-');
+        if option.starts_with("--") || letters.is_empty() {
+            return Ok(Inner::Nothing);
+        }
+        if letters.contains('c') && letters.chars().all(|it| "celux".contains(it)) {
+            let text = more.first().and_then(Word::literal).ok_or(UNKNOWN_SCRIPT)?;
+            return Ok(Inner::Script(text.to_owned()));
+        }
+        if letters.contains('c') {
+            return Err(UNKNOWN_SCRIPT);
+        }
+        rest = more;
+    }
+    match args.iter().any(|it| it.text.starts_with("-") && it.text.contains('c') || it.kind != WordKind::Literal) {
+        true => Err(UNKNOWN_SCRIPT),
+        false => Ok(Inner::Nothing),
+    }
+}

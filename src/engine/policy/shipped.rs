@@ -1,0 +1,46 @@
+//! The rules that castor brings along, and how files and settings become rules.
+
+use super::{
+    derived::{self, Lists},
+    load, plans,
+    rule::{Rule, Tier},
+    rules::{Rules, Written},
+};
+
+const SHIPPED: &[(&str, &str)] = &[
+    ("default/plan.toml", include_str!("shipped/plan.toml")),
+    ("default/read-only.toml", include_str!("shipped/read-only.toml")),
+    ("default/write.toml", include_str!("shipped/write.toml")),
+    ("default/auto.toml", include_str!("shipped/auto.toml")),
+    ("default/yolo.toml", include_str!("shipped/yolo.toml")),
+];
+
+impl Rules {
+    /// What castor brings along.
+    pub fn shipped() -> Self {
+        // A shipped file that does not load allows nothing; tests see to it that all do.
+        let files = SHIPPED.iter().filter_map(|(source, text)| Self::parse(text, Tier::Default, source).ok());
+        // Nobody can open these files: their lines say nothing.
+        let rules = files.flat_map(|it| it.0.rules).map(|mut it| {
+            it.source.line = 0;
+            it
+        });
+        Self::default().with(rules.chain([plans::rule()]).collect::<Vec<Rule>>())
+    }
+
+    /// What one file says, and what is wrong with what is left out. An error: the whole file is left out.
+    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<String>), String> {
+        load::parse(text, tier, source)
+    }
+
+    /// As [`Rules::parse`], but a file that cannot be read at all makes everything a question: nobody knows what it
+    /// would have denied.
+    pub fn load(text: &str, tier: Tier, source: &str) -> (Written, Vec<String>) {
+        load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::unread(tier, source)].into(), vec![why]))
+    }
+
+    /// What settings say, as rules of the user.
+    pub fn of_settings(lists: &Lists) -> Vec<Rule> {
+        derived::rules(lists)
+    }
+}

@@ -1,0 +1,52 @@
+//! Lines that people run every day: what the default mode and `auto` do with each.
+
+use super::*;
+
+const LINES: &str = include_str!("everyday.txt");
+
+/// How a line is decided on: in default, in auto, and whether it runs with everything read-only.
+fn decided(line: &str) -> (Decision, Decision, bool) {
+    let rules = Rules::shipped();
+    let verdict = |mode| shell(&rules, mode, true, line, &[]);
+    let (default, auto) = (verdict(Mode::Default), verdict(Mode::Auto));
+    (default.decision, auto.decision, auto.looks)
+}
+
+#[test]
+fn each_line_is_treated_as_its_row_says() {
+    let (mut n, mut wrong, mut sections) = (0, Vec::new(), Vec::<(&str, usize)>::new());
+    for row in LINES.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#')) {
+        if let Some(name) = row.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            sections.push((name, 0));
+            continue;
+        }
+        let (kind, line) = row.split_once(' ').unwrap();
+        let want = match kind {
+            "look" => (Decision::Allow, Decision::Allow, true),
+            // Network and folders outside are what the sandbox keeps it from: that question comes with the denial.
+            "confined" | "network" | "outside" => (Decision::Ask, Decision::Allow, false),
+            "danger" => (Decision::Ask, Decision::Ask, false),
+            other => panic!("{other}"),
+        };
+        let got = decided(&unescaped(line));
+        wrong.extend((got != want).then(|| format!("{row}: {got:?}")));
+        n += 1;
+        sections.last_mut().unwrap().1 += 1;
+    }
+    println!("{} of {n}", n - wrong.len());
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(sections.len() == 6 && sections.iter().all(|it| it.1 >= 25), "{sections:?}");
+}
+
+/// In yolo the dangerous rows are asked about, too, and no others.
+#[test]
+fn yolo_asks_about_what_is_not_taken_back() {
+    let rules = Rules::shipped();
+    for row in LINES.lines().filter(|it| it.starts_with(|it: char| it.is_ascii_lowercase())) {
+        let (kind, line) = row.split_once(' ').unwrap();
+        let want = if kind == "danger" { Decision::Ask } else { Decision::Allow };
+        let got = shell(&rules, Mode::Yolo, true, &unescaped(line), &[]);
+        assert_eq!(got.decision, want, "{row}: {}", got.rule);
+        assert!(got.network);
+    }
+}

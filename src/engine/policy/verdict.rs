@@ -1,0 +1,147 @@
+//! What policy says: of a part on its way, and in the end.
+
+use super::{
+    query::Query,
+    rule::{Rule, Tier},
+};
+use crate::base::{
+    log::{Decision, Grant, Mode},
+    sandbox::Leave,
+    text,
+};
+
+/// Longest reason that a question shows, in characters.
+const MAX_WHY: usize = 300;
+
+/// The decision and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub decision: Decision,
+    /// Which rule decided, with its source: `default/write.toml: run_shell_command`.
+    pub rule: String,
+    /// For the model, when denied by a rule that says why.
+    pub deny_message: Option<String>,
+    /// What a safety checker said, where it wants the question: for user and model.
+    pub reason: Option<String>,
+    /// Why it is asked, where that is more than the mode's own way, in a line: for the user.
+    pub why: Option<String>,
+    /// The command only looks: it runs with everything read-only.
+    pub looks: bool,
+    /// It has the network, as its mode says.
+    pub network: bool,
+    /// The question may be answered with the mode `auto`.
+    pub offers_auto: bool,
+    /// What "allow for this session" would grant; `None`: it is not on offer.
+    pub grant: Option<Grant>,
+}
+
+impl Verdict {
+    /// What it lets the call do, or keeps it from, in the sandbox.
+    pub fn leave(&self) -> Leave {
+        Leave { network: self.network, looks: self.looks, ..Leave::default() }
+    }
+
+    pub fn denied(rule: String, message: String) -> Self {
+        Self { deny_message: Some(message), ..Self::new(Decision::Deny, rule) }
+    }
+
+    fn new(decision: Decision, rule: String) -> Self {
+        Self {
+            decision,
+            rule,
+            deny_message: None,
+            reason: None,
+            why: None,
+            looks: false,
+            network: false,
+            offers_auto: false,
+            grant: None,
+        }
+    }
+
+    /// Step 9: what is left to ask is denied where nobody can be asked.
+    pub fn of(query: &Query, part: PartialVerdict, grant: Option<Grant>) -> Self {
+        let asks = part.decision == Decision::Ask;
+        if asks && !query.interactive {
+            let message = nobody_to_ask(&part.rule);
+            return Self::denied(part.rule, message);
+        }
+        let in_a_line = |it: String| text::first_line(&it.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WHY);
+        Self {
+            deny_message: part.deny_message,
+            why: part.why.filter(|_| asks).map(in_a_line),
+            grant: grant.filter(|_| asks),
+            ..Self::new(part.decision, part.rule)
+        }
+    }
+}
+
+pub fn nobody_to_ask(why: &str) -> String {
+    format!("This needs somebody's approval ({why}), and nobody can be asked in this session.")
+}
+
+/// A decision on its way, with its reason.
+#[derive(Clone, Debug)]
+pub struct PartialVerdict {
+    pub decision: Decision,
+    pub rule: String,
+    pub deny_message: Option<String>,
+    /// Output may go to files.
+    pub allows_redirection: bool,
+    /// No yes for longer spares it.
+    pub firm: bool,
+    /// Why it is asked; `None`: because the mode asks for all such calls.
+    pub why: Option<String>,
+}
+
+impl PartialVerdict {
+    /// Of no rule: what decides is a reason of its own.
+    pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
+        let rule = rule.into();
+        let why = (decision == Decision::Ask).then(|| rule.clone());
+        Self { decision, rule, deny_message: None, allows_redirection: false, firm: false, why }
+    }
+
+    /// A question that no yes for longer spares.
+    pub fn ask(why: impl Into<String>) -> Self {
+        Self { firm: true, ..Self::new(Decision::Ask, why) }
+    }
+
+    pub fn of(rule: &Rule, query: &Query) -> Self {
+        let name = rule.name(query.tool);
+        let of_people = rule.decision == Decision::Ask && rule.tier > Tier::Default;
+        Self {
+            decision: rule.decision,
+            why: of_people.then(|| format!("a rule asks: {name}")),
+            rule: name,
+            deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
+            allows_redirection: rule.allows.redirection,
+            firm: rule.is_firm(),
+        }
+    }
+
+    /// No rule speaks of it.
+    pub fn unmatched(query: &Query) -> Self {
+        match (query.mode, query.interactive) {
+            (Mode::Yolo, _) => Self { allows_redirection: true, ..Self::new(Decision::Allow, "yolo mode") },
+            (_, true) => Self { why: None, ..Self::new(Decision::Ask, "no rule") },
+            (_, false) => Self {
+                deny_message: Some(nobody_to_ask("no rule speaks of it")),
+                ..Self::new(Decision::Deny, "no rule, and nobody can be asked")
+            },
+        }
+    }
+
+    /// Whether only the mode's own way asks.
+    pub fn is_ordinary_question(&self) -> bool {
+        self.decision == Decision::Ask && self.why.is_none()
+    }
+
+    /// The same, or the question in its place: of two questions the one with a reason of its own is shown.
+    pub fn or_ask(self, question: Option<Self>) -> Self {
+        match question {
+            Some(it) if self.decision == Decision::Allow || self.is_ordinary_question() => it,
+            _ => self,
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Which placeholders were made is written down before they are made: a castor that is killed cannot remove its own, and the
+//! next one, or `castor doctor`, does.
+//!
+//! One file for each castor, with a line for each place. Its lock says that the castor lives: the kernel takes it from
+//! whoever is gone, however that came. What is removed must still be what was made: empty, with a mark that nobody sets
+//! by accident, and nobody's that works there now.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    path_json,
+    placeholders::{alone, is_ours, open_folder, open_quietly, remove as remove_it, same, unmark},
+};
+use crate::base::sandbox::Placeholder;
+
+/// A longer record is not one of ours.
+const MAX_RECORD: u64 = 1024 * 1024;
+/// A sweep may take a record between its making and its lock, but not for ever.
+const TRIES: usize = 20;
+
+/// A place where something stands, or stood.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(with = "path_json::one")]
+    path: PathBuf,
+    /// What is in it; `None`: a folder.
+    text: Option<String>,
+}
+
+/// The record of this process in one home, and what is in it: each place is written down once.
+struct Own {
+    path: PathBuf,
+    file: File,
+    known: BTreeSet<PathBuf>,
+}
+
+static OWN: Mutex<BTreeMap<PathBuf, Own>> = Mutex::new(BTreeMap::new());
+
+fn own() -> MutexGuard<'static, BTreeMap<PathBuf, Own>> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes down that something will stand there. Where that cannot be done (the disk is full), it is made all the same:
+/// to guard is more than to tidy up.
+/// `looks`: whether the record is there is looked at, which the first of many is enough for.
+pub(super) fn note(folder: &Path, path: &Path, what: Placeholder, looks: bool) {
+    let line = Line { path: path.to_owned(), text: what.text().map(str::to_owned) };
+    if let Err(it) = try_note(folder, &line, looks) {
+        tracing::warn!("{} cannot be written down in {}: {it}", line.path.display(), folder.display());
+    }
+}
+
+fn try_note(folder: &Path, line: &Line, looks: bool) -> io::Result<()> {
+    let mut all = own();
+    // Of castor itself; whoever removed it wants none, but a kill needs one.
+    let is_there = all.get(folder).is_some_and(|it| !looks || same(&it.file, &it.path));
+    if !is_there {
+        all.insert(folder.to_owned(), begin(folder)?);
+    }
+    let Some(own) = all.get_mut(folder).filter(|it| !it.known.contains(&line.path)) else { return Ok(()) };
+    let path = line.path.clone();
+    let line = serde_json::to_string(line).map_err(io::Error::other)?;
+    own.file.write_all(format!("{line}\n").as_bytes())?;
+    own.known.insert(path);
+    Ok(())
+}
+
+fn begin(folder: &Path) -> io::Result<Own> {
+    super::make_private(folder)?;
+    for _ in 0..TRIES {
+        let path = folder.join(format!("{}.jsonl", uuid::Uuid::now_v7().simple()));
+        let file = File::options().append(true).create_new(true).open(&path)?;
+        if file.try_lock().is_ok() && same(&file, &path) {
+            return Ok(Own { path, file, known: BTreeSet::new() });
+        }
+    }
+    Err(io::Error::other("somebody removes it again and again"))
+}
+
+/// Castor ends in order: nothing of its own stands any more, unless another one uses it.
+pub(in crate::world::process) fn end(folders: &BTreeSet<PathBuf>) {
+    let mut all = own();
+    for it in folders.iter().filter_map(|it| all.remove(it)) {
+        clear(&it.path);
+    }
+}
+
+/// Removes what castors that are no more left standing; what was removed.
+pub fn sweep(folder: &Path) -> Vec<PathBuf> {
+    // Nobody was ever confined: the common case.
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut res = Vec::new();
+    for path in entries.filter_map(Result::ok).map(|it| it.path()) {
+        let Ok(record) = File::options().read(true).open(&path) else { continue };
+        // It lives, or another one sweeps.
+        if record.try_lock().is_err() || !same(&record, &path) {
+            continue;
+        }
+        res.extend(clear(&path));
+    }
+    res.sort();
+    res
+}
+
+/// Removes what a record leads to, and then the record, unless somebody uses something of it; what was removed.
+fn clear(path: &Path) -> Vec<PathBuf> {
+    let mut text = String::new();
+    // What was cut off by the end was not made yet.
+    _ = File::open(path).and_then(|it| it.take(MAX_RECORD).read_to_string(&mut text));
+    let (mut res, mut is_used) = (Vec::new(), false);
+    for it in text.lines().filter_map(|it| serde_json::from_str::<Line>(it).ok()) {
+        match remove(&it) {
+            Some(true) => res.push(it.path),
+            Some(false) => (),
+            None => is_used = true,
+        }
+    }
+    if !is_used {
+        _ = fs::remove_file(path);
+    }
+    res
+}
+
+/// Removes it if it is a placeholder; `None`: somebody uses it.
+fn remove(line: &Line) -> Option<bool> {
+    let _alone = alone();
+    let (path, text) = (line.path.as_path(), line.text.as_deref());
+    let (Some(Ok(folder)), Some(name)) = (path.parent().map(open_folder), path.file_name()) else { return Some(false) };
+    let Ok(there) = open_quietly(Some(&folder), Path::new(name)) else { return Some(false) };
+    if !is_ours(&there, text) {
+        return Some(false);
+    }
+    there.try_lock().ok()?;
+    let removed = remove_it(&folder, name, &there, text);
+    if !removed {
+        // With something in it by now.
+        unmark(&there);
+    }
+    Some(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        os::unix::fs::PermissionsExt,
+        path::Path,
+    };
+
+    use super::{super::placeholders::MARK, Line, end, sweep};
+    use crate::base::sandbox::{ITSELF, Placeholder};
+    use crate::world::process::sandbox::placeholders::Placeholders;
+
+    fn marked(path: &Path) {
+        let mode = fs::metadata(path).unwrap().permissions().mode();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode | MARK)).unwrap();
+    }
+
+    fn record(folder: &Path, lines: &[(&Path, Option<&str>)]) {
+        fs::create_dir_all(folder).unwrap();
+        let line = |(path, text): &(&Path, Option<&str>)| {
+            let it = Line { path: (*path).to_owned(), text: text.map(str::to_owned) };
+            serde_json::to_string(&it).unwrap() + "\n"
+        };
+        let text: String = lines.iter().map(line).collect();
+        fs::write(folder.join("dead.jsonl"), text + "{\"path\":\"/cut o").unwrap();
+    }
+
+    #[test]
+    fn what_the_dead_left_goes_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let at = |it: &str| root.join(it);
+        for it in ["left", "filled", "own", "used", "elsewhere/left"] {
+            fs::create_dir_all(at(it)).unwrap();
+        }
+        for it in ["left", "filled", "used", "elsewhere/left"] {
+            marked(&at(it));
+        }
+        fs::write(at("filled/x"), "mine").unwrap();
+        for (name, text) in [("empty", ""), ("itself", "././.\n"), ("written", "mine"), ("unmarked", "")] {
+            fs::write(at(name), text).unwrap();
+            if name != "unmarked" {
+                marked(&at(name));
+            }
+        }
+        std::os::unix::fs::symlink("elsewhere", at("link")).unwrap();
+        let used = File::open(at("used")).unwrap();
+        used.lock_shared().unwrap();
+        let lines = ["left", "filled", "own", "used", "link", "link/left", "gone", "itself"].map(at);
+        let files = ["empty", "written", "unmarked"].map(at);
+        let itself = at("itself");
+        let mut all: Vec<(&Path, Option<&str>)> = lines.iter().map(|it| (it.as_path(), None)).collect();
+        all.extend(files.iter().map(|it| (it.as_path(), Some(""))));
+        all.push((&itself, Some("././.\n")));
+        let records = at("records");
+        record(&records, &all);
+        assert_eq!(sweep(&records), ["empty", "itself", "left"].map(at));
+        for it in ["filled/x", "own", "used", "link", "elsewhere/left", "written", "unmarked"] {
+            assert!(at(it).symlink_metadata().is_ok(), "{it}");
+        }
+        assert!(sweep(&records).is_empty() && sweep(&at("nowhere")).is_empty());
+        drop(used);
+        assert_eq!(sweep(&records), [at("used")], "its user is gone");
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
+    }
+
+    /// What is written before it is made: a kill may come at any moment.
+    #[test]
+    fn what_lives_is_left_alone_and_all_that_stands_is_written_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let records = root.join("records");
+        let mut all = Placeholders::new(&records);
+        all.make(&root.join(".vscode"), Placeholder::Folder).unwrap();
+        all.make(&root.join("commondir"), ITSELF).unwrap();
+        let files: Vec<_> = fs::read_dir(&records).unwrap().map(|it| it.unwrap().path()).collect();
+        let [file] = files.as_slice() else { panic!("{files:?}") };
+        let text = fs::read_to_string(file).unwrap();
+        assert!(text.contains(".vscode") && text.contains("commondir") && text.lines().count() == 2, "{text}");
+        assert!(sweep(&records).is_empty(), "its castor lives");
+        drop(all);
+        let mut all = Placeholders::new(&records);
+        all.make(&root.join(".vscode"), Placeholder::Folder).unwrap();
+        assert_eq!(fs::read_to_string(file).unwrap(), text, "once is enough");
+        // As after a kill: the lock is gone, and so are those of the placeholders.
+        fs::copy(file, records.join("dead.jsonl")).unwrap();
+        assert!(sweep(&records).is_empty() && root.join(".vscode").exists(), "somebody uses it");
+        std::mem::forget(all);
+    }
+
+    /// The one ends in order, the other, which uses the same, is killed.
+    #[test]
+    fn what_another_one_uses_is_still_written_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (records, place) = (root.join("records"), root.join(".vscode"));
+        let mut all = Placeholders::new(&records);
+        all.make(&place, Placeholder::Folder).unwrap();
+        let user = File::open(&place).unwrap();
+        user.lock_shared().unwrap();
+        drop(all);
+        end(&[records.clone()].into());
+        assert!(place.exists() && sweep(&records).is_empty() && place.exists(), "it is in use");
+        drop(user);
+        assert_eq!(sweep(&records), [place]);
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
+        // Who uses what another one made writes it down, too.
+        let (other, place) = (root.join("other"), root.join(".zed"));
+        let (mut maker, mut user) = (Placeholders::new(&records), Placeholders::new(&other));
+        maker.make(&place, Placeholder::Folder).unwrap();
+        user.share(&place, Placeholder::Folder);
+        let file = fs::read_dir(&other).unwrap().next().unwrap().unwrap();
+        assert!(fs::read_to_string(file.path()).unwrap().contains(".zed"));
+    }
+
+    /// A folder that the user filled is the user's.
+    #[test]
+    fn what_was_filled_has_no_mark() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let filled = root.join("info");
+        fs::create_dir_all(filled.join("mine")).unwrap();
+        fs::set_permissions(&filled, fs::Permissions::from_mode(0o3775)).unwrap();
+        let records = root.join("records");
+        record(&records, &[(&filled, None)]);
+        assert!(sweep(&records).is_empty() && filled.join("mine").exists());
+        assert_eq!(fs::metadata(&filled).unwrap().permissions().mode() & 0o7777, 0o2775);
+    }
+}

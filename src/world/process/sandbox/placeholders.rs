@@ -1,0 +1,496 @@
+//! Placeholders in a repository: what git would obey and is not there cannot be mounted read-only, so something stands there.
+//!
+//! They are there while somebody confined runs, and each user of one holds a shared lock on it, so that the last one
+//! removes it, also among several castors. What a kill -9 leaves, `placeholder_records` lead to.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, PipeWriter, Write},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::fs::{FileExt, MetadataExt, PermissionsExt},
+    },
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use nix::{
+    fcntl::{AT_FDCWD, OFlag, open, openat},
+    poll::{PollFd, PollFlags, poll},
+    sys::stat::{Mode, mkdirat},
+    unistd::{UnlinkatFlags, geteuid, unlinkat},
+};
+
+use super::{Quarantine, placeholder_records as records, quarantine::Head, views};
+use crate::base::sandbox::{ITSELF, Placeholder};
+
+/// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
+pub(super) const MARK: u32 = 0o1000;
+/// Somebody else may remove it between making and locking it, but not for ever.
+const TRIES: usize = 1000;
+
+/// What is in use by a confined process: placeholders, its first process, its temporary files. Dropping it removes the
+/// placeholders that nobody else uses, and ends whoever is left in the sandbox.
+#[derive(Debug, Default)]
+pub struct Placeholders {
+    standing: Vec<Standing>,
+    /// The folder of the last one: most stand in the same.
+    folder: Option<(PathBuf, OwnedFd)>,
+    /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
+    /// castor is killed.
+    life: Option<PipeWriter>,
+    quarantine: Arc<Quarantine>,
+    heads: Vec<Head>,
+    tmp: Option<PathBuf>,
+    /// Where it is written down what stands.
+    records: PathBuf,
+}
+
+/// A placeholder, open and locked.
+#[derive(Debug)]
+struct Standing {
+    path: PathBuf,
+    there: File,
+    what: Placeholder,
+    /// Device and number.
+    number: (u64, u64),
+    /// By us: where disks keep no marks, nothing else says that it is castor's.
+    made: bool,
+}
+
+impl Placeholders {
+    pub(super) fn new(records: &Path) -> Self {
+        let mut res = Self::default();
+        records.clone_into(&mut res.records);
+        res
+    }
+
+    /// Puts a placeholder where nothing is; false where nobody can put anything.
+    pub(super) fn make(&mut self, path: &Path, what: Placeholder) -> io::Result<bool> {
+        use io::ErrorKind::{AlreadyExists, InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem};
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(InvalidInput.into()) };
+        self.note(path, what);
+        for _ in 0..TRIES {
+            let opened = match self.folder.take() {
+                Some((path, it)) if path == above => Ok(it),
+                _ => open_folder(above),
+            };
+            let made = opened.and_then(|it| match put(&it, name, what) {
+                Ok(()) => Ok((it, true)),
+                Err(why) if why.kind() == AlreadyExists => Ok((it, false)),
+                Err(why) => Err(why),
+            });
+            let (folder, made) = match made {
+                Ok(it) => it,
+                Err(it) if matches!(it.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem) => return Ok(false),
+                Err(it) => return Err(it),
+            };
+            let Ok(there) = open_quietly(Some(&folder), Path::new(name)) else { continue };
+            let stands = made || is_one(&there, path);
+            if stands && there.try_lock_shared().is_err() {
+                // Another castor removes it.
+                thread::yield_now();
+                continue;
+            }
+            // It may be another one by now, or another folder.
+            let Some(number) = number_of(&there, path) else {
+                _ = made && remove(&folder, name, &there, what.text());
+                continue;
+            };
+            // Else the user was faster.
+            if stands {
+                self.standing.push(Standing { path: path.to_owned(), there, what, number, made });
+            }
+            self.folder = Some((above.to_owned(), folder));
+            return Ok(true);
+        }
+        Err(io::Error::other(format!("nothing can be put at {}", path.display())))
+    }
+
+    /// Where they are.
+    pub(super) fn paths(&self) -> BTreeSet<&Path> {
+        self.standing.iter().map(|it| it.path.as_path()).collect()
+    }
+
+    fn note(&self, path: &Path, what: Placeholder) {
+        records::note(&self.records, path, what, self.standing.is_empty());
+    }
+
+    /// The head of a repository.
+    pub(super) fn head(&mut self, git: &Path) {
+        self.heads.extend(Head::of(git));
+    }
+
+    /// Looks at what lies in the folders that may be written. `absent`: what git would obey and is not there.
+    pub(super) fn remember(&mut self, folders: &[PathBuf], absent: Vec<PathBuf>, open: &[PathBuf]) {
+        // Nothing is made any more.
+        self.folder = None;
+        let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
+        let heads = std::mem::take(&mut self.heads);
+        self.quarantine = Arc::new(Quarantine::look(folders).with(standing, absent, heads, open));
+    }
+
+    /// The folder for temporary files.
+    pub(super) fn uses(&mut self, tmp: &Path) {
+        self.tmp = Some(tmp.to_owned());
+    }
+
+    /// What goes with castor: temporary files, and what was mounted on what is hidden.
+    pub fn temporary(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let view = self.tmp.as_deref().map(views::folder);
+        self.tmp.clone().into_iter().chain(view)
+    }
+
+    /// Where it is written down what stands.
+    pub fn records(&self) -> Option<PathBuf> {
+        (!self.standing.is_empty()).then(|| self.records.clone())
+    }
+
+    /// What was there before the command.
+    pub fn quarantine(&self) -> Arc<Quarantine> {
+        self.quarantine.clone()
+    }
+
+    /// Ends whoever is left in the sandbox, and removes the placeholders that nobody else uses.
+    pub fn let_go(&mut self) -> Gone {
+        self.life.take().iter().for_each(end);
+        self.quarantine.over();
+        let _alone = alone();
+        // Of the last one: most stand in the same.
+        let mut folder = None;
+        Gone(self.standing.drain(..).map(|it| it.let_go(&mut folder)).collect())
+    }
+
+    /// Whether nobody is left in the sandbox: its first process has the other end, and goes last.
+    pub fn is_over(&self) -> bool {
+        self.life.as_ref().is_some_and(|it| waits_for_end(it, 0))
+    }
+
+    /// What the first process of the sandbox watches the other end of.
+    #[cfg(target_os = "linux")]
+    pub(super) fn lives(&mut self, life: PipeWriter) {
+        self.life = Some(life);
+    }
+
+    /// Keeps what is there from being removed by another user of it, if it is a placeholder.
+    pub(super) fn share(&mut self, path: &Path, what: Placeholder) {
+        let Ok(there) = open_quietly(None, path) else { return };
+        // Another's, or a killed castor's, without a record that would lead to it.
+        if !is_one(&there, path) {
+            return;
+        }
+        // Its maker's record may end before us.
+        self.note(path, what);
+        // Who holds it against us is no castor, or removes it: nobody waits for those.
+        if there.try_lock_shared().is_ok()
+            && let Some(number) = number_of(&there, path)
+        {
+            self.standing.push(Standing { path: path.to_owned(), there, what, number, made: false });
+        }
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        drop(self.let_go());
+    }
+}
+
+/// What is gone and still open: the disk forgets it when this is dropped, which takes longer than all else of its end,
+/// and for which nobody needs to wait.
+pub struct Gone(#[expect(dead_code, reason = "only to be dropped")] Vec<File>);
+
+impl Standing {
+    /// Removes it, if that is the last use of it.
+    fn let_go(self, folder: &mut Option<(PathBuf, OwnedFd)>) -> File {
+        let Self { path, there, what, made, .. } = self;
+        let may_go = made || is_ours(&there, what.text());
+        if there.try_lock().is_err() || !may_go {
+            return there;
+        }
+        let removed = place(&there, &path).is_some_and(|it| match (it.parent(), it.file_name()) {
+            (Some(above), Some(name)) => {
+                *folder = folder.take().filter(|it| it.0 == above);
+                if folder.is_none() {
+                    *folder = open_folder(above).ok().map(|it| (above.to_owned(), it));
+                }
+                folder.as_ref().is_some_and(|it| remove(&it.1, name, &there, what.text()))
+            }
+            _ => false,
+        });
+        if !removed {
+            // The user's by now.
+            unmark(&there);
+        }
+        there
+    }
+}
+
+/// How long the end of those who are left is waited for, in milliseconds. They are killed, and need no more.
+const LAST: u8 = 200;
+
+/// Any word ends who reads it, and the last of the readers with the rest.
+fn end(mut life: &PipeWriter) {
+    if life.write_all(&[0]).is_ok() {
+        waits_for_end(life, LAST);
+    }
+}
+
+/// Whether the last of the readers is gone, at the latest after so many milliseconds.
+fn waits_for_end(life: &PipeWriter, at_most: u8) -> bool {
+    // An error is what the end of all readers is called.
+    let mut end = [PollFd::new(life.as_fd(), PollFlags::empty())];
+    poll(&mut end, at_most).is_ok_and(|it| it > 0)
+}
+
+/// Between the look at a placeholder and its lock another command's end may remove it. Among several castors it still may.
+pub(super) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Each folder on the way is opened as what it is.
+pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    // Those on the way may be such as nobody lists.
+    #[cfg(target_os = "linux")]
+    let reached = OFlag::O_PATH;
+    #[cfg(not(target_os = "linux"))]
+    let reached = OFlag::O_RDONLY;
+    let flags = reached | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut res = open("/", flags, Mode::empty())?;
+    for part in path.components() {
+        if let Component::Normal(it) = part {
+            res = openat(&res, it, flags, Mode::empty())?;
+        }
+    }
+    Ok(res)
+}
+
+/// Nothing is in it, if it is a folder.
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).map_or(true, |mut it| it.next().is_none())
+}
+
+/// Whether it is one that nobody may hold yet, or any more: marked, and with nothing in it that somebody would obey.
+pub(super) fn looks_like_one(path: &Path) -> bool {
+    open_quietly(None, path).is_ok_and(|it| is_one(&it, path))
+}
+
+/// Whether it looks like one. There are disks without marks, and there its lock alone says it of a folder.
+fn is_one(there: &File, path: &Path) -> bool {
+    let is_file = || [Some(""), ITSELF.text()].into_iter().any(|it| is_ours(there, it));
+    let is_folder = || there.metadata().is_ok_and(|it| it.is_dir()) && is_empty(path);
+    is_folder() && (is_ours(there, None) || there.try_lock().is_err()) || is_file()
+}
+
+/// Whether it is of that kind, ours, marked, and with nothing else in it. Whether a folder is empty its removal finds out.
+pub(super) fn is_ours(there: &File, text: Option<&str>) -> bool {
+    let Ok(it) = there.metadata() else { return false };
+    let is_marked = it.mode() & MARK != 0 && it.uid() == geteuid().as_raw();
+    match text {
+        None => is_marked && it.is_dir(),
+        Some(text) => is_marked && it.is_file() && reads(there, text),
+    }
+}
+
+fn reads(there: &File, text: &str) -> bool {
+    let mut found = vec![0; text.len() + 1];
+    there.read_at(&mut found, 0).is_ok_and(|it| found.get(..it) == Some(text.as_bytes()))
+}
+
+fn put(folder: &OwnedFd, name: &OsStr, what: Placeholder) -> io::Result<()> {
+    let marked = |mode: u32| Mode::from_bits_truncate((mode | MARK) as nix::libc::mode_t);
+    match what {
+        Placeholder::Folder => Ok(mkdirat(folder, name, marked(0o777))?),
+        Placeholder::File(text) => {
+            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+            File::from(openat(folder, name, flags, marked(0o666))?).write_all(text.as_bytes())
+        }
+    }
+}
+
+/// Removes what is open there under that name; false: it stays, or is gone. A folder with something in it stays.
+pub(super) fn remove(folder: &OwnedFd, name: &OsStr, there: &File, text: Option<&str>) -> bool {
+    let number = |it: &File| it.metadata().map(|it| (it.dev(), it.ino())).ok();
+    let found = open_quietly(Some(folder), Path::new(name)).ok().and_then(|it| number(&it));
+    let lies = found.is_some() && found == number(there);
+    let flag = if text.is_none() { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
+    lies && text.is_none_or(|it| reads(there, it)) && unlinkat(folder, name, flag).is_ok()
+}
+
+/// Where it lies now: the user may have renamed a folder above it.
+fn place(there: &File, path: &Path) -> Option<PathBuf> {
+    if same(there, path) {
+        return Some(path.to_owned());
+    }
+    let moved = fs::read_link(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()?;
+    (moved.file_name() == path.file_name() && same(there, &moved)).then_some(moved)
+}
+
+/// Takes the mark from what is there still: it is the user's by now.
+pub(super) fn unmark(there: &File) {
+    let Ok(it) = there.metadata() else { return };
+    if it.nlink() > 0 && it.mode() & MARK != 0 {
+        _ = there.set_permissions(fs::Permissions::from_mode(it.mode() & 0o7777 & !MARK));
+    }
+}
+
+/// A pipe of that name would never open, and a link leads elsewhere.
+pub(super) fn open_quietly(folder: Option<&OwnedFd>, name: &Path) -> nix::Result<File> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    match folder {
+        Some(it) => openat(it, name, flags, Mode::empty()),
+        None => openat(AT_FDCWD, name, flags, Mode::empty()),
+    }
+    .map(File::from)
+}
+
+pub(super) fn same(there: &File, path: &Path) -> bool {
+    number_of(there, path).is_some()
+}
+
+/// Device and number of what is open, if that is what lies there.
+fn number_of(there: &File, path: &Path) -> Option<(u64, u64)> {
+    let (a, b) = (there.metadata().ok()?, fs::symlink_metadata(path).ok()?);
+    Some((a.dev(), a.ino())).filter(|it| *it == (b.dev(), b.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{File, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
+    use super::{Placeholder, Placeholders, looks_like_one};
+    use crate::base::sandbox::ITSELF;
+
+    #[test]
+    fn the_last_one_removes_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".vscode");
+        let records = dir.path().join("records");
+        let (mut one, mut two) = (Placeholders::new(&records), Placeholders::new(&records));
+        one.make(&path, Placeholder::Folder).unwrap();
+        assert!(looks_like_one(&path));
+        two.share(&path, Placeholder::Folder);
+        drop(one);
+        assert!(path.is_dir());
+        drop(two);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn no_link_on_the_way_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", root.join("link")).unwrap();
+        assert!(
+            Placeholders::new(&root.join("records")).make(&root.join("link/.vscode"), Placeholder::Folder).is_err()
+        );
+        assert_eq!(std::fs::read_dir(root.join("elsewhere")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_the_user_made_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, filled) = (dir.path().join(".zed"), dir.path().join(".idea"));
+        std::fs::create_dir(&own).unwrap();
+        let mut all = Placeholders::new(&dir.path().join("records"));
+        all.share(&own, Placeholder::Folder);
+        all.make(&filled, Placeholder::Folder).unwrap();
+        std::fs::write(filled.join("x"), "mine").unwrap();
+        let mode = || std::fs::metadata(&filled).unwrap().permissions().mode() & 0o7000;
+        assert_eq!(mode(), 0o1000);
+        drop(all);
+        assert!(own.is_dir() && filled.join("x").is_file());
+        assert_eq!(mode(), 0, "nothing says that it was castor's");
+    }
+
+    /// A lock says nothing of what has something in it, and is not waited for: a command can lock what it reads.
+    #[test]
+    fn what_somebody_else_locks_is_none_and_nobody_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().join(it);
+        std::fs::create_dir(at(".idea")).unwrap();
+        for it in [".npmrc", "config"] {
+            std::fs::write(at(it), "").unwrap();
+        }
+        let locked = [".npmrc", "config", ".idea"].map(|it| File::open(at(it)).unwrap());
+        locked.iter().for_each(|it| it.lock().unwrap());
+        assert!(!looks_like_one(&at(".npmrc")) && !looks_like_one(&at("config")));
+        let mut all = Placeholders::new(&at("records"));
+        all.share(&at("config"), Placeholder::File(""));
+        all.share(&at(".idea"), Placeholder::Folder);
+        assert!(all.make(&at(".npmrc"), Placeholder::File("")).unwrap());
+        drop(locked);
+        // Another castor's look locks it for a moment.
+        all.share(&at(".idea"), Placeholder::Folder);
+        drop(all);
+        for it in [".npmrc", "config", ".idea"] {
+            assert!(at(it).exists(), "{it}");
+        }
+    }
+
+    /// Somebody outside was faster than the placeholder, or moved what it stands in.
+    #[test]
+    fn what_comes_at_the_same_moment_is_the_users_and_a_moved_one_goes_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
+        std::fs::create_dir_all(at("w/.git/info")).unwrap();
+        std::fs::write(at("w/.git/config.worktree"), "").unwrap();
+        let mut all = Placeholders::new(&at("records"));
+        for (name, what) in
+            [("config.worktree", Placeholder::File("")), ("info", Placeholder::Folder), ("commondir", ITSELF)]
+        {
+            assert!(all.make(&at("w/.git").join(name), what).unwrap());
+        }
+        std::fs::rename(at("w"), at("moved")).unwrap();
+        std::fs::create_dir_all(at("w/.git")).unwrap();
+        // Its folder was opened before.
+        assert!(all.make(&at("w/.git/hooks"), Placeholder::Folder).unwrap() && at("w/.git/hooks").exists());
+        drop(all);
+        assert!(at("moved/.git/info").exists() && at("moved/.git/config.worktree").exists());
+        assert!(["w/.git/hooks", "moved/.git/hooks", "moved/.git/commondir"].iter().all(|it| !at(it).exists()));
+    }
+
+    #[test]
+    fn files_are_placeholders_too_and_what_a_killed_one_left_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (empty, itself) = (dir.path().join("config.worktree"), dir.path().join("commondir"));
+        let records = dir.path().join("records");
+        let mut all = Placeholders::new(&records);
+        all.make(&empty, Placeholder::File("")).unwrap();
+        all.make(&itself, ITSELF).unwrap();
+        std::fs::write(&empty, "mine").unwrap();
+        drop(all);
+        assert!(!itself.exists());
+        assert_eq!(std::fs::read_to_string(&empty).unwrap(), "mine");
+        let folder = dir.path().join(".zed");
+        let check = |text: &str, mode: u32, goes: bool| {
+            std::fs::write(&itself, text).unwrap();
+            std::fs::create_dir_all(&folder).unwrap();
+            for it in [&itself, &folder] {
+                std::fs::set_permissions(it, Permissions::from_mode(mode)).unwrap();
+            }
+            let mut all = Placeholders::new(&records);
+            all.share(&itself, ITSELF);
+            all.share(&folder, Placeholder::Folder);
+            drop(all);
+            assert_eq!((itself.exists(), folder.exists()), (!goes, mode & 0o1000 == 0), "{text} {mode:o}");
+        };
+        check("././.\n", 0o1755, true);
+        check("././.\n", 0o755, false);
+        check("../..\n", 0o1755, false);
+        std::fs::create_dir_all(folder.join("mine")).unwrap();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o1755)).unwrap();
+        let mut all = Placeholders::new(&records);
+        all.share(&folder, Placeholder::Folder);
+        drop(all);
+        assert!(folder.join("mine").exists());
+    }
+}

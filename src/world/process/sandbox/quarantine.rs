@@ -1,0 +1,409 @@
+//! What a command made that somebody would obey: it gets a name that nobody obeys.
+//!
+//! What is there is read-only; what is not there yet cannot be. So the names at the top of each root are compared before and
+//! after, and so are the places that git's settings name. Who made a new one cannot be told: the user's own may be among
+//! them, and so nothing is removed.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs,
+    io::{self, Read, Write},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::{Component, Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use nix::{
+    fcntl::{OFlag, openat, renameat},
+    sys::stat::Mode,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    git_config_paths,
+    placeholders::{looks_like_one, open_folder},
+};
+use crate::base::{
+    path::AbsPath,
+    sandbox::{held_below, is_held},
+    terminal::Findings,
+};
+
+/// What is put behind the name.
+const ASIDE: &str = ".castor-aside";
+/// Names that are taken are passed over, but not for ever.
+const TRIES: usize = 100;
+
+/// What was there before a command, and what was mended since.
+#[derive(Debug, Default)]
+pub struct Quarantine {
+    roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
+    /// Links on the way to guarded names: the user's, and not put aside.
+    links: BTreeSet<PathBuf>,
+    /// What somebody would obey and was not there.
+    absent: Vec<PathBuf>,
+    /// Placeholders: device and number of each.
+    standing: Vec<(PathBuf, (u64, u64))>,
+    heads: Vec<Head>,
+    /// May be made: the user said so.
+    open: Vec<PathBuf>,
+    /// What is new from now on may be anybody's.
+    settled: AtomicBool,
+    /// What was put aside, and the heads that were restored, and nobody was told of.
+    mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
+    gone: CancellationToken,
+}
+
+impl Quarantine {
+    /// Looks at what is there.
+    pub(super) fn look(roots: &[PathBuf]) -> Self {
+        let mut res = Self::default();
+        for root in roots {
+            let deep = deep(root);
+            res.links.extend(deep.iter().filter_map(|it| link_on_the_way(root, it)));
+            res.roots.push((root.clone(), obeyed(root, deep)));
+        }
+        res
+    }
+
+    /// The same with placeholders, places where nothing is, heads of repositories, and what the user lets the command write.
+    pub(super) fn with(
+        self,
+        standing: Vec<(PathBuf, (u64, u64))>,
+        absent: Vec<PathBuf>,
+        heads: Vec<Head>,
+        open: &[PathBuf],
+    ) -> Self {
+        Self { standing, absent, heads, open: open.to_owned(), ..self }
+    }
+
+    /// Whether configuration may be written, which holds for one call.
+    pub fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Waits until nobody is left who was confined; what was mended then.
+    pub async fn gone(self: Arc<Self>) -> Findings {
+        self.gone.cancelled().await;
+        self.take_mended()
+    }
+
+    /// Mends what can be mended; what was, and was not told yet.
+    pub fn findings(&self) -> Findings {
+        self.mend();
+        self.take_mended()
+    }
+
+    /// As [`Self::findings`], of a process that goes on for long: what comes later may be the user's.
+    pub fn settle(&self) -> Findings {
+        let res = self.findings();
+        self.settled.store(true, Ordering::Relaxed);
+        res
+    }
+
+    /// Nobody who was confined is left.
+    pub(super) fn over(&self) {
+        self.mend();
+        self.gone.cancel();
+    }
+
+    fn mend(&self) {
+        let aside = if self.settled.load(Ordering::Relaxed) { self.new_heads() } else { self.put_aside() };
+        let restored = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD));
+        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        mended.0.extend(aside);
+        mended.1.extend(restored);
+    }
+
+    fn take_mended(&self) -> Findings {
+        let (aside, restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
+        Findings { aside: paths(aside), restored: paths(restored), ..Findings::default() }
+    }
+
+    /// Renames what is new; its old names.
+    fn put_aside(&self) -> Vec<PathBuf> {
+        let mut res = Vec::new();
+        for (root, before) in &self.roots {
+            let new = obeyed(root, deep(root));
+            let new = new.difference(before).filter(|name| !self.is_wanted(&root.join(name)));
+            res.extend(new.filter_map(|name| self.put_name(root, name)));
+        }
+        let is_new = |it: &&PathBuf| it.symlink_metadata().is_ok() && !self.is_wanted(it);
+        // Somebody outside removed a placeholder, and with it the mount that held the name.
+        let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number)).map(|it| &it.0);
+        for path in self.absent.iter().filter(is_new).chain(taken) {
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            if put(folder, Path::new(name)) {
+                res.push(path.clone());
+            }
+        }
+        res
+    }
+
+    /// Whether the user said that it may be made, or it does no harm: a repository as `git init` leaves it.
+    fn is_wanted(&self, path: &Path) -> bool {
+        let is_repository = || path.ends_with(".git") && git_config_paths::is_plain(path);
+        self.open.iter().any(|it| path.starts_with(it)) || is_repository()
+    }
+
+    /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
+    /// where commands write.
+    fn put_name(&self, root: &Path, name: &Path) -> Option<PathBuf> {
+        let Some(link) = link_on_the_way(root, name) else { return put(root, name).then(|| root.join(name)) };
+        if !self.links.contains(&link) {
+            return put(root, link.strip_prefix(root).ok()?).then_some(link);
+        }
+        let folder = root.join(name).parent()?.canonicalize().ok()?;
+        let is_within = self.roots.iter().any(|(root, _)| folder.starts_with(root));
+        (is_within && put(&folder, Path::new(name.file_name()?))).then(|| root.join(name))
+    }
+
+    /// What made roots bare repositories goes in any case.
+    fn new_heads(&self) -> Vec<PathBuf> {
+        let is_new = |(root, before): &&(PathBuf, BTreeSet<PathBuf>)| {
+            is_repository(root) && !before.contains(Path::new(HEAD)) && !self.is_wanted(root)
+        };
+        let new = self.roots.iter().filter(is_new).filter(|(root, _)| put(root, Path::new(HEAD)));
+        new.map(|(root, _)| root.join(HEAD)).collect()
+    }
+}
+
+fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
+    them.into_iter().filter_map(AbsPath::new).collect()
+}
+
+/// Whether something else is where a placeholder was. Another castor's may not be locked yet.
+fn is_taken(path: &Path, number: (u64, u64)) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !looks_like_one(path)
+}
+
+/// By which git knows a repository: without it, it looks for one elsewhere.
+#[derive(Debug)]
+pub(super) struct Head {
+    git: PathBuf,
+    text: Vec<u8>,
+}
+
+const HEAD: &str = "HEAD";
+/// Longer ones are none.
+const MAX_HEAD: u64 = 4096;
+
+impl Head {
+    /// `None`: there is none that git would take.
+    pub(super) fn of(git: &Path) -> Option<Self> {
+        let text = read_head(&open_folder(git).ok()?)?;
+        Some(Self { git: git.to_owned(), text })
+    }
+
+    /// Writes it anew where it is gone, or is something else.
+    fn restore(&self) -> bool {
+        let Ok(folder) = open_folder(&self.git) else { return false };
+        if read_head(&folder).is_some() {
+            return false;
+        }
+        // What is there in its place is kept, whatever it is.
+        _ = free_name(&folder, OsStr::new(HEAD));
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+        let written = openat(&folder, HEAD, flags, Mode::from_bits_truncate(0o666))
+            .map_err(io::Error::from)
+            .and_then(|it| fs::File::from(it).write_all(&self.text));
+        let said = |it: &io::Error| tracing::warn!("{} is gone and cannot be restored: {it}", self.git.display());
+        written.inspect_err(said).is_ok()
+    }
+}
+
+fn read_head(git: &OwnedFd) -> Option<Vec<u8>> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = fs::File::from(openat(git, HEAD, flags, Mode::empty()).ok()?);
+    if !file.metadata().is_ok_and(|it| it.is_file() && it.len() <= MAX_HEAD) {
+        return None;
+    }
+    let mut text = Vec::new();
+    file.take(MAX_HEAD).read_to_end(&mut text).ok()?;
+    let words = String::from_utf8_lossy(&text);
+    let is_commit = |it: &str| matches!(it.len(), 40 | 64) && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let is_name = words.strip_prefix("ref:").is_some_and(|it| it.trim_start().starts_with("refs/"));
+    (is_name || is_commit(words.trim_end())).then_some(text)
+}
+
+fn put(folder: &Path, name: &Path) -> bool {
+    rename(folder, name)
+        .inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", folder.join(name).display()))
+        .is_ok()
+}
+
+/// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
+pub(super) fn is_repository(folder: &Path) -> bool {
+    let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+    // As a folder it is a placeholder, at which git fails.
+    let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
+    is_there(HEAD) && (is_there("objects") && is_there("refs") || is_linked())
+}
+
+/// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
+fn obeyed(root: &Path, deep: Vec<PathBuf>) -> BTreeSet<PathBuf> {
+    let names = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok).map(|it| PathBuf::from(it.file_name()));
+    let below = held_below(root);
+    let at_top = names.filter(|it| it.as_os_str() != ".git" && is_held(it.as_os_str(), &below));
+    // Without this one it is no repository.
+    let head = is_repository(root).then(|| PathBuf::from(HEAD));
+    at_top.chain(deep.into_iter().filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
+}
+
+/// Names that follow each other, where the first of them is there.
+pub(super) fn deep(root: &Path) -> Vec<PathBuf> {
+    let all = held_below(root);
+    let same_first = all.chunk_by(|a, b| a.iter().next() == b.iter().next());
+    let is_there = |it: &&[PathBuf]| {
+        let first = it.first().and_then(|it| it.iter().next());
+        first.is_some_and(|it| fs::symlink_metadata(root.join(it)).is_ok())
+    };
+    same_first.filter(is_there).flatten().cloned().collect()
+}
+
+/// The first link between a root and what lies below it.
+fn link_on_the_way(root: &Path, name: &Path) -> Option<PathBuf> {
+    let mut path = root.to_owned();
+    name.parent()?.iter().find_map(|part| {
+        path.push(part);
+        path.is_symlink().then(|| path.clone())
+    })
+}
+
+/// Each folder on the way is opened as what it is: a link, made meanwhile, leads nowhere.
+fn rename(root: &Path, name: &Path) -> io::Result<()> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut folder = open_folder(root)?;
+    let mut parts = name.components().peekable();
+    while let Some(Component::Normal(part)) = parts.next() {
+        if parts.peek().is_none() {
+            return free_name(&folder, part);
+        }
+        folder = openat(&folder, part, flags | OFlag::O_NOFOLLOW, Mode::empty())?;
+    }
+    Ok(())
+}
+
+fn free_name(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    for idx in 0..TRIES {
+        let mut new = name.to_owned();
+        new.push(ASIDE);
+        if idx > 0 {
+            new.push(format!("-{idx}"));
+        }
+        let there =
+            openat(folder, new.as_os_str(), OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty());
+        if matches!(there, Err(nix::errno::Errno::ENOENT)) {
+            return Ok(renameat(folder, name, folder, new.as_os_str())?);
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    use super::Quarantine;
+
+    #[test]
+    fn what_is_new_gets_another_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, out) = (dir.path().join("w"), dir.path().join("out"));
+        for it in [root.join(".github"), out.join("workflows"), root.join("src")] {
+            fs::create_dir_all(it).unwrap();
+        }
+        fs::write(root.join(".npmrc"), "mine").unwrap();
+        fs::write(root.join(".bashrc.castor-aside"), "earlier").unwrap();
+        let before = Quarantine::look(std::slice::from_ref(&root));
+        for it in [".bashrc", ".npmrc", "src/a", "x.code-workspace", ".github/CODEOWNERS"] {
+            fs::write(root.join(it), "new").unwrap();
+        }
+        fs::create_dir(root.join(".github/workflows")).unwrap();
+        fs::create_dir(root.join(".cargo")).unwrap();
+        symlink("/nowhere", root.join(".cargo/config")).unwrap();
+        let mut names: Vec<_> = before.put_aside();
+        names.sort();
+        assert_eq!(
+            names,
+            [".bashrc", ".cargo/config", ".github/workflows", "x.code-workspace"].map(|it| root.join(it))
+        );
+        for it in [".bashrc.castor-aside-1", ".github/workflows.castor-aside", "src/a", ".npmrc", ".github/CODEOWNERS"]
+        {
+            assert!(root.join(it).exists(), "{it}");
+        }
+        assert_eq!(fs::read_to_string(root.join(".bashrc.castor-aside")).unwrap(), "earlier");
+        assert!(before.put_aside().is_empty());
+        for it in ["objects", "refs"] {
+            fs::create_dir(root.join(it)).unwrap();
+        }
+        fs::write(root.join("HEAD"), "ref: refs/heads/m").unwrap();
+        assert_eq!(before.put_aside(), [root.join("HEAD")]);
+        // A link in the way is not followed: it goes itself.
+        fs::rename(root.join(".github"), root.join("moved")).unwrap();
+        symlink(&out, root.join(".github")).unwrap();
+        assert_eq!(before.put_aside(), [root.join(".github")]);
+        assert!(out.join("workflows").exists() && root.join(".github.castor-aside").is_symlink());
+    }
+
+    /// Another castor made its own where ours was, and did not lock it yet.
+    #[test]
+    fn another_placeholder_is_not_put_aside_and_what_was_absent_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
+        for (name, mode) in [("info", 0o1755), ("hooks", 0o755), ("modules", 0o1755)] {
+            fs::create_dir(at(name)).unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::write(at("modules/x"), "{}").unwrap();
+        let standing = ["hooks", "info", "modules"].map(|it| (at(it), (0, 0))).to_vec();
+        let absent = ["made", "opened", "never", "a/.git", "b/.git"].map(at).to_vec();
+        for it in ["opened", "a/.git/hooks", "b/.git/hooks"] {
+            fs::create_dir_all(at(it)).unwrap();
+        }
+        fs::write(at("made"), "x").unwrap();
+        fs::write(at("a/.git/hooks/pre-commit.sample"), "x").unwrap();
+        fs::write(at("b/.git/hooks/pre-commit"), "x").unwrap();
+        let before = Quarantine::look(&[]).with(standing, absent, Vec::new(), &[at("opened")]);
+        assert_eq!(before.put_aside(), ["made", "b/.git", "hooks", "modules"].map(at));
+        assert!(at("info").exists() && at("a/.git").exists() && at("b/.git.castor-aside").exists());
+    }
+
+    #[test]
+    fn what_is_told_once_is_not_told_again_and_who_settled_keeps_what_comes() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let before = Quarantine::look(std::slice::from_ref(&root));
+        fs::create_dir(root.join(".vscode")).unwrap();
+        assert_eq!((before.findings().aside.len(), before.settle().aside.len()), (1, 0));
+        fs::create_dir(root.join(".vscode")).unwrap();
+        before.over();
+        assert!(before.findings().aside.is_empty() && root.join(".vscode").exists());
+    }
+
+    #[test]
+    fn through_the_users_own_link_goes_what_is_new_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, out) = (dir.path().canonicalize().unwrap().join("w"), dir.path().join("out"));
+        for it in [root.join("cfg"), root.join("github"), out.join("workflows")] {
+            fs::create_dir_all(it).unwrap();
+        }
+        symlink("cfg", root.join(".cargo")).unwrap();
+        symlink(&out, root.join(".gitea")).unwrap();
+        fs::remove_dir(out.join("workflows")).unwrap();
+        let before = Quarantine::look(std::slice::from_ref(&root));
+        fs::write(root.join("cfg/config.toml"), "evil").unwrap();
+        // Nobody who is confined writes there.
+        fs::create_dir(out.join("workflows")).unwrap();
+        assert_eq!(before.put_aside(), [root.join(".cargo/config.toml")]);
+        assert!(root.join(".cargo").is_symlink() && root.join("cfg/config.toml.castor-aside").exists());
+        assert!(out.join("workflows").exists());
+    }
+}

@@ -1,0 +1,222 @@
+//! What a confined process does not see: credentials and castor's own folder, and with the network all of the home folder
+//! but tools, the machine's `/tmp`, and the workspace's secrets. Only mounts can do that.
+//!
+//! Each place gets something else mounted on it: an empty folder or file, or a folder with nothing but the mount points of
+//! what is seen in it all the same. All of these lie in the session's own folder, in `view`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Component, Path, PathBuf},
+};
+
+use nix::{
+    fcntl::{OFlag, openat},
+    sys::stat::{Mode, mkdirat},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Plan, below, guards::Around, path_json, placeholders::open_folder};
+use crate::base::{
+    guarded::{MAY_HOLD_TOKENS, TOOL_FOLDERS},
+    path::AbsPath,
+    sandbox::Confinement,
+};
+
+/// Beside the folder for temporary files: castor's own, which commands read and never write.
+const VIEW: &str = "view";
+/// With the network these are private.
+const SHARED: &[&str] = &["/tmp", "/var/tmp"];
+/// Longer settings are searched for tokens no further.
+const MAX_SETTINGS: u64 = 1 << 20;
+const TOKENS: &[&str] = &["_auth", "authtoken", "_password", "<password", "authident", "npmregistryserver:"];
+
+/// One place, and what is seen there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct View {
+    #[serde(with = "path_json::one")]
+    pub place: PathBuf,
+    /// `None`: what is there, in a place that is hidden around it.
+    #[serde(with = "path_json::maybe")]
+    pub shows: Option<PathBuf>,
+    pub written: bool,
+}
+
+/// The folder beside a session's temporary files.
+pub(super) fn folder(tmp: &Path) -> PathBuf {
+    tmp.with_file_name(VIEW)
+}
+
+/// What is hidden of what there is, and seen all the same. The rest of the plan is known.
+pub(super) fn of(it: &Confinement, around: &Around<'_>, plan: &Plan) -> io::Result<Vec<View>> {
+    let scratch = plan.tmp.parent().map(Path::to_owned);
+    let needed: BTreeSet<PathBuf> = plan.writable.iter().cloned().chain(scratch).collect();
+    let masked = masked(it);
+    let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    let mut seen = needed.clone();
+    let mut links = Vec::new();
+    if it.network {
+        let shared = SHARED.iter().map(|it| (PathBuf::from(it), true));
+        let home = it.home.iter().map(|it| (it.as_path().to_owned(), false));
+        let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
+        covers = shared.chain(home).filter(|(place, _)| is_whole(place) && is_folder(place)).collect();
+        for path in shown(it, around) {
+            see(&path, &mut seen, &mut links);
+        }
+        seen.retain(|it| needed.contains(it) || !masked.iter().any(|secret| it.starts_with(secret)));
+    }
+    let mut views = BTreeMap::new();
+    let empty = folder(&plan.tmp);
+    for secret in masked.into_iter().filter(|it| !needed.contains(it)) {
+        let is_seen = seen.iter().any(|it| secret.starts_with(it));
+        if !is_seen && covers.keys().any(|it| secret.starts_with(it)) {
+            continue;
+        }
+        if needed.iter().any(|it| it.starts_with(&secret)) {
+            covers.insert(secret, false);
+            continue;
+        }
+        let shows = empty.join(if secret.is_dir() { "none" } else { "nothing" });
+        views.insert(secret.clone(), View { place: secret, shows: Some(shows), written: false });
+    }
+    if views.is_empty() && covers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = Skeleton::open(&empty)?;
+    for place in seen.iter().filter(|it| is_uncovered(it, &covers, &seen)) {
+        all.make(place, place.is_dir())?;
+        views.insert(place.clone(), View { place: place.clone(), shows: None, written: false });
+    }
+    for link in links.iter().filter(|link| covers.keys().any(|it| link.starts_with(it))) {
+        all.link(link)?;
+    }
+    for (place, written) in covers {
+        all.make(&place, true)?;
+        let shows = Some(all.at(&place));
+        views.insert(place.clone(), View { place, shows, written });
+    }
+    Ok(views.into_values().collect())
+}
+
+/// Whether it lies in what is covered, and in nothing between that is seen as a whole.
+fn is_uncovered(place: &Path, covers: &BTreeMap<PathBuf, bool>, seen: &BTreeSet<PathBuf>) -> bool {
+    let cover = place.ancestors().skip(1).find(|it| covers.contains_key(*it));
+    let between = |cover: &Path| place.ancestors().skip(1).take_while(|it| *it != cover).any(|it| seen.contains(it));
+    cover.is_some_and(|cover| !between(cover))
+}
+
+/// The secrets that are there, as they really are.
+fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
+    let hides = |path: &Path| AbsPath::new(path).is_some_and(|path| it.hides(&path));
+    let named = it.masked.iter().map(|it| it.as_path().to_owned());
+    let roots = it.roots.iter().filter(|_| it.network);
+    let of_workspace = roots.flat_map(|it| below::secrets(it.as_path()));
+    let real = named.chain(of_workspace).filter(|path| path.symlink_metadata().is_ok() && hides(path));
+    let real = real.filter_map(|it| it.canonicalize().ok());
+    let all: BTreeSet<PathBuf> = real.filter(|path| hides(path) && !is_without_token(path)).collect();
+    let is_outer = |path: &&PathBuf| !path.ancestors().skip(1).any(|it| all.contains(it));
+    all.iter().filter(is_outer).cloned().collect()
+}
+
+/// Settings of a package manager that open nothing.
+fn is_without_token(path: &Path) -> bool {
+    let is_settings = path.file_name().is_some_and(|name| MAY_HOLD_TOKENS.iter().any(|it| name == *it));
+    let is_short = || fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= MAX_SETTINGS);
+    let text = (is_settings && is_short()).then(|| fs::read(path).ok()).flatten();
+    text.is_some_and(|it| {
+        let text = String::from_utf8_lossy(&it).to_lowercase();
+        !TOKENS.iter().any(|it| text.contains(it))
+    })
+}
+
+/// What is seen in the home folder with the network: tools, what the user allowed, and where the program lies.
+fn shown(it: &Confinement, around: &Around<'_>) -> Vec<PathBuf> {
+    let Some(home) = it.home.as_ref().map(AbsPath::as_path) else { return Vec::new() };
+    let tools = TOOL_FOLDERS.iter().map(|it| home.join(it));
+    let on_path = around.path.split(':').map(Path::new).filter(|it| it.starts_with(home));
+    // What belongs to a program lies beside its folder: `~/.tool/bin`, `~/.tool/lib`.
+    let on_path = on_path.map(|it| it.parent().filter(|above| *above != home).unwrap_or(it).to_owned());
+    let words = std::iter::once(around.program)
+        .chain(around.args.iter().copied())
+        .map(Path::new)
+        .filter(|it| it.is_absolute() && it.exists());
+    let programs = words.filter_map(Path::parent).filter(|it| it.starts_with(home) && *it != home).map(Path::to_owned);
+    let allowed = it.leave.credentials.iter().map(|it| it.as_path().to_owned());
+    let cwd = Some(around.cwd.as_path()).filter(|it| *it != home).map(Path::to_owned);
+    tools.chain(on_path).chain(programs).chain(allowed).chain(cwd).filter(|it| it.symlink_metadata().is_ok()).collect()
+}
+
+/// By its name, and as it really is.
+fn see(path: &Path, seen: &mut BTreeSet<PathBuf>, links: &mut Vec<PathBuf>) {
+    let Ok(real) = path.canonicalize() else { return };
+    if path.is_symlink() {
+        links.push(path.to_owned());
+    }
+    seen.insert(real);
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|it| it.is_dir())
+}
+
+/// Empty folders and files under the names of what is mounted on them. Commands write in the private `/tmp` among them: no
+/// link is followed.
+struct Skeleton {
+    top: PathBuf,
+}
+
+impl Skeleton {
+    fn open(folder: &Path) -> io::Result<Self> {
+        let res = Self { top: folder.join("under") };
+        if res.top.symlink_metadata().is_err() {
+            super::make_private(&res.top)?;
+        }
+        let above = open_folder(folder)?;
+        make_entry(&above, Path::new("none"), true)?;
+        make_entry(&above, Path::new("nothing"), false)?;
+        Ok(res)
+    }
+
+    fn at(&self, place: &Path) -> PathBuf {
+        self.top.join(place.strip_prefix("/").unwrap_or(place))
+    }
+
+    fn make(&self, place: &Path, is_dir: bool) -> io::Result<()> {
+        let mut folder = open_folder(&self.top)?;
+        let mut parts = place.components().filter(|it| matches!(it, Component::Normal(_))).peekable();
+        while let Some(part) = parts.next() {
+            let is_last = parts.peek().is_none();
+            make_entry(&folder, part.as_ref(), is_dir || !is_last)?;
+            if !is_last {
+                let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+                folder = openat(&folder, Path::new(part.as_os_str()), flags, Mode::empty())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&self, place: &Path) -> io::Result<()> {
+        if let Some(above) = place.parent() {
+            self.make(above, true)?;
+        }
+        match symlink(fs::read_link(place)?, self.at(place)) {
+            Err(it) if it.kind() != io::ErrorKind::AlreadyExists => Err(it),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn make_entry(folder: &impl std::os::fd::AsFd, name: &Path, is_dir: bool) -> io::Result<()> {
+    let made = match is_dir {
+        true => mkdirat(folder, name, Mode::S_IRWXU),
+        false => {
+            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            openat(folder, name, flags, Mode::S_IRUSR).map(drop)
+        }
+    };
+    match made {
+        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
+        Err(it) => Err(it.into()),
+    }
+}

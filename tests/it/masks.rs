@@ -1,0 +1,118 @@
+//! What confined commands do not see: credentials, and with the network the workspace's secrets and most of the home.
+#![cfg(target_os = "linux")]
+
+use std::{fs, os::unix::fs::symlink};
+
+use crate::{
+    client::{Namespaces, Sandbox},
+    confined::Bed,
+};
+
+/// Prints what it can read of `list`, each in brackets, and which of these it can list or write. The command names no secret:
+/// policy would ask.
+const LOOK: &str = "for it in $(eval echo $(cat list)); do
+    [ -f \"$it\" ] && echo \"<<$(cat \"$it\")>>\"
+    [ -d \"$it\" ] && echo \"<<$it: $(ls -A \"$it\")>>\"
+    (echo evil >> \"$it\") 2>/dev/null && echo \"<<wrote $it>>\"
+done; echo '<<looked>>'";
+
+fn bed(namespaces: Namespaces, settings: &str, list: &str) -> Bed {
+    Bed::prepared(&["bash look.sh && bash more.sh"], |it| {
+        it.namespaces = namespaces;
+        it.write("home/.castor/settings.json", settings);
+        it.write("ws/look.sh", LOOK);
+        it.write("ws/list", list);
+        it.write("ws/more.sh", "touch /tmp/own $TMPDIR/own made && ls /tmp/own made && echo '<<written>>'; true");
+        home(it);
+    })
+}
+
+fn home(it: &Sandbox) {
+    for (path, text) in [
+        (".ssh/id_rsa", "s-ssh"),
+        (".aws/credentials", "s-aws"),
+        (".netrc", "s-netrc"),
+        (".config/gh/hosts.yml", "s-gh"),
+        ("dotfiles/kube/config", "s-kube"),
+        (".cargo/credentials.toml", "s-cargo"),
+        (".castor/notes", "s-castor"),
+        (".cargo/env", "cargo-env"),
+        (".gitconfig", "[user]"),
+        (".npmrc", "prefix=~/n"),
+        ("notes", "my-notes"),
+    ] {
+        it.write(format!("home/{path}"), text);
+    }
+    symlink("dotfiles/kube", it.home().join(".kube")).unwrap();
+}
+
+const SECRETS: &str = "~/.ssh/id_rsa ~/.aws/credentials ~/.netrc ~/.config/gh/hosts.yml ~/.kube/config \
+                       ~/dotfiles/kube/config ~/.cargo/credentials.toml ~/.castor/notes ~/.castor/settings.json";
+
+fn with_mounts() -> impl Iterator<Item = Namespaces> {
+    Namespaces::all().filter(|it| *it != Namespaces::Nobody)
+}
+
+#[test]
+fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
+    for namespaces in with_mounts() {
+        let command = format!("{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env; touch $TMPDIR/x");
+        let mut bed = bed(namespaces, "{}", &command);
+        let told = bed.run();
+        assert!(told.contains("<<looked>>") && !told.contains("s-"), "{namespaces:?} {told}");
+        assert!(!told.contains("<<wrote") && !told.contains("id_rsa>>"), "{namespaces:?} {told}");
+        for it in ["<<prefix=~/n>>", "<<[user]>>", "<<my-notes>>", "<<cargo-env>>"] {
+            assert!(told.contains(it), "{namespaces:?} {it}: {told}");
+        }
+        assert_eq!(fs::read_to_string(bed.sandbox.home().join(".ssh/id_rsa")).unwrap(), "s-ssh");
+    }
+}
+
+#[test]
+fn what_the_settings_open_is_read_and_castors_own_folder_is_not() {
+    for namespaces in with_mounts() {
+        let settings = r#"{"security": {"sandbox": {"readable": ["~/.aws", "~/.castor"]}}}"#;
+        let mut bed = bed(namespaces, settings, SECRETS);
+        let told = bed.run();
+        assert!(told.contains("<<s-aws>>") && told.contains("<<looked>>"), "{namespaces:?} {told}");
+        assert!(!told.contains("s-ssh") && !told.contains("s-castor"), "{namespaces:?} {told}");
+    }
+}
+
+/// Secrets or the network, never both unasked.
+#[test]
+fn with_the_network_there_are_no_secrets_and_of_the_home_only_tools() {
+    for namespaces in with_mounts() {
+        let settings = r#"{"security": {"sandbox": {"network": true}}}"#;
+        let shared = tempfile::Builder::new().prefix("castor-mask-test").tempfile_in("/tmp").unwrap();
+        fs::write(shared.path(), "s-others").unwrap();
+        let list = format!(
+            "{SECRETS} .env sub/.env.local sub/server.key .env.example ~/.cargo/env ~/.gitconfig ~/notes {}",
+            shared.path().display()
+        );
+        let mut bed = bed(namespaces, settings, &list);
+        for (path, text) in [(".env", "s-env"), ("sub/.env.local", "s-local"), ("sub/server.key", "s-key")] {
+            bed.sandbox.write(format!("ws/{path}"), text);
+        }
+        bed.sandbox.write("ws/.env.example", "example");
+        let told = bed.run();
+        assert!(told.contains("<<looked>>") && told.contains("<<written>>"), "{namespaces:?} {told}");
+        assert!(!told.contains("s-") && !told.contains("my-notes"), "{namespaces:?} {told}");
+        for it in ["<<cargo-env>>", "<<[user]>>", "<<example>>"] {
+            assert!(told.contains(it), "{namespaces:?} {it}: {told}");
+        }
+        assert!(bed.path("made").exists() && !std::path::Path::new("/tmp/own").exists());
+        assert_eq!(fs::read_to_string(bed.path(".env")).unwrap(), "s-env");
+    }
+}
+
+/// The workspace's secrets are what its programs and tests need, and nobody hears of them there.
+#[test]
+fn without_the_network_the_workspace_is_whole() {
+    for namespaces in with_mounts() {
+        let mut bed = bed(namespaces, "{}", ".env /tmp");
+        bed.sandbox.write("ws/.env", "A=1");
+        let told = bed.run();
+        assert!(told.contains("<<A=1>>"), "{namespaces:?} {told}");
+    }
+}
