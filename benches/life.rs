@@ -187,7 +187,7 @@ impl Life {
         let mut text = line.repeat(size / line.len() + 1);
         text.truncate(size);
         self.tally.output += size as u64;
-        Input::Ran { effect, output: Box::new(ToolOutput::text(text)) }
+        Input::Ran { effect, output: Box::new(ToolOutput::text(text)), changes: None }
     }
 }
 

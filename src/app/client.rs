@@ -69,6 +69,16 @@ impl EditorFs {
         below.map_or_else(|| real.clone(), |it| self.cwd.join(it))
     }
 
+    /// What the editor says that a file is; `None`: it says nothing of it.
+    pub async fn buffer(&self, path: &AbsPath) -> Option<Vec<u8>> {
+        if !self.is_editors(path) {
+            return None;
+        }
+        let params = json!({ "sessionId": self.hands.session, "path": self.name(path) });
+        let result = self.hands.ask("fs/read_text_file", params).await?.ok()?;
+        result.get("content").and_then(Value::as_str).map(|it| it.as_bytes().to_vec())
+    }
+
     async fn read_buffer(&self, path: &AbsPath) -> Result<Vec<u8>, FsError> {
         let params = json!({ "sessionId": self.hands.session, "path": self.name(path) });
         match self.hands.ask("fs/read_text_file", params).await {

@@ -7,7 +7,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     app::{fault::Fault, hooks::HookDesk, mcp::servers::McpTool},
     base::{ids::SessionId, path::AbsPath, sandbox::Confinement},
-    world::{models::Generator, redaction::Secrets, tools::ToolSettings, workspace::memory::Wanted},
+    world::{
+        checkpoints::Checkpoints, models::Generator, redaction::Secrets, tools::ToolSettings, workspace::memory::Wanted,
+    },
 };
 
 /// How commands are run and seen.
@@ -21,11 +23,14 @@ pub enum Screens {
     Client { reads_lines: bool },
 }
 
-/// Which file access of its own the editor offers.
-#[derive(Clone, Copy, Debug)]
-pub struct Editor {
+/// How files are reached, and given back.
+#[derive(Clone)]
+pub struct Files {
+    /// The editor offers to read them.
     pub reads: bool,
     pub writes: bool,
+    /// `None`: what calls change cannot be undone.
+    pub checkpoints: Option<Arc<Checkpoints>>,
 }
 
 /// What is given to processes.
@@ -78,7 +83,7 @@ pub struct Desk {
     pub mcp: Arc<[McpTool]>,
     pub children: Children,
     pub intake: Intake,
-    pub editor: Editor,
+    pub files: Files,
     pub screens: Screens,
     pub fault: Fault,
 }

@@ -49,6 +49,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     // An alias for clients from before config options.
     ("session/set_model", requests::set_model),
     ("_castor/session/events", requests::events),
+    ("_castor/session/checkpoints", rewind::checkpoints),
     ("_castor/session/rewind", rewind::rewind),
 ];
 

@@ -19,7 +19,7 @@ use crate::{
     engine::step::Input,
     world::{
         redaction::{Redactor, Secrets, Stream},
-        tools::Progress,
+        tools::{Completed, Progress},
     },
 };
 
@@ -27,7 +27,11 @@ use crate::{
 pub async fn redacted(desk: &Desk, mut input: Input) -> Input {
     if !matches!(
         input,
-        Input::Resolved { result: Err(_), .. } | Input::Checked { .. } | Input::Previewed { .. } | Input::Hooked { .. }
+        Input::Resolved { result: Err(_), .. }
+            | Input::Checked { .. }
+            | Input::Previewed { .. }
+            | Input::Hooked { .. }
+            | Input::Diffed { .. }
     ) {
         return input;
     }
@@ -37,6 +41,7 @@ pub async fn redacted(desk: &Desk, mut input: Input) -> Input {
         Input::Previewed { result: Ok(it), .. } => it.display.iter_mut().for_each(|it| exit.display(it)),
         Input::Checked { said: Ok(it), .. } => exit.text(&mut it.reason),
         Input::Checked { said: Err(it), .. } => exit.text(it),
+        Input::Diffed { result: Ok(it), .. } => exit.text(it),
         Input::Hooked { report, .. } => {
             exit.text(&mut report.stdout);
             exit.text(&mut report.stderr);
@@ -55,6 +60,18 @@ pub fn teller(answers: Sender<Event>, desk: &Desk, input: fn(String) -> Input) -
         Box::pin(async move {
             Exit { with: look(&secrets, false).await, shown: Vec::new() }.text(&mut text);
             _ = answers.send(Event::Engine { session, input: input(text) }).await;
+        })
+    })
+}
+
+/// The same for what became of commands in the background.
+pub fn completer(answers: Sender<Event>, desk: &Desk) -> Completed {
+    let (session, secrets) = (desk.session.clone(), desk.intake.secrets.clone());
+    Arc::new(move |pid: Option<u32>, mut text: String| -> BoxFuture<'static, ()> {
+        let (answers, session, secrets) = (answers.clone(), session.clone(), secrets.clone());
+        Box::pin(async move {
+            Exit { with: look(&secrets, false).await, shown: Vec::new() }.text(&mut text);
+            _ = answers.send(Event::Engine { session, input: Input::Completed { pid, text } }).await;
         })
     })
 }

@@ -121,6 +121,8 @@ fn folder_of(state: &State, id: &SessionId) -> Option<AbsPath> {
 fn effect_of(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
         Effect::Settle { prompt, outcome, usage } => settle(state, id, Ticket(prompt.0), (outcome, usage), lines),
+        Effect::Rewind { to } => rewind::read_log(state, id, to),
+        Effect::Rewound { prompt, result } => rewind::answer(state, Ticket(prompt.0), *result),
         Effect::Trust(choice) => trust::decided(state, id, effect_id, choice),
         Effect::Save(lasting) => {
             if let Some(folder) = folder_of(state, id) {

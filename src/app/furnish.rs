@@ -7,7 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         confinement,
-        desk::{Children, Closed, Desk, Editor, Intake, Screens},
+        desk::{Children, Closed, Desk, Files, Intake, Screens},
         fault::Fault,
         hooks::{self, HookDesk},
         mcp::servers::Wish,
@@ -27,6 +27,7 @@ use crate::{
     },
     wire::acp::{initialize::Client, session::Place},
     world::{
+        checkpoints::{Checkpoints, Limits},
         disk,
         redaction::Secrets,
         workspace::{ground::Ground, memory::Wanted},
@@ -87,7 +88,11 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
             memory: Arc::new(memory_of(site)),
             secrets: secrets(state, id, roots),
         },
-        editor: Editor { reads: client.reads_files, writes: client.writes_files },
+        files: Files {
+            reads: client.reads_files,
+            writes: client.writes_files,
+            checkpoints: settings.children.checkpoints.then(|| checkpoints(state, id, roots)),
+        },
         screens,
         fault: Fault::read(&state.env),
     };
@@ -113,6 +118,14 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
         .held(held, facts)
         .hooking(hooks::gather(ground))
         .planning(planning(state, id, ground, settings))
+        .undoing(settings.children.checkpoints)
+}
+
+/// Those of the session as it is: what is held for a call that runs is known to them alone.
+fn checkpoints(state: &State, id: &SessionId, roots: &[AbsPath]) -> Arc<Checkpoints> {
+    let live = state.sessions.get(id).filter(|it| it.desk.roots == *roots);
+    let own = live.and_then(|it| it.desk.files.checkpoints.clone());
+    own.unwrap_or_else(|| Arc::new(Checkpoints::new(state.world.store.home(), id, roots, Limits::default())))
 }
 
 fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {

@@ -15,13 +15,14 @@ use crate::{
     },
     base::{
         hook::HookRun,
-        ids::EffectId,
+        ids::{EffectId, SessionId},
         log::{Grant, Lasting},
         path::AbsPath,
     },
     engine::step::Effect,
     wire::jsonrpc::queue::Ticket,
     world::{
+        checkpoints::Checkpoints,
         mcp::{Doors, Launch},
         store::{Cache, Store},
     },
@@ -44,6 +45,8 @@ pub enum Job {
     List(Search),
     /// A log is to be durable. Not answered.
     Sync(File),
+    /// A session's checkpoints are not needed any more; with `forget` not even by a later castor. A chore.
+    Part { checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)> },
     /// A text is kept in a file. A chore.
     Stash { file: AbsPath, text: String },
     /// A yes for ever is written down: in the order in which these are started. Answered by `Saved`.

@@ -146,6 +146,7 @@ impl Machine {
             for run in live.session.part("exit") {
                 self.state.world.bid_farewell(&live.desk, run);
             }
+            self.state.world.part_with(live.desk.files.checkpoints.clone(), None);
         }
     }
 

@@ -19,6 +19,8 @@ mod exit;
 mod fault;
 mod flush;
 mod furnish;
+mod hand;
+mod holding;
 mod hooks;
 mod jobs;
 mod listing;

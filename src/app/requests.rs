@@ -109,7 +109,11 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
         let_go(state, &id);
     }
     match state.world.store.delete(&id) {
-        Ok(()) | Err(StoreError::NotFound { .. }) => done(&json!({})),
+        Ok(()) => {
+            state.world.part_with(None, Some(id));
+            done(&json!({}))
+        }
+        Err(StoreError::NotFound { .. }) => done(&json!({})),
         Err(it) => Err(store_error(&id, &it)),
     }
 }
@@ -125,7 +129,9 @@ fn let_go(state: &mut State, id: &SessionId) {
     state.world.abort_session(id, state.now.unix_ms);
     state.world.mcp.release(id);
     state.world.traces.forget_turn(id);
-    state.sessions.remove(id);
+    if let Some(live) = state.sessions.remove(id) {
+        state.world.part_with(live.desk.files.checkpoints.clone(), None);
+    }
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

@@ -7,18 +7,20 @@ use crate::{
     app::{
         errors::store_error,
         flush,
-        reply::{Reply, done},
+        reply::{self, Reply, done},
         requests,
         state::{Asker, State},
     },
     base::{
-        ids::{MessageId, SessionId},
+        checkpoint::{Changes, Restored, Rewinds},
+        ids::{MessageId, PromptId, SessionId},
         rewind, text,
     },
-    engine::step::Input,
+    engine::step::{self, Input, Refusal, RewindOrder, RewindTarget},
     wire::{
         acp::{
-            rewind::{Order, Outcome, REWOUND, Rewound, Target, What, read},
+            rewind::{Checkpoint, Checkpoints, Order, Outcome, REWOUND, Rewound, Target, read, read_of},
+            session::iso_time,
             updates::notification,
         },
         jsonrpc::{error, queue::Ticket},
@@ -30,13 +32,61 @@ pub fn rewind(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     requests::known(state, &order.session)?;
     check_idle(state, &order.session)?;
     match (order.what, &order.target) {
-        (What::Conversation, Target::Message(to)) => {
+        (Rewinds::Conversation, Target::Message(to)) => {
             requests::asks(state, ticket, Asker::Setter(order.session.clone()));
             conversation(state, &order.session, to)?;
             done(&Outcome::default())
         }
-        _ => files(&order),
+        _ => {
+            // Answered with the prompts, should the session be made anew.
+            requests::asks(state, ticket, Asker::Prompt(order.session.clone()));
+            let Order { session, target, what, on_conflict, paths } = order;
+            let to = match target {
+                Target::Message(it) => RewindTarget::Message(it),
+                Target::Checkpoint(it) => RewindTarget::Checkpoint(it),
+                Target::Redo => RewindTarget::Redo,
+            };
+            let wanted = RewindOrder { prompt: PromptId(ticket.0), to, what, on_conflict, paths };
+            state.step(&session, Input::GoBack(Box::new(wanted)));
+            Ok(None)
+        }
     }
+}
+
+/// What it came to.
+pub fn answer(state: &mut State, ticket: Ticket, result: Result<step::Rewound, Refusal>) {
+    let outcome = match result {
+        Ok(step::Rewound { files, checkpoint }) => {
+            let Restored { restored, conflicts, not_kept } = files;
+            Ok(Outcome { restored, conflicts, not_kept, checkpoint_id: checkpoint })
+        }
+        Err(Refusal::Busy(why)) => Err(error::busy(&why, "Cancel it first, or wait for its end.")),
+        Err(Refusal::Unknown(why)) => {
+            Err(error::invalid_params(&format!("{why}; _castor/session/checkpoints lists what there is")))
+        }
+        Err(Refusal::Failed(why)) => Err(error::failed("restore", &why)),
+    };
+    reply::answer(state, ticket, outcome.as_ref().map_err(Clone::clone));
+}
+
+/// The log, for the session that goes back. All that it was told is written by now.
+pub fn read_log(state: &mut State, id: &SessionId, to: MessageId) {
+    let log = state.world.store.read(id).unwrap_or_default();
+    state.step(id, Input::Rewind { to, log: log.into() });
+}
+
+/// `_castor/session/checkpoints`: what can be gone back to.
+pub fn checkpoints(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let id = read_of(params).map_err(|it| error::invalid_params(&it))?;
+    requests::known(state, &id)?;
+    let Some(live) = state.sessions.get(&id) else { return Err(error::session_not_found(id.as_str())) };
+    let all = live.session.record().checkpoints();
+    let listed = all.all().iter().filter(|it| !it.is_undone).map(|it| {
+        let Changes { files, not_kept, .. } = it.changes.clone().unwrap_or_default();
+        let message_id = all.prompt_of(it).map(|it| it.message.clone());
+        Checkpoint { id: it.id.clone(), message_id, time: iso_time(it.at_ms), files, not_kept }
+    });
+    done(&Checkpoints { checkpoints: listed.collect() })
 }
 
 /// A turn that runs would go on with what is gone.
@@ -45,14 +95,6 @@ fn check_idle(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
         true => Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end.")),
         false => Ok(()),
     }
-}
-
-/// Whatever restores files.
-fn files(order: &Order) -> Reply {
-    let what = if order.what == What::Conversation { "checkpointId" } else { "what" };
-    Err(error::invalid_params(&format!(
-        "{what}: checkpoints are not there yet; send messageId and what \"conversation\""
-    )))
 }
 
 /// The session goes back to before a message of the user, which is logged before the request is answered.

@@ -1,7 +1,7 @@
 //! Old sessions go: once in each process, after the first session was answered, on a thread of its own.
 
 use crate::{
-    app::{settings::Sources, state::State},
+    app::{holding, settings::Sources, state::State},
     base::path::AbsPath,
     world::{
         secrets::Env,
@@ -29,7 +29,12 @@ fn sweep(store: &Store, env: &Env, now_ms: u64) {
     // No workspace: its settings have no say in this.
     let Some(root) = AbsPath::new("/") else { return };
     let layers = files::read(env, &root, false, Reader::disk());
-    let Some(keep) = Retention::from_settings(Sources { layers: &layers, env, flags: &[] }) else { return };
-    let swept = store.sweep(&keep, now_ms);
-    tracing::debug!("{} old sessions and {} leftovers were removed", swept.sessions.len(), swept.n_leftovers);
+    if let Some(keep) = Retention::from_settings(Sources { layers: &layers, env, flags: &[] }) {
+        let swept = store.sweep(&keep, now_ms);
+        tracing::debug!("{} old sessions and {} leftovers were removed", swept.sessions.len(), swept.n_leftovers);
+    }
+    // After the sessions: what was held for them goes with them.
+    if let Err(it) = holding::sweep(store, now_ms) {
+        tracing::warn!("old checkpoints stay: {it}");
+    }
 }

@@ -15,13 +15,13 @@ use tracing::{Instrument, Span};
 use crate::{
     app::{
         chores::{self, Write},
-        client::{EditorFs, EditorTerminal, Hands},
-        desk::{Desk, Screens},
+        desk::Desk,
         event::Event,
         event_loop::unix_ms,
-        exit, fault, hooks,
+        exit, fault,
+        hand::Hand,
+        holding, hooks,
         jobs::{EffectJob, Job, Workers},
-        mcp::servers::McpTool,
         traces,
         worker::Worker,
         world::Tools,
@@ -29,24 +29,22 @@ use crate::{
     base::{
         check::Check,
         content::Part,
-        fs::{BoxFuture, Fs},
+        fs::BoxFuture,
         hook::{HookEnd, HookReport, HookRun},
-        ids::EffectId,
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
+        path::AbsPath,
         sandbox::Leave,
-        terminal::{Screen, Terminal},
-        tool::{BaseHash, Preview, Targets, ToolCall, ToolError, ToolOutput},
+        tool::{Access, BaseHash, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
-    engine::step::{Effect, Input},
+    engine::step::{Effect, Hold, Input},
     world::{
-        self, checkers,
-        disk::{self, DiskFs},
+        self, checkers, disk,
         mcp::{self, Doors, Launch, News},
         models::Sink,
         process::Groups,
         redaction::Stream,
-        tools::{Background, Builtin, Known, Progress, Terminals, ToolContext, shell, truncate},
+        tools::{Known, shell, truncate},
         workspace::{
             memory::{self, Wanted},
             saved,
@@ -101,15 +99,16 @@ impl Threads {
             }
             Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
             Effect::Preview { call, places, seen } => self.leaves.spawn(preview(hand, call, Known { places, seen })),
-            Effect::Run { call, places, base, seen, leave, .. } => {
+            Effect::Run { call, places, base, seen, leave, hold, .. } => {
                 let span = traces::tool_span(&call);
-                self.leaves.spawn(run(
-                    Hand { leave, ..hand },
-                    Allowed { call, known: Known { places, seen }, base },
-                    log,
-                    span,
-                ));
+                let known = Known { places, seen };
+                self.leaves.spawn(run(Hand { leave, ..hand }, Allowed { call, known, base, hold }, log, span));
             }
+            Effect::OpenCheckpoints => holding::open(hand),
+            Effect::Checkpoint { id, scope } => self.leaves.spawn(holding::take(hand, id, scope)),
+            Effect::Compare { id } => self.leaves.spawn(holding::compare(hand, id)),
+            Effect::Restore(order) => self.leaves.spawn(holding::restore(hand, order)),
+            Effect::Diff { of, paths } => self.leaves.spawn(holding::diff(hand, of, paths)),
             Effect::Hook(it) => {
                 let span = traces::hook_span(&it.hook);
                 self.leaves.spawn(hook(hand, *it, span));
@@ -127,6 +126,8 @@ impl Threads {
             | Effect::Health { .. }
             | Effect::Trust(_)
             | Effect::Reply { .. }
+            | Effect::Rewind { .. }
+            | Effect::Rewound { .. }
             | Effect::Settle { .. } => (),
         }
     }
@@ -198,6 +199,7 @@ impl Workers for Threads {
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
             Job::Sync(log) => self.block(move || sync(&log)),
+            Job::Part { checkpoints, forget } => self.chore(holding::part(checkpoints, forget)),
             Job::Stash { file, text } => self.chore(chores::stash(file, text)),
             Job::Save { home, folder, lasting } => self.save(Box::new(move || saved::add(&home, &folder, &lasting))),
             Job::Keep { home, folder, grant, holds } => {
@@ -210,120 +212,6 @@ impl Workers for Threads {
                 self.block(look);
             }
         }
-    }
-}
-
-/// What a task needs to do one effect and to say how it went.
-struct Hand {
-    desk: Arc<Desk>,
-    id: EffectId,
-    cancel: CancellationToken,
-    answers: Sender<Event>,
-    requests: Sender<Event>,
-    tools: Tools,
-    /// What the user allowed beyond the sandbox.
-    leave: Leave,
-    /// What the call prints.
-    printed: Arc<Stream>,
-}
-
-impl Hand {
-    async fn say(&self, input: Input) {
-        _ = self.answers.send(self.event(exit::redacted(&self.desk, input).await)).await;
-    }
-
-    fn event(&self, input: Input) -> Event {
-        Event::Engine { session: self.desk.session.clone(), input }
-    }
-
-    /// `task`'s end, or what its panic said.
-    async fn guard<T>(&self, task: impl Future<Output = T>) -> Result<T, String> {
-        AssertUnwindSafe(task).catch_unwind().await.map_err(|it| fault::in_words(&*it))
-    }
-
-    fn context(&self, known: Known) -> ToolContext {
-        let desk = &self.desk;
-        let disk: Arc<dyn Fs> = Arc::new(DiskFs);
-        let fs: Arc<dyn Fs> = match desk.editor.reads || desk.editor.writes {
-            false => disk,
-            true => Arc::new(EditorFs {
-                hands: self.hands(),
-                disk,
-                cwd: desk.cwd.clone(),
-                roots: desk.roots.clone(),
-                reads: desk.editor.reads,
-                writes: desk.editor.writes,
-            }),
-        };
-        ToolContext {
-            cwd: desk.cwd.clone(),
-            roots: desk.roots.clone(),
-            scratch: desk.scratch.clone(),
-            known,
-            fs,
-            cancel: self.cancel.clone(),
-            progress: self.progress(),
-            background: Background {
-                closed: desk.children.closed.token.clone(),
-                completed: self.teller(Input::Completed),
-                notice: self.teller(Input::Noticed),
-            },
-            settings: desk.tools.clone(),
-            env: desk.children.env.clone(),
-            terminals: self.terminals(),
-            confined: desk.children.confined.as_ref().and_then(|it| it.with(&self.leave)).map(Arc::new),
-        }
-    }
-
-    /// Takes texts for the session, also long after the call's own end.
-    fn teller(&self, input: fn(String) -> Input) -> Progress {
-        exit::teller(self.answers.clone(), &self.desk, input)
-    }
-
-    /// Takes live text of a call.
-    fn progress(&self) -> Progress {
-        exit::printer(self.answers.clone(), self.desk.session.clone(), self.id, self.printed.clone())
-    }
-
-    fn mcp_tool(&self, name: &str) -> Option<&McpTool> {
-        self.desk.mcp.iter().find(|it| it.spec.name == name)
-    }
-
-    async fn call_mcp(&self, tool: &McpTool, call: &ToolCall) -> ToolOutput {
-        let call = mcp::Call {
-            tool: &tool.tool,
-            args: &call.args,
-            timeout: tool.timeout,
-            cancel: &self.cancel,
-            show: &self.progress(),
-        };
-        tool.connection.call(call).await
-    }
-
-    fn terminals(&self) -> Terminals {
-        let client = match self.desk.screens {
-            Screens::Client { reads_lines } => {
-                let terminal: Arc<dyn Terminal> = Arc::new(EditorTerminal { hands: self.hands(), reads_lines });
-                Some(terminal)
-            }
-            Screens::Text | Screens::Drawn => None,
-        };
-        let (answers, session, effect) = (self.answers.clone(), self.desk.session.clone(), self.id);
-        let attach = move |screen: Screen| -> BoxFuture<'static, ()> {
-            let (answers, session) = (answers.clone(), session.clone());
-            Box::pin(async move {
-                _ = answers.send(Event::Engine { session, input: Input::Attached { effect, screen } }).await;
-            })
-        };
-        Terminals { client, drawn: self.desk.screens == Screens::Drawn, attach: Arc::new(attach) }
-    }
-
-    fn hands(&self) -> Hands {
-        Hands { session: self.desk.session.clone(), effect: self.id, events: self.requests.clone() }
-    }
-
-    fn tool(&self, name: &str) -> Option<&dyn Builtin> {
-        self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| &**tool)
     }
 }
 
@@ -406,17 +294,20 @@ struct Allowed {
     call: ToolCall,
     known: Known,
     base: Option<BaseHash>,
+    hold: Option<Hold>,
 }
 
 async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
-    let Allowed { call, known, base } = allowed;
+    let Allowed { call, known, base, hold } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
     }
     if hand.cancel.is_cancelled() {
-        return;
+        // Nobody wants its output, but that it has ended is waited for where files are to be restored.
+        return hand.say(Input::Ran { effect: hand.id, output: Box::default(), changes: None }).await;
     }
+    let written: Vec<AbsPath> = written(&hand, &call, &known);
     let ctx = hand.context(known);
     let task = async {
         fault::trip(hand.desk.fault.is_in_call(&call));
@@ -439,20 +330,40 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
     if let Some(it) = &output.error {
         traces::note_error(&span, &it.kind);
     }
+    let changes = match hold {
+        Some(it) => Some(holding::changes(&hand, it.id, &written).await),
+        None => None,
+    };
     drop(span);
-    hand.say(Input::Ran { effect: hand.id, output: Box::new(output) }).await;
+    hand.say(Input::Ran { effect: hand.id, output: Box::new(output), changes }).await;
 }
 
-async fn hook(hand: Hand, it: HookRun, span: Span) {
+/// The files that castor's own tool writes: those its checkpoint is about.
+fn written(hand: &Hand, call: &ToolCall, known: &Known) -> Vec<AbsPath> {
+    let edits = hand.tool(&call.name).is_some_and(|it| it.spec().kind == ToolKind::Edit);
+    let places = known.places.iter().filter(|it| edits && it.access == Access::Write).map(|it| &it.real);
+    places.filter(|it| hand.desk.roots.iter().any(|root| it.is_within(root))).cloned().collect()
+}
+
+async fn hook(hand: Hand, mut it: HookRun, span: Span) {
+    let hold = holding::take_for_hook(&hand, it.hold.take()).await;
     let (run, place) = hooks::complete(it, &hand.desk, unix_ms());
     let notice = hand.teller(Input::Noticed);
     let task = world::hooks::run(&run, &place, &hand.desk.children.hooks.groups, &notice);
     // Cancelling drops the future, and with it the processes.
     let work = hand.guard(task).instrument(span.clone());
-    let Some(report) = hand.cancel.run_until_cancelled(work).await else {
-        return traces::note_error(&span, "cancelled");
+    let report = hand.cancel.run_until_cancelled(work).await;
+    let changes = match hold {
+        Some(id) => Some(holding::changes(&hand, id, &[]).await),
+        None => None,
+    };
+    let Some(report) = report else {
+        traces::note_error(&span, "cancelled");
+        let report = HookReport { changes, ..HookReport::of(HookEnd::NotStarted("cancelled".to_owned())) };
+        return hand.say(Input::Hooked { effect: hand.id, report: Box::new(report) }).await;
     };
     let report = report.unwrap_or_else(|panic| HookReport::of(HookEnd::NotStarted(panic)));
+    let report = HookReport { changes, ..report };
     traces::note_hook(&span, &report);
     drop(span);
     hand.say(Input::Hooked { effect: hand.id, report: Box::new(report) }).await;

@@ -23,6 +23,7 @@ use crate::{
     engine::step::{Effect, Input},
     wire::jsonrpc::queue::Ticket,
     world::{
+        checkpoints::Checkpoints,
         mcp::{Doors, Launch},
         process::Groups,
         store::{Cache, Store},
@@ -141,6 +142,10 @@ impl World {
             | Input::Previewed { effect, .. }
             | Input::Ran { effect, .. }
             | Input::Hooked { effect, .. }
+            | Input::Checkpointed { effect, .. }
+            | Input::Compared { effect, .. }
+            | Input::Restored { effect, .. }
+            | Input::Diffed { effect, .. }
             | Input::Remembered { effect, .. } => *effect,
             _ => return None,
         };
@@ -151,6 +156,14 @@ impl World {
     /// Tells a hook of the end of a session, which is not waited for.
     pub fn bid_farewell(&mut self, desk: &Arc<Desk>, run: HookRun) {
         self.chore(Job::Farewell { desk: desk.clone(), run: Box::new(run) });
+    }
+
+    /// Lets go of what is held for a session. `forget`: it is deleted.
+    pub fn part_with(&mut self, checkpoints: Option<Arc<Checkpoints>>, forget: Option<SessionId>) {
+        let forget = forget.map(|it| (self.store.home().clone(), it));
+        if checkpoints.is_some() || forget.is_some() {
+            self.chore(Job::Part { checkpoints, forget });
+        }
     }
 
     fn chore(&mut self, job: Job) {

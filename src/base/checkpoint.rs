@@ -81,6 +81,72 @@ pub enum OnConflict {
     Restore,
 }
 
+/// What goes back when a session is rewound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rewinds {
+    #[default]
+    Both,
+    Files,
+    Conversation,
+}
+
+impl Rewinds {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "both" => Some(Self::Both),
+            "files" => Some(Self::Files),
+            "conversation" => Some(Self::Conversation),
+            _ => None,
+        }
+    }
+
+    pub fn has_files(self) -> bool {
+        self != Self::Conversation
+    }
+
+    pub fn has_conversation(self) -> bool {
+        self != Self::Files
+    }
+}
+
+/// The user's word on files that somebody else changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictChoice {
+    Keep,
+    Restore,
+    ShowDiff,
+    Stop,
+}
+
+impl ConflictChoice {
+    /// The field of the question.
+    pub const FIELD: &str = "restore_conflicts";
+    pub const ALL: &[Self] = &[Self::Keep, Self::Restore, Self::Stop, Self::ShowDiff];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "keep_mine",
+            Self::Restore => "restore",
+            Self::ShowDiff => "show_diff",
+            Self::Stop => "restore_nothing",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.as_str() == text)
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Keep => "Keep these as they are, restore the rest",
+            Self::Restore => "Restore these, too",
+            Self::ShowDiff => "Show what would be lost",
+            Self::Stop => "Change nothing",
+        }
+    }
+}
+
 /// What is to be restored: the state before all of these calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreOrder {

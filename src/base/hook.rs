@@ -6,7 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::trust::Bound;
+use crate::base::{
+    checkpoint::Changes,
+    ids::{CallId, CheckpointId},
+    trust::Bound,
+};
 
 /// A point in a session. The names are Gemini CLI's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +100,8 @@ pub struct HookRun {
     pub hook: Arc<Hook>,
     /// What belongs to the event; what belongs to the session is added where it runs.
     pub input: Map<String, Value>,
+    /// What it changes is held, and undone with this call.
+    pub hold: Option<(CheckpointId, CallId)>,
 }
 
 /// What became of a run.
@@ -106,6 +112,8 @@ pub struct HookReport {
     pub stderr: String,
     /// What became meanwhile of configuration that other programs obey: for the user, whatever the hook says.
     pub found: Option<String>,
+    /// What changed while it ran, where that was held; an error: why nobody knows.
+    pub changes: Option<Result<Changes, String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +129,7 @@ pub enum HookEnd {
 
 impl HookReport {
     pub fn of(end: HookEnd) -> Self {
-        Self { end, stdout: String::new(), stderr: String::new(), found: None }
+        Self { end, stdout: String::new(), stderr: String::new(), found: None, changes: None }
     }
 }
 

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base::{
+    checkpoint::{Changes, Restored},
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
-    ids::{CallId, MessageId, SessionId},
+    ids::{CallId, CheckpointId, MessageId, SessionId},
     limits::Limits,
     memory::MemoryFile,
     model::Failure,
@@ -197,6 +198,25 @@ pub enum Fact {
         window: u64,
         size: u64,
         tokens: u64,
+    },
+    /// What a call may change is held from here on; with `changes`: what it changed since. Without `call` it was taken
+    /// beside what ran in the background, or for a hook.
+    Checkpoint {
+        id: CheckpointId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changes: Option<Changes>,
+    },
+    /// Files were given back: what these calls changed, or these restores. The restore is a checkpoint itself.
+    Restored {
+        id: CheckpointId,
+        undone: Vec<CheckpointId>,
+        /// Not all paths were wanted.
+        #[serde(default, skip_serializing_if = "is_false")]
+        partial: bool,
+        /// At most as many paths as a log entry names.
+        files: Restored,
     },
     /// Written by a newer castor.
     #[serde(other)]

@@ -1,18 +1,19 @@
 //! What goes into a step of the engine and what comes out of it: inputs, effects, facts.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::base::{
     check::{Check, Finding},
+    checkpoint::{Changes, Held, OnConflict, RestoreOrder, Restored, Rewinds, Scope},
     content::Part,
     elicitation::{Reply, Wanted},
     event::{Location, Outcome},
     fallback::Outage,
     hook::{HookReport, HookRun},
-    ids::{CallId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
+    ids::{CallId, CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
     limits::Limits,
     log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
     memory::MemoryFile,
@@ -54,7 +55,10 @@ pub enum Input {
     /// For user and model at the start of the next turn.
     Noticed(String),
     /// What became of a command in the background: for the next request to the model.
-    Completed(String),
+    Completed {
+        pid: Option<u32>,
+        text: String,
+    },
     /// What the user said about the folder holds, or why it could not be written down.
     Joined {
         effect: EffectId,
@@ -98,10 +102,34 @@ pub enum Input {
         effect: EffectId,
         text: String,
     },
+    /// `changes`: what it changed, where its run was held by a checkpoint; an error: why nobody knows.
     Ran {
         effect: EffectId,
         output: Box<ToolOutput>,
+        changes: Option<Result<Changes, String>>,
     },
+    /// What a call may change is held, or why it is not.
+    Checkpointed {
+        effect: EffectId,
+        result: Result<Held, String>,
+    },
+    /// What changed since a checkpoint was taken.
+    Compared {
+        effect: EffectId,
+        changes: Result<Changes, String>,
+    },
+    /// What a restore came to, with what is to be said about it; or why it could not be done.
+    Restored {
+        effect: EffectId,
+        result: Result<(Restored, Vec<String>), String>,
+    },
+    /// A diff for people.
+    Diffed {
+        effect: EffectId,
+        result: Result<String, String>,
+    },
+    /// A client goes back, without asking anybody. Answered by `Rewound`.
+    GoBack(Box<RewindOrder>),
     /// A server asks the user, for one of these running calls. Answered by `Reply`, unless it is taken back.
     Elicited {
         elicitation: ElicitationId,
@@ -124,6 +152,53 @@ pub enum Input {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
     },
+}
+
+/// Where a client wants a session to be again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RewindOrder {
+    pub prompt: PromptId,
+    pub to: RewindTarget,
+    pub what: Rewinds,
+    pub on_conflict: OnConflict,
+    /// Only these, and what is below them.
+    pub paths: Option<Vec<PathBuf>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RewindTarget {
+    /// Before this message of the user's.
+    Message(MessageId),
+    /// Before this checkpoint was taken.
+    Checkpoint(CheckpointId),
+    /// What the last restore took back is there again.
+    Redo,
+}
+
+/// What going back came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rewound {
+    pub files: Restored,
+    /// Of the restore, where files were restored.
+    pub checkpoint: Option<CheckpointId>,
+}
+
+/// Why a session does not go back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// Something is under way: what.
+    Busy(String),
+    /// It has no such place to go back to.
+    Unknown(String),
+    Failed(String),
+}
+
+/// A checkpoint that holds what a call may change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hold {
+    pub id: CheckpointId,
+    /// What lies below the roots and cannot be given back.
+    pub not_kept: Vec<PathBuf>,
 }
 
 /// A doubt about the folder.
@@ -221,7 +296,23 @@ pub enum Effect {
         seen: Option<BaseHash>,
         durable: bool,
         leave: Leave,
+        /// What it changes is told with its end.
+        hold: Option<Hold>,
     },
+    /// The first look at what the roots hold, with time until a checkpoint is taken. Answered by `Checkpointed`.
+    OpenCheckpoints,
+    /// Answered by `Checkpointed`.
+    Checkpoint { id: CheckpointId, scope: Scope },
+    /// Answered by `Compared`.
+    Compare { id: CheckpointId },
+    /// Answered by `Restored`.
+    Restore(RestoreOrder),
+    /// What these calls changed; `paths`: of these only, and as the files are now. Answered by `Diffed`.
+    Diff { of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>> },
+    /// The conversation is to go back, too. Answered by `Rewind`, whose log is empty where it cannot be read.
+    Rewind { to: MessageId },
+    /// The one answer to `GoBack`.
+    Rewound { prompt: PromptId, result: Box<Result<Rewound, Refusal>> },
     /// Answered by `Answered`, with the question's id.
     Ask(Box<Question>),
     /// A yes for ever, to be written down. Not answered.

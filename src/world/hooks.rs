@@ -115,7 +115,7 @@ async fn talk(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) ->
         (None, Some(Exit { signal, .. })) => HookEnd::Signal(signal.unwrap_or_else(|| "a signal".to_owned())),
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors), found })
+    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors), found, changes: None })
 }
 
 /// More was printed than may be.
@@ -172,7 +172,7 @@ mod tests {
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let place = Place { cwd: AbsPath::new("/").unwrap(), env, confined: None };
         let nobody: Notice = Arc::new(|_| Box::pin(std::future::ready(())));
-        run(&HookRun { hook: Arc::new(hook), input }, &place, &Groups::default(), &nobody).await
+        run(&HookRun { hook: Arc::new(hook), input, hold: None }, &place, &Groups::default(), &nobody).await
     }
 
     fn exit(code: i32, stdout: &str, stderr: &str) -> HookReport {

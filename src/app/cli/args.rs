@@ -10,6 +10,7 @@ use crate::{
             auth::AuthArgs,
             config::ConfigArgs,
             doctor::DoctorArgs,
+            free::CleanArgs,
             hooks::HooksArgs,
             models::ModelsArgs,
             output::{ended, named},
@@ -18,6 +19,7 @@ use crate::{
             schema::SchemaArgs,
             sessions::SessionsArgs,
             trust::TrustArgs,
+            undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
         },
         settings::{self, Flag},
     },
@@ -32,7 +34,6 @@ const EXAMPLES: &str = "\
 Examples:
   castor acp                             the agent, for an editor to start
   castor run \"what does this crate do?\"   one prompt, answer on stdout
-  git diff | castor run \"review this\"     stdin goes before the prompt
   castor run --resume latest \"and now?\"   go on with the last session of this folder
   castor sessions export latest -o it.html   that session as a page";
 const RUN_EXIT_CODES: &str = "\
@@ -61,6 +62,20 @@ pub enum Verb {
     Config(ConfigArgs),
     /// Look after the sessions: list, show, export, import, repair, delete
     Sessions(SessionsArgs),
+    /// Take back what a session changed in files; also redo, rewind, diff, clean
+    Undo(UndoArgs),
+    /// Take the last undo back
+    #[command(hide = true)]
+    Redo(RedoArgs),
+    /// Go back to before a prompt: files, conversation or both
+    #[command(hide = true)]
+    Rewind(RewindArgs),
+    /// Show what a session changed in files
+    #[command(hide = true)]
+    Diff(DiffArgs),
+    /// Show and free what is held so that changes can be undone
+    #[command(hide = true)]
+    Clean(CleanArgs),
     /// Ask what may run without a question
     Policy(PolicyArgs),
     /// List what was allowed for ever, or take it back

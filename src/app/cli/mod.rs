@@ -6,6 +6,7 @@ pub mod clean;
 pub mod config;
 pub mod doctor;
 pub mod folder;
+pub mod free;
 pub mod hooks;
 pub mod models;
 pub mod output;
@@ -17,6 +18,7 @@ pub mod sessions;
 #[cfg(test)]
 mod testing;
 pub mod trust;
+pub mod undo;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -31,7 +33,7 @@ use crate::{
             clean::Plain,
             output::{Output, ended},
             run::{Reach, RunContext},
-            sessions::{Desk, SessionsVerb},
+            sessions::{Desk, SessionsVerb, Trouble},
         },
         event_loop::unix_ms,
         options::{Options, Script},
@@ -80,6 +82,11 @@ pub fn main() -> ExitCode {
         }
         Verb::Doctor(args) => with_cwd(|cwd| ended(doctor::run(&args, &Env::from_process(), &cwd, out))),
         Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd, out)),
+        Verb::Undo(args) => with_cwd(|cwd| undo(&undo::Verb::Undo(args), &cwd, out)),
+        Verb::Redo(args) => with_cwd(|cwd| undo(&undo::Verb::Redo(args), &cwd, out)),
+        Verb::Rewind(args) => with_cwd(|cwd| undo(&undo::Verb::Rewind(args), &cwd, out)),
+        Verb::Diff(args) => with_cwd(|cwd| undo(&undo::Verb::Diff(args), &cwd, out)),
+        Verb::Clean(args) => clean(&args, out),
         Verb::Permissions(args) => ended(permissions::run(&args, &Env::from_process(), out)),
         Verb::Hooks(args) => with_cwd(|cwd| ended(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
         Verb::Schema(args) => ended(schema::run(&args, out, err)),
@@ -124,7 +131,21 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
     let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    match sessions::run(verb, &mut Desk { store: &store, cwd, now, out, ask }) {
+    concluded(sessions::run(verb, &mut Desk { store: &store, cwd, now, out, ask }))
+}
+
+fn clean(args: &free::CleanArgs, out: &mut dyn Write) -> ExitCode {
+    let Some(home) = workspace::castor_home(&Env::from_process()) else {
+        eprintln!("castor: {}", workspace::NO_HOME);
+        return ExitCode::from(EXIT_INPUT);
+    };
+    let mut ask = sessions::ask_terminal;
+    let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
+    concluded(free::run(args, &Store::new(home), unix_ms(), out, ask))
+}
+
+fn concluded(result: Result<(), Trouble>) -> ExitCode {
+    match result {
         Ok(()) => ended(Ok(0)),
         Err(it) => {
             if !it.why.is_empty() {
@@ -133,6 +154,18 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
             ExitCode::from(it.code)
         }
     }
+}
+
+fn undo(verb: &undo::Verb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
+    let Some(home) = workspace::castor_home(&Env::from_process()) else {
+        eprintln!("castor: {}", workspace::NO_HOME);
+        return ExitCode::from(EXIT_INPUT);
+    };
+    let store = Store::new(home);
+    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
+    let mut choose = sessions::read_terminal;
+    let choose = sessions::has_terminal().then_some(&mut choose as &mut dyn FnMut(&str) -> String);
+    concluded(undo::run(verb, &mut Desk { store: &store, cwd, now, out, ask: None }, choose))
 }
 
 /// Where the shell is; without it nothing that is typed makes sense.

@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod calls;
+mod changed;
 pub mod child;
 pub mod client;
 pub mod failure;
@@ -256,7 +257,16 @@ async fn converse(
     agent: Option<&mut Agent>,
 ) -> Result<String, Failure> {
     let reason = match open::open(driver, wish).await? {
-        Some(()) => driver.prompt(prompt).await?,
+        Some(()) => {
+            if wish.resume.is_some() {
+                changed::look_before(driver).await;
+            }
+            let reason = driver.prompt(prompt).await;
+            if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread)) {
+                changed::look_after(driver).await;
+            }
+            reason?
+        }
         None => None,
     };
     match reason {

@@ -23,7 +23,7 @@ use crate::{
     engine::record::Fork,
     wire::export::{self, Story},
     world::{
-        disk,
+        checkpoints, disk,
         store::{
             Store, StoreError,
             import::{self, Admission, Defaults},
@@ -121,11 +121,11 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    fn new(why: impl Into<String>) -> Self {
+    pub fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), code: 1 }
     }
 
-    fn input(why: impl Into<String>) -> Self {
+    pub fn input(why: impl Into<String>) -> Self {
         Self { why: why.into(), code: EXIT_INPUT }
     }
 }
@@ -189,11 +189,15 @@ pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
 
 /// Reads the answer to a question on the terminal.
 pub fn ask_terminal(question: &str) -> bool {
-    eprint!("{} [y/N] ", clean::shown(question));
+    matches!(read_terminal(&format!("{question} [y/N]")).trim(), "y" | "Y" | "yes")
+}
+
+/// The same for any answer; none is an empty one.
+pub fn read_terminal(question: &str) -> String {
+    eprint!("{} ", clean::shown(question));
     let mut line = String::new();
-    // No answer is no.
     _ = io::stdin().lock().read_line(&mut line);
-    matches!(line.trim(), "y" | "Y" | "yes")
+    line
 }
 
 /// Whether there is somebody to ask.
@@ -202,7 +206,10 @@ pub fn has_terminal() -> bool {
 }
 
 /// The session that somebody means by an id, its beginning, or `latest`.
-fn find(desk: &Desk<'_>, word: &str) -> Result<SessionId, Trouble> {
+///
+/// # Errors
+/// There is none, or more than one.
+pub fn find(desk: &Desk<'_>, word: &str) -> Result<SessionId, Trouble> {
     if word == "latest" {
         let all = desk.store.list(Some(desk.cwd)).into_iter().find(|it| it.has_prompts);
         let none = || Trouble::input(format!("no session of {}; `castor sessions list --all` has all", desk.cwd));
@@ -341,7 +348,12 @@ fn delete(desk: &mut Desk<'_>, words: &[String], yes: bool) -> Result<(), Troubl
     let mut failed = Vec::new();
     for id in ids {
         match desk.store.delete(&id) {
-            Ok(()) => writeln!(desk.out, "Removed session {id}")?,
+            Ok(()) => {
+                if let Err(it) = checkpoints::forget_session(desk.store.home(), &id) {
+                    failed.push(format!("the checkpoints of session {id} stay: {it}"));
+                }
+                writeln!(desk.out, "Removed session {id}")?;
+            }
             Err(it) => failed.push(it.to_string()),
         }
     }

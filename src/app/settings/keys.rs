@@ -222,6 +222,7 @@ pub const KEYS: &[Key] = {
         Key::new(path, kind, default, doc)
     }
     &[
+        key("general.checkpointing.enabled", Bool, "true", "Whether what calls change in files can be undone.").guard(Only(true)),
         key("general.defaultApprovalMode", ApprovalMode, r#""default""#, "The mode that sessions start in: default, auto_edit, auto or plan.").guard(AllBut("auto")),
         key("general.maxAttempts", Int(1), "10", "How often a failing model request is tried before the turn ends."),
         key("general.retryFetchErrors", Bool, "true", "Whether requests that broke on the network are tried again."),

@@ -233,7 +233,7 @@ impl SandboxSettings {
     }
 }
 
-/// What children see and may do: variables, and the sandbox.
+/// What children see and may do: variables, the sandbox, and whether it can be undone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Children {
     pub sandbox: SandboxSettings,
@@ -241,6 +241,8 @@ pub struct Children {
     pub allowed: Vec<String>,
     /// Never.
     pub blocked: Vec<String>,
+    /// What they change can be undone.
+    pub checkpoints: bool,
 }
 
 impl Settings {
@@ -293,6 +295,7 @@ impl Settings {
                 sandbox: SandboxSettings::read(&get, odd),
                 allowed: get.texts("security.environmentVariableRedaction.allowed"),
                 blocked: get.texts("security.environmentVariableRedaction.blocked"),
+                checkpoints: get.flag("general.checkpointing.enabled"),
             },
             mcp,
             reach,

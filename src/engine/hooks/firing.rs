@@ -66,7 +66,7 @@ impl Firing {
         for _ in 0..n {
             let Some(at) = self.waiting.pop_front() else { return };
             let Some((hook, _)) = self.told.get(at) else { return };
-            let effect = start(HookRun { hook: hook.clone(), input: self.input.clone() });
+            let effect = start(HookRun { hook: hook.clone(), input: self.input.clone(), hold: None });
             self.running.push((effect, at));
         }
     }

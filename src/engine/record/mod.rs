@@ -1,5 +1,6 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
+pub mod checkpoints;
 mod fork;
 mod found;
 mod history;
@@ -10,6 +11,7 @@ mod seen;
 mod spent;
 mod writer;
 
+pub use checkpoints::{Checkpoint, Checkpoints};
 pub use fork::Fork;
 pub use rewind::Before;
 pub use scale::Scale;
@@ -108,12 +110,13 @@ impl Commands {
     }
 }
 
-/// What the model knows of files.
+/// What the model knows of files, and what can be given back of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Files {
     /// As it was last read.
     memory: Memory,
     seen: SeenFiles,
+    checkpoints: Checkpoints,
 }
 
 /// Where a request went, and why.
@@ -247,6 +250,11 @@ impl Record {
         self.past.files.seen.hash(path)
     }
 
+    /// What can be undone.
+    pub fn checkpoints(&self) -> &Checkpoints {
+        &self.past.files.checkpoints
+    }
+
     pub fn compressed_at(&self) -> Option<u64> {
         self.past.compressed_at
     }
@@ -294,9 +302,8 @@ impl Record {
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
             Fact::Granted { grant, lasting } => self.granted(grant, *lasting),
             Fact::Mode { mode } => {
-                if *mode == Mode::Plan && self.mode != Mode::Plan {
-                    self.past.before_plan = Some(self.mode);
-                }
+                let plans = *mode == Mode::Plan && self.mode != Mode::Plan;
+                self.past.before_plan = if plans { Some(self.mode) } else { self.past.before_plan };
                 self.mode = *mode;
             }
             Fact::Model { model, window } => self.choose(model, *window),
@@ -323,6 +330,9 @@ impl Record {
                 self.past.compressed_at = Some(*tokens).filter(|it| *it > 0);
             }
             Fact::Outgrown { model, window, size, tokens } => self.past.scale.refused(model, *window, *size, *tokens),
+            Fact::Checkpoint { .. } | Fact::Restored { .. } | Fact::Rewound { .. } => {
+                self.past.files.checkpoints.apply(entry)
+            }
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
             Fact::Revoked { grant } => {
                 self.grants.retain(|it| it != grant);
@@ -337,7 +347,6 @@ impl Record {
             | Fact::Decision { .. }
             | Fact::Answered { .. }
             | Fact::Trust { .. }
-            | Fact::Rewound { .. }
             | Fact::Unknown => (),
         }
     }
@@ -389,7 +398,10 @@ impl Record {
             EventKind::Message { role: Speaker::User, content, .. } if event.meta.contains_key(STEERING) => {
                 history.push_steering(content);
             }
-            EventKind::Message { role: Speaker::User, content, .. } => history.push_user(content),
+            EventKind::Message { role: Speaker::User, content, message_id, .. } => {
+                history.push_user(content);
+                self.past.files.checkpoints.prompted(message_id, content, event.timestamp);
+            }
             EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {

@@ -8,7 +8,7 @@ use crate::{
     base::{
         content::Part,
         event::{EventKind, Location, ToolDisplay, ToolProgress},
-        ids::{EffectId, QuestionId},
+        ids::{CheckpointId, EffectId, QuestionId},
         log::{Fact, Grant, Lasting, Mode},
         path::AbsPath,
         question::Form,
@@ -60,6 +60,8 @@ pub struct Call {
     /// What castor has to say about what came of it.
     notes: Vec<String>,
     pub(super) hooked: Hooked,
+    /// Policy allowed it because it can be undone: where it cannot be, the user is asked.
+    pub(super) needs_undo: bool,
 }
 
 /// The tool that writes files as a whole.
@@ -88,6 +90,12 @@ pub enum State {
         base: Option<BaseHash>,
     },
     Allowed {
+        base: Option<BaseHash>,
+    },
+    /// It may run as soon as what it may change is held.
+    Holding {
+        effect: EffectId,
+        id: CheckpointId,
         base: Option<BaseHash>,
     },
     Running {
@@ -137,7 +145,8 @@ impl State {
     /// Whether it was begun and has not ended.
     pub fn is_under_way(&self) -> bool {
         let ending = matches!(self, Self::Hooking { then: Then::End(_), .. });
-        ending || matches!(self, Self::Running { .. } | Self::Inquiring { .. } | Self::Denied { .. })
+        let asks = matches!(self, Self::Inquiring { .. } | Self::Denied { .. });
+        ending || asks || matches!(self, Self::Holding { .. } | Self::Running { .. })
     }
 
     /// Whether the user has a permission before them.
@@ -193,6 +202,7 @@ impl Call {
             n_expansions: 0,
             notes: Vec::new(),
             hooked: Hooked::default(),
+            needs_undo: false,
         }
     }
 
@@ -240,24 +250,8 @@ impl Call {
         self.allow();
     }
 
-    pub fn run(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
-        let State::Allowed { base } = std::mem::replace(&mut self.state, State::Done) else { return };
-        let display = std::mem::take(&mut self.news).then(|| self.display.clone());
-        self.tell(step, ToolProgress::Started { display });
-        self.start(step, tools, base);
-    }
-
-    pub(super) fn start(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>) {
-        let durable = self.display.kind.has_side_effects();
-        let leave = policy::leave(&self.call, &step.record.standing(&tools.kept)).and(&self.leave);
-        self.ran = true;
-        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen(step));
-        let effect = step.effect(Effect::Run { call, places, base, seen, durable, leave });
-        self.state = State::Running { effect };
-    }
-
     /// What the model knows of the file that it writes as a whole: what came in between would be lost.
-    fn seen(&self, step: &Step<'_>) -> Option<BaseHash> {
+    pub(super) fn seen(&self, step: &Step<'_>) -> Option<BaseHash> {
         let place = self.places.first().filter(|_| self.call.name == OVERWRITES)?;
         BaseHash::from_hex(step.record.seen(&place.real)?)
     }
@@ -296,6 +290,7 @@ impl Call {
         self.display = first_display(tools, &self.call, cwd);
         self.news = true;
         self.reason = None;
+        self.needs_undo = false;
         // What was allowed was allowed to the other call.
         self.leave = Leave::default();
         self.state = State::Waiting;
@@ -331,6 +326,8 @@ pub struct Toolbox {
     /// Where those come from, and where more may come from.
     pub servers: Arc<[Server]>,
     pub planning: Arc<Planning>,
+    /// Whether what calls may change is held.
+    pub checkpoints: bool,
 }
 
 /// What a session tool comes to.
@@ -375,6 +372,7 @@ impl Toolbox {
             kept: Arc::default(),
             planning: Arc::default(),
             sandbox: Arc::default(),
+            checkpoints: false,
             confinement: Sandbox::default(),
         }
     }
@@ -392,6 +390,11 @@ impl Toolbox {
     /// Whether a question may be answered with the mode `auto`: it is one of the session's, and nobody was asked before.
     pub fn offers_auto(&self, record: &Record) -> bool {
         self.planning.modes.contains(&Mode::Auto) && !record.was_asked()
+    }
+
+    /// The same whose calls can be undone, or not.
+    pub fn undoing(self, checkpoints: bool) -> Self {
+        Self { checkpoints, ..self }
     }
 
     /// The same with these tools only.

@@ -2,7 +2,6 @@
 
 use crate::{
     base::{
-        event::ToolProgress,
         log::{Answer, Fact, Grant},
         sandbox::{Denial, Leave},
         tool::{Display, ToolOutput},
@@ -76,7 +75,6 @@ impl Call {
         // What looks only with rights to write does not only look.
         let leave = Leave { looks: false, ..std::mem::take(&mut self.leave) };
         self.leave = leave.and(&denial.leave());
-        self.tell(step, ToolProgress::Started { display: None });
-        self.start(step, tools, None);
+        self.hold(step, tools, None);
     }
 }

@@ -6,6 +6,7 @@ use super::{
     Scheduler, Standing,
     call::{Call, State, Toolbox},
     decide::decide,
+    holding::run_hook,
 };
 use crate::{
     base::{
@@ -76,7 +77,8 @@ impl Call {
     fn fire(&mut self, step: &mut Step<'_>, tools: &Toolbox, event: HookEvent, response: Option<Value>, then: Then) {
         let plan = tools.hooks.plan(event, &self.call.name, &step.record.switches);
         let input = if plan.hooks.is_empty() { Map::new() } else { self.input(tools, response) };
-        match Firing::begin(event, plan, input, |run| step.hook(run)) {
+        let held = self.held_hooks(tools);
+        match Firing::begin(event, plan, input, |run| run_hook(step, held.as_ref(), run)) {
             Begun::Waiting(firing) => {
                 self.state = State::Hooking { firing: Box::new(firing), then };
             }
@@ -214,9 +216,10 @@ impl Scheduler {
             }
         }
         for call in &mut self.calls {
+            let held = call.held_hooks(tools);
             let State::Hooking { firing, .. } = &mut call.state else { continue };
             let event = firing.event();
-            let outcome = match firing.take(effect, report, |run| step.hook(run)) {
+            let outcome = match firing.take(effect, report, |run| run_hook(step, held.as_ref(), run)) {
                 Taken::NotMine => continue,
                 Taken::Open => return Standing::Open,
                 Taken::Over(it) => it,

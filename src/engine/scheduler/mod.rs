@@ -8,6 +8,7 @@ mod display;
 pub mod elicitation;
 mod expansion;
 mod history;
+mod holding;
 mod hooked;
 pub mod plan;
 mod todos;
@@ -378,7 +379,10 @@ impl Scheduler {
         self.withdraw_elicitations(step);
         for call in &mut self.calls {
             match &call.state {
-                State::Resolving { effect } | State::Previewing { effect, .. } | State::Running { effect } => {
+                State::Resolving { effect }
+                | State::Previewing { effect, .. }
+                | State::Holding { effect, .. }
+                | State::Running { effect } => {
                     step.effect(Effect::Abort { effect: *effect });
                 }
                 State::Hooking { firing, .. } => {

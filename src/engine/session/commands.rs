@@ -20,6 +20,8 @@ use crate::{
     },
 };
 
+use super::undo;
+
 type Now = fn(&mut Step<'_>, &Spec, &str) -> String;
 
 /// What a command does.
@@ -73,6 +75,11 @@ pub const COMMANDS: &[Command] = &[
     command("help", "", "What can be typed here", help),
     command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clearing(),
     errand("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
+    errand("undo", "[number of turns]", "Takes back what the last turn changed in files", undo::undo),
+    errand("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
+    errand("rewind", "number|message [both|files|conversation]", "Goes back to before a prompt", undo::rewind),
+    command("checkpoints", "", "The prompts so far, and what they changed in files", undo::list),
+    errand("diff", "", "What this session changed in files", undo::diff),
     command("model", "[name]", "Shows or chooses the model", super::models::model),
     command("mode", "[name]", "Shows or chooses what is done without asking", mode),
     command("tools", "", "The tools that the model has", tools),

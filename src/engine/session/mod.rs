@@ -4,9 +4,13 @@ mod clock;
 pub mod commands;
 mod limits;
 mod models;
+mod rewinding;
 mod stats;
+mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
+
+use rewinding::Rewinding;
 
 use crate::{
     base::{
@@ -43,6 +47,7 @@ pub struct Session {
     waiting: Waiting,
     clock: clock::Clock,
     ordered: Option<Ordered>,
+    rewinding: Option<Rewinding>,
 }
 
 /// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
@@ -68,7 +73,8 @@ impl Session {
 
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
-        let kept = Kept { arrivals: Arrivals::of("resume"), ..Kept::default() };
+        let mut kept = Kept { arrivals: Arrivals::of("resume"), ..Kept::default() };
+        kept.holding.switch(spec.toolbox.checkpoints);
         Self {
             record,
             spec,
@@ -78,6 +84,7 @@ impl Session {
             waiting: VecDeque::new(),
             clock: clock::Clock::default(),
             ordered: None,
+            rewinding: None,
         }
     }
 
@@ -95,7 +102,7 @@ impl Session {
         if let Some(it) = &self.ordered {
             self.record.model.clone_from(&it.model);
         }
-        self.turn = None;
+        (self.turn, self.rewinding) = (None, None);
         self.waiting.clear();
         self.clock = clock::Clock::default();
     }
@@ -103,6 +110,7 @@ impl Session {
     /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
     /// a doubt about the folder.
     pub fn furnish(&mut self, spec: Arc<Spec>) {
+        self.kept.holding.switch(spec.toolbox.checkpoints);
         self.spec = spec;
         self.kept.remembered = false;
         self.kept.arrivals.settle_doubt();
@@ -133,7 +141,7 @@ impl Session {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.turn.is_some()
+        self.turn.is_some() || self.rewinding.is_some()
     }
 
     /// The session is left: whom to tell, without waiting for them.
@@ -148,16 +156,16 @@ impl Session {
     pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
         let start = out.acts.len();
         self.clock.hear(&input, now);
-        let Self { record, spec, serial, turn, kept, waiting, .. } = self;
+        let Self { record, spec, serial, turn, kept, waiting, rewinding, .. } = self;
         let mut step = Step::new(record, serial, now, out).watched(&spec.toolbox.hooks.plugins);
+        kept.holding.hear(&input, &mut step, &mut kept.arrivals, turn.is_some());
+        rewinding::hear(rewinding, &input, &mut step, spec, kept, turn.is_some());
         match input {
-            Input::Prompt { prompt, content } => match waiting.len() < MAX_WAITING {
-                true => waiting.push_back((prompt, content)),
-                false => {
-                    let why = format!("{MAX_WAITING} prompts are waiting in this session already");
-                    settle(&mut step, prompt, Outcome::Failed { kind: "session", why });
-                }
-            },
+            Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
+            Input::Prompt { prompt, .. } => {
+                let why = format!("{MAX_WAITING} prompts are waiting in this session already");
+                settle(&mut step, prompt, Outcome::Failed { kind: "session", why });
+            }
             Input::Steer { prompt, content } => match turn {
                 Some(turn) => turn.steer(&mut step, prompt, content),
                 None => steering::answer(&mut step, prompt, Steered::PromptRequired(steering::NO_TURN.to_owned())),
@@ -175,7 +183,7 @@ impl Session {
             Input::Rewind { to, log } if turn.is_none() => rewind(&mut step, spec, kept, Record::before(&log, &to)),
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
-            Input::Completed(text) => kept.completions.add(text),
+            Input::Completed { text, .. } => kept.completions.add(text),
             Input::Outages(outages) => kept.health.learn(outages),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
@@ -193,8 +201,19 @@ impl Session {
             }
         }
         self.close_books(now, out);
+        rewinding::note(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
         self.go_on(now, out);
         self.keep_time(now, out, start);
+        self.hold(now, out, start);
+    }
+
+    /// What was begun, from `start` on, is known by its end.
+    fn hold(&mut self, now: Now, out: &mut Out, start: usize) {
+        let acts = out.acts.get(start..).unwrap_or_default();
+        self.kept.holding.note(acts);
+        if let Some(it) = self.kept.holding.open(acts) {
+            Step::new(&mut self.record, &mut self.serial, now, out).effect(it);
+        }
     }
 
     /// The next prompt begins as soon as the one before it is over.
@@ -205,7 +224,8 @@ impl Session {
             if let Some(turn) = &mut self.turn {
                 turn.leave_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
             }
-            let Some((prompt, content)) = self.waiting.pop_front() else {
+            let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };
+            let Some((prompt, content)) = next else {
                 self.turn = None;
                 return;
             };
@@ -281,7 +301,7 @@ fn start_over(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
 fn ends(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
     let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
     let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);
-    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone() }).collect()
+    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone(), hold: None }).collect()
 }
 
 /// A prompt that no model was asked for ends.
@@ -316,3 +336,5 @@ fn forgive(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
 mod tests;
 #[cfg(test)]
 mod tests_given;
+#[cfg(test)]
+mod tests_undo;

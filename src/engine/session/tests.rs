@@ -14,6 +14,7 @@ use super::{
 use crate::{
     base::{
         check::Finding,
+        checkpoint::Held,
         content::Part,
         elicitation::Wanted,
         event::EventKind,
@@ -40,7 +41,8 @@ use crate::{
 
 const RUNS: u64 = 400;
 const STEPS: u64 = 150;
-const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode autoEdit|/usr/bin|/memory|/compress";
+const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode autoEdit|/usr/bin|/memory|/compress|\
+                        /undo|/redo|/rewind 1|/rewind 2 conversation|/diff|/checkpoints";
 
 #[test]
 fn random_lives_keep_every_promise() {
@@ -68,10 +70,10 @@ fn a_seed_names_a_life() {
     assert_ne!(life(7), life(8));
 }
 
-struct World {
+pub(super) struct World {
     seed: u64,
-    n: u64,
-    session: Session,
+    pub(super) n: u64,
+    pub(super) session: Session,
     log: Vec<Entry>,
     /// Effects whose answer is still to come, wanted or not.
     pending: Vec<(EffectId, Effect)>,
@@ -79,8 +81,8 @@ struct World {
     /// Of servers, without an answer.
     elicitations: BTreeSet<ElicitationId>,
     n_elicitations: u64,
-    n_prompts: u64,
-    open_prompts: BTreeSet<PromptId>,
+    pub(super) n_prompts: u64,
+    pub(super) open_prompts: BTreeSet<PromptId>,
     open_calls: BTreeMap<CallId, ()>,
     seen_calls: BTreeSet<CallId>,
 }
@@ -107,7 +109,7 @@ impl World {
         res
     }
 
-    fn dice(&mut self, sides: u64) -> u64 {
+    pub(super) fn dice(&mut self, sides: u64) -> u64 {
         self.n += 1;
         Now { unix_ms: 0, seed: self.seed ^ 0x5eed }.dice(self.n) % sides
     }
@@ -120,6 +122,7 @@ impl World {
                 self.open_prompts.insert(prompt);
                 Input::Prompt { prompt, content: vec![Part::text(self.prompt_text(prompt))] }
             }
+            3 if self.dice(3) == 0 => self.go_back(),
             3 => Input::Cancel,
             4 => Input::CancelPrompt(PromptId(self.dice(self.n_prompts + 1))),
             9 => self.server(),
@@ -129,7 +132,7 @@ impl World {
                 let outage = Outage { cause: OutageCause::Quota, until_ms: Some(1_000 + self.dice(STEPS)) };
                 Input::Outages(BTreeMap::from([(["a", "b"][self.dice(2) as usize].to_owned(), outage)]))
             }
-            5 if self.dice(3) == 0 => Input::Completed("`make` has ended.".to_owned()),
+            5 if self.dice(3) == 0 => Input::Completed { pid: Some(7), text: "`make` has ended.".to_owned() },
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;
@@ -196,7 +199,7 @@ impl World {
 
     fn prompt_text(&mut self, prompt: PromptId) -> String {
         match self.dice(4) {
-            0 => COMMANDS.split('|').nth(self.dice(8) as usize).unwrap().to_owned(),
+            0 => COMMANDS.split('|').nth(self.dice(14) as usize).unwrap().to_owned(),
             1 => format!("prompt {prompt:?} {}", "and so on ".repeat(100)),
             _ => format!("prompt {prompt:?}"),
         }
@@ -252,7 +255,18 @@ impl World {
                 Input::Attached { effect, screen }
             }
             Effect::Run { .. } if partial => Input::Printed { effect, text: "printed\n".to_owned() },
-            Effect::Run { .. } => Input::Ran { effect, output: Box::new(self.output()) },
+            Effect::Run { hold, .. } => {
+                let changes = hold.map(|_| self.changes());
+                Input::Ran { effect, output: Box::new(self.output()), changes }
+            }
+            Effect::OpenCheckpoints | Effect::Checkpoint { .. } => {
+                let result = if self.dice(5) == 0 { Err("disk full".to_owned()) } else { Ok(Held::default()) };
+                Input::Checkpointed { effect, result }
+            }
+            Effect::Compare { .. } => Input::Compared { effect, changes: self.changes() },
+            Effect::Restore(order) => Input::Restored { effect, result: self.restored(&order) },
+            Effect::Diff { .. } => Input::Diffed { effect, result: Ok("-a\n+b".to_owned()) },
+            Effect::Rewind { to } => Input::Rewind { to, log: self.log.clone().into() },
             Effect::Wake { .. } => Input::Woke { effect },
             Effect::Trust(_) => {
                 let result = if self.dice(4) == 0 { Err("disk full".to_owned()) } else { Ok(()) };
@@ -278,6 +292,7 @@ impl World {
             | Effect::Health { .. }
             | Effect::Withdraw { .. }
             | Effect::Abort { .. }
+            | Effect::Rewound { .. }
             | Effect::Settle { .. } => unreachable!(),
         }
     }
@@ -399,7 +414,7 @@ impl World {
         for act in out.acts {
             match act {
                 Act::Log(entry) => self.fact(entry),
-                Act::Do(_, Effect::Settle { prompt, .. }) => {
+                Act::Do(_, Effect::Settle { prompt, .. } | Effect::Rewound { prompt, .. }) => {
                     assert!(self.open_prompts.remove(&prompt), "{prompt:?} was answered twice, or never asked");
                 }
                 Act::Do(_, Effect::Reply { elicitation: it, .. }) => {

@@ -75,7 +75,7 @@ pub(super) fn spec(seed: u64) -> Spec {
     let action = if seed.is_multiple_of(5) { Action::Silent } else { Action::Ask };
     let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
     Spec {
-        toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)),
+        toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)).undoing(!seed.is_multiple_of(2)),
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         remembers: Remembers { at_start: true, just_in_time: true },

@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::Arc};
 
 use serde_json::Map;
 
-use super::{Kept, Phase, Spec, Talk, Turn};
+use super::{Kept, Phase, Spec, Talk, Turn, undo::Wish};
 use crate::{
     base::{
         content::Part,
@@ -28,6 +28,8 @@ pub enum Errand {
     Memory { whole: bool },
     /// The conversation is compressed; what is to be kept above all.
     Compress { keep: String },
+    /// Files are taken back, or only compared.
+    GoBack(Wish),
 }
 
 /// A message between user and castor.
@@ -65,6 +67,7 @@ impl Turn {
         };
         match errand {
             Errand::Memory { whole } => res.remember(step, Some(whole)),
+            Errand::GoBack(wish) => res.go_back(step, spec, kept, wish),
             Errand::Compress { keep } => res.compress_now(step, spec, kept, keep),
         }
         res

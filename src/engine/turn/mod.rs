@@ -11,6 +11,7 @@ mod discovery;
 mod distilling;
 pub mod endings;
 mod errand;
+pub mod holding;
 mod hooked;
 mod limits;
 mod loops;
@@ -21,6 +22,7 @@ mod sampling;
 mod spec;
 pub mod steering;
 mod trust;
+pub mod undo;
 mod upkeep;
 pub mod utility;
 pub mod windows;
@@ -139,6 +141,8 @@ enum Phase {
     /// A model is asked about the turn itself.
     Judging(Box<checks::Judging>),
     Calling,
+    /// Files are taken back.
+    Restoring(Box<undo::Restoring>),
     /// Memory of the folders that the calls came to is read.
     Discovering(discovery::Discovery),
     Finished,
@@ -238,10 +242,8 @@ impl Turn {
 
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
     pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        let Some(input) = self.consulted(input, step, spec, kept) else { return };
-        if self.judged(step, spec, kept, &input) {
-            return;
-        }
+        let input = self.consulted(input, step, spec, kept);
+        let Some(input) = input.filter(|it| !self.judged(step, spec, kept, it)) else { return };
         match input {
             Input::Chunks { effect, chunks } => self.heard(step, spec, kept, effect, chunks),
             Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
@@ -261,6 +263,7 @@ impl Turn {
                 self.called(step, spec, kept, standing);
             }
             Input::Answered { question, answer } => match &self.phase {
+                Phase::Restoring(_) => self.settled_conflicts(step, question, &answer),
                 Phase::Doubting(asked) if asked.question == question => self.said(step, spec, kept, answer),
                 Phase::Choosing(asked) if asked.question == question => self.chosen(step, spec, kept, answer),
                 Phase::Circling(asked) if asked.question == question => self.let_go_on(step, spec, kept, &answer),
@@ -268,10 +271,13 @@ impl Turn {
             },
             Input::Joined { effect, result } => self.joined(step, spec, kept, effect, result),
             Input::Attached { effect, screen } => {
-                self.scheduler.progress(step, effect, ToolProgress::Attached { screen });
+                self.scheduler.progress(step, effect, ToolProgress::Attached { screen })
             }
             Input::Printed { effect, text } => self.scheduler.progress(step, effect, ToolProgress::Printed { text }),
-            Input::Ran { effect, output } => {
+            Input::Restored { .. } | Input::Diffed { .. } | Input::Checkpointed { .. } => {
+                self.store_answered(step, spec, kept, input);
+            }
+            Input::Ran { effect, output, .. } => {
                 let standing = self.scheduler.ran(step, &self.tools, effect, *output);
                 self.called(step, spec, kept, standing);
             }
@@ -286,7 +292,9 @@ impl Turn {
             | Input::Choose(_)
             | Input::Doubted(_)
             | Input::Noticed(_)
-            | Input::Completed(_)
+            | Input::Completed { .. }
+            | Input::Compared { .. }
+            | Input::GoBack(_)
             | Input::Outages(_)
             | Input::Rewind { .. }
             | Input::ToolsChanged(_) => (),
@@ -331,6 +339,7 @@ impl Turn {
             Phase::Circling(asked) => asked.withdraw(step),
             Phase::Joining { joining, .. } => joining.leave(step),
             Phase::Discovering(it) => it.leave(step),
+            Phase::Restoring(it) => it.withdraw(step),
             Phase::Calling | Phase::Finished => (),
         }
         self.finish(step, &cause);

@@ -1,6 +1,6 @@
 //! What a session's turns are built from, and what it keeps between them.
 
-use super::{Arrivals, completions::Completions};
+use super::{Arrivals, completions::Completions, holding::Holding};
 use crate::{
     base::{limits::Limits, log::Mode, path::AbsPath},
     engine::{
@@ -99,6 +99,7 @@ impl Bounds {
 pub struct Kept {
     pub arrivals: Arrivals,
     pub completions: Completions,
+    pub holding: Holding,
     pub health: routing::health::Health,
     /// The memory files were read.
     pub remembered: bool,

@@ -15,11 +15,12 @@ use super::{Bounds, Modes, OnOffer, Remembers, Spec};
 use crate::{
     base::{
         check::Finding,
+        checkpoint::{ChangeKind, Changes, Conflict, FileChange, Held, OnConflict, Restored, Rewinds},
         content::Part,
         elicitation::Wanted,
         event::{EventKind, ToolProgress},
         hook::{HookEnd, HookReport},
-        ids::{EffectId, ElicitationId, PromptId, QuestionId, SessionId},
+        ids::{EffectId, ElicitationId, MessageId, PromptId, QuestionId, SessionId},
         limits::Limits,
         log::{Answer, Decision, Fact, Mode, Principal},
         memory::{MemoryFile, Tier as MemoryTier},
@@ -39,7 +40,7 @@ use crate::{
         },
         scheduler::Toolbox,
         session::Session,
-        step::{About, Act, Choice, Effect, Input, Kit, Out, Outside, Server, Standing},
+        step::{About, Act, Choice, Effect, Input, Kit, Out, Outside, RewindOrder, RewindTarget, Server, Standing},
     },
 };
 
@@ -127,7 +128,7 @@ pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut Strin
 
 /// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's, `(n …)` where `n` may take over,
 /// silently or not, `headless` where nobody is there to ask, `compresses` where that happens from 104 tokens on,
-/// `discovers` where memory of sub-folders is looked for.
+/// `discovers` where memory of sub-folders is looked for, `undoes` where checkpoints are taken.
 pub(super) fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "m".to_owned());
@@ -151,7 +152,7 @@ pub(super) fn spec(name: &str) -> Spec {
     let cwd = AbsPath::new("/w").unwrap();
     let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let rules = Rules::shipped().with(Rules::parse(rules, Tier::User, "f.toml").unwrap().0);
-    let toolbox = Toolbox::new(tools, rules, !name.contains("headless"));
+    let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).undoing(name.contains("undoes"));
     let compress_above = if name.contains("compresses") { 0.000_1 } else { 0.5 };
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
     let action = if name.contains("silent") { Action::Silent } else { Action::Ask };
@@ -187,7 +188,7 @@ fn input(line: &str) -> Input {
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
         "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
-        "completed" => Input::Completed(rest.to_owned()),
+        "completed" => Input::Completed { pid: id.parse().ok(), text: rest.to_owned() },
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
         "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },
@@ -278,11 +279,40 @@ fn input(line: &str) -> Input {
             Input::Remembered { effect, files: files.ok_or_else(|| rest.to_owned()) }
         }
         "printed" => Input::Printed { effect, text: rest.to_owned() },
-        "ran" => Input::Ran { effect, output: Box::new(ToolOutput::text(rest)) },
-        "broke" => {
-            let error = ToolError::new("execution_failed", rest);
-            Input::Ran { effect, output: Box::new(ToolOutput::failed(error)) }
+        "ran" => ran(effect, ToolOutput::text(rest), None),
+        "changed" => {
+            let (files, text) = rest.split_once(' ').unwrap_or((rest, ""));
+            ran(effect, ToolOutput::text(text), Some(files))
         }
+        "left" => {
+            let data = json!({ "background": true, "pid": 7 });
+            ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
+        }
+        "held" => {
+            let result = if rest.is_empty() { Ok(Held::default()) } else { Err(rest.to_owned()) };
+            Input::Checkpointed { effect, result }
+        }
+        "compared" => Input::Compared { effect, changes: Ok(changes(rest)) },
+        "restored" => {
+            let (conflicts, restored): (Vec<&str>, Vec<&str>) =
+                rest.split_whitespace().partition(|it| it.starts_with('!'));
+            let conflict = |it: &&str| Conflict { path: it[1..].into(), reason: "you changed it".to_owned() };
+            let conflicts = conflicts.iter().map(conflict).collect();
+            let restored = restored.into_iter().map(PathBuf::from).collect();
+            Input::Restored {
+                effect,
+                result: Ok((Restored { restored, conflicts, ..Restored::default() }, Vec::new())),
+            }
+        }
+        "diffed" => Input::Diffed { effect, result: Ok(rest.to_owned()) },
+        "go-back" => {
+            let (to, what) = rest.split_once(' ').unwrap_or((rest, "files"));
+            let to = if to == "redo" { RewindTarget::Redo } else { RewindTarget::Message(MessageId::from(to)) };
+            let what = Rewinds::parse(what).unwrap();
+            let (prompt, on_conflict) = (PromptId(n), OnConflict::Fail);
+            Input::GoBack(Box::new(RewindOrder { prompt, to, what, on_conflict, paths: None }))
+        }
+        "broke" => ran(effect, ToolOutput::failed(ToolError::new("execution_failed", rest)), None),
         // Calls, then a message or an address.
         "elicited" | "visit" => {
             let (calls, text) = rest.split_once(' ').unwrap_or((rest, "Well?"));
@@ -297,10 +327,21 @@ fn input(line: &str) -> Input {
         "taken-back" => Input::TakenBack { elicitation: ElicitationId(n) },
         "tail" => {
             let tail = Some(TailCall { name: rest.to_owned(), args: json!({}) });
-            Input::Ran { effect, output: Box::new(ToolOutput { tail, ..ToolOutput::default() }) }
+            ran(effect, ToolOutput { tail, ..ToolOutput::default() }, None)
         }
         _ => panic!("unknown step: {line}"),
     }
+}
+
+fn ran(effect: EffectId, output: ToolOutput, changed: Option<&str>) -> Input {
+    Input::Ran { effect, output: Box::new(output), changes: changed.map(|it| Ok(changes(it))) }
+}
+
+fn changes(files: &str) -> Changes {
+    let file = |it: &str| FileChange { path: it.into(), change: ChangeKind::Changed, added: 2, removed: 1 };
+    let files: Vec<FileChange> = files.split(',').filter(|it| !it.is_empty()).map(file).collect();
+    let n_files = files.len() as u64;
+    Changes { n_files, added: 2 * n_files, removed: n_files, files, ..Changes::default() }
 }
 
 /// Words: `+tool`, `!tool` (granted), `name@ms` (starting until then), `notice:text`.
@@ -351,6 +392,13 @@ fn shown(act: &Act) -> Option<String> {
                 let files: Vec<String> = files.iter().map(|it| format!("{} = {}", it.path, it.text)).collect();
                 Some(format!("discovered {}", files.join(", ")))
             }
+            // Their ids are random.
+            Fact::Checkpoint { call, changes, .. } => {
+                Some(format!("checkpoint of {call:?}: {:?}", changes.as_ref().map(|it| it.n_files)))
+            }
+            Fact::Restored { undone, partial, files, .. } => {
+                Some(format!("restored, {} undone, partial: {partial}: {:?}", undone.len(), files.restored))
+            }
             other => Some(format!("{other:?}")),
         },
         Act::Do(id, effect) => Some(match effect {
@@ -364,7 +412,20 @@ fn shown(act: &Act) -> Option<String> {
                 format!("#{} Check {} by {}{history}", id.0, it.call.id, it.checker.name)
             }
             Effect::Preview { call, .. } => format!("#{} Preview {}", id.0, call.id),
-            Effect::Run { call, durable, .. } => format!("#{} Run {} durable: {durable}", id.0, call.id),
+            Effect::Run { call, durable, hold, .. } => {
+                let hold = hold.as_ref().map_or("", |_| ", held");
+                format!("#{} Run {} durable: {durable}{hold}", id.0, call.id)
+            }
+            Effect::OpenCheckpoints => format!("#{} OpenCheckpoints", id.0),
+            Effect::Checkpoint { scope, .. } => format!("#{} Checkpoint of {scope:?}", id.0),
+            Effect::Compare { .. } => format!("#{} Compare", id.0),
+            Effect::Restore(it) => {
+                let n = it.undo.len();
+                format!("#{} Restore {n} checkpoint(s), on conflict {:?}, of {:?}", id.0, it.on_conflict, it.paths)
+            }
+            Effect::Diff { of, paths } => format!("#{} Diff of {} checkpoint(s), {paths:?}", id.0, of.len()),
+            Effect::Rewind { .. } => "Rewind".to_owned(),
+            Effect::Rewound { prompt, result } => format!("Rewound {} {result:?}", prompt.0),
             Effect::Trust(choice) => format!("trust {}", choice.as_str()),
             Effect::Ask(it) => match &it.about {
                 About::Trust { form, .. } => format!("ask {}", form.in_words()),

@@ -1,5 +1,5 @@
-//! Questions with one choice as options of session/request_permission, for clients without forms: about the folder, and
-//! about a model that does not answer.
+//! Questions with one choice as options of session/request_permission, for clients without forms: about the folder, about
+//! a model that does not answer, about files that somebody else changed.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -9,6 +9,7 @@ use serde_json::{Map, value::RawValue};
 
 use crate::{
     base::{
+        checkpoint::ConflictChoice,
         fallback::Intent,
         ids::{CallId, SessionId},
         log::Answer,
@@ -39,7 +40,13 @@ fn kind(value: &str) -> Option<PermissionOptionKind> {
         TrustChoice::NotNow => PermissionOptionKind::RejectOnce,
         TrustChoice::Never => PermissionOptionKind::RejectAlways,
     });
-    trust.or_else(|| {
+    let conflict = ConflictChoice::parse(value).map(|it| match it {
+        ConflictChoice::Keep | ConflictChoice::ShowDiff => PermissionOptionKind::AllowOnce,
+        // What somebody else did goes: never by a rule of thumb.
+        ConflictChoice::Restore => PermissionOptionKind::AllowAlways,
+        ConflictChoice::Stop => PermissionOptionKind::RejectOnce,
+    });
+    trust.or(conflict).or_else(|| {
         Intent::parse(value).map(|it| match it {
             Intent::RetryOnce | Intent::Wait => PermissionOptionKind::AllowOnce,
             Intent::RetryAlways => PermissionOptionKind::AllowAlways,

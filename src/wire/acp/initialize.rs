@@ -126,16 +126,17 @@ pub fn response(client: &Client, login: &Login) -> InitializeResponse {
         .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions)
         .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
-        .meta(steering());
+        .meta(extensions());
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .auth_methods(offered(client, login))
         .agent_info(Implementation::new("castor", env!("CARGO_PKG_VERSION")).title("castor".to_owned()))
 }
 
-/// `_session/steering` takes words for a running turn.
-fn steering() -> Map<String, Value> {
-    Map::from_iter([("steering".to_owned(), json!({ "supported": true }))])
+/// `_session/steering` takes words for a running turn; castor's own methods about checkpoints are there.
+fn extensions() -> Map<String, Value> {
+    let own = json!({ "checkpoints": true, "rewind": true });
+    Map::from_iter([("steering".to_owned(), json!({ "supported": true })), ("castor".to_owned(), own)])
 }
 
 /// `session/fork` takes `_meta.castor.fork.messageId`.

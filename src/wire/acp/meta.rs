@@ -52,6 +52,16 @@ struct ClientMeta {
 #[allow(dead_code, reason = "written as the field does")]
 struct AgentMeta {
     steering: Option<SteeringMeta>,
+    castor: Option<OwnAgentMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as the field does")]
+struct OwnAgentMeta {
+    /// `_castor/session/checkpoints` lists what calls changed in files.
+    checkpoints: bool,
+    /// `_castor/session/rewind` takes files and conversation back.
+    rewind: bool,
 }
 
 #[derive(JsonSchema)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::base::{
-    checkpoint::{Conflict, OnConflict},
+    checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What},
     ids::{CheckpointId, MessageId, SessionId},
 };
 
@@ -20,15 +20,6 @@ pub enum Target {
     Checkpoint(CheckpointId),
     /// Before the last restore.
     Redo,
-}
-
-/// What is taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum What {
-    Both,
-    Files,
-    Conversation,
 }
 
 /// A rewind, as the client wants it.
@@ -46,6 +37,8 @@ pub struct Order {
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub struct Methods {
+    #[serde(rename = "_castor/session/checkpoints")]
+    checkpoints: Option<Listing>,
     #[serde(rename = "_castor/session/rewind")]
     rewind: Option<Method>,
     /// A notification to clients with `_meta.castor.rewind`.
@@ -58,6 +51,52 @@ pub struct Methods {
 struct Method {
     params: Option<Params>,
     result: Option<Outcome>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct Listing {
+    params: Option<OfSession>,
+    result: Option<Checkpoints>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OfSession {
+    session_id: SessionId,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+/// What can be gone back to, oldest first; what is undone is not there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Checkpoints {
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// What one call changed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkpoint {
+    pub id: CheckpointId,
+    /// The user's message whose turn it belongs to.
+    pub message_id: Option<MessageId>,
+    /// When the call began; RFC 3339.
+    pub time: String,
+    /// The first of them, sorted by path; none where nobody saw the call's end.
+    pub files: Vec<FileChange>,
+    /// What was changed and is not held.
+    pub not_kept: Vec<PathBuf>,
+}
+
+/// Reads `_castor/session/checkpoints`.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_of(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: OfSession = super::params(params)?;
+    Ok(it.session_id)
 }
 
 /// One of `messageId`, `checkpointId` and `redo` says where to.

@@ -124,8 +124,8 @@ pub struct Known {
 pub struct Background {
     /// The end of the session, and with it of all that commands left running.
     pub closed: CancellationToken,
-    /// Takes what became of a command.
-    pub completed: Progress,
+    /// Takes what became of a command, by its process.
+    pub completed: Completed,
     /// Tells user and model, with the session's next turn.
     pub notice: Progress,
 }
@@ -134,7 +134,8 @@ impl Default for Background {
     /// Nobody wants to know.
     fn default() -> Self {
         let nobody: Progress = Arc::new(|_| Box::pin(async {}));
-        Self { closed: CancellationToken::new(), completed: nobody.clone(), notice: nobody }
+        let completed: Completed = Arc::new(|_, _| Box::pin(async {}));
+        Self { closed: CancellationToken::new(), completed, notice: nobody }
     }
 }
 
@@ -157,6 +158,8 @@ impl Default for Terminals {
         Self { client: None, drawn: false, attach: Arc::new(|_| Box::pin(async {})) }
     }
 }
+
+pub type Completed = Arc<dyn Fn(Option<u32>, String) -> BoxFuture<'static, ()> + Send + Sync>;
 
 pub type Progress = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 

@@ -22,6 +22,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (3, "session/close"),
     (2, "session/delete"),
     (2, "_castor/session/events"),
+    (2, "_castor/session/checkpoints"),
     (4, "_castor/session/rewind"),
     (1, "initialize"),
     (1, "authenticate"),
@@ -57,6 +58,12 @@ const COMMANDS: &[&str] = &[
     "/model",
     "/nope",
     "/compress",
+    "/undo",
+    "/redo",
+    "/rewind 1",
+    "/rewind 2 conversation",
+    "/diff",
+    "/checkpoints",
 ];
 
 pub struct Client {
@@ -181,6 +188,11 @@ impl Client {
                 res["sessionId"] = json!(parent);
                 return res;
             }
+            "_castor/session/rewind" if dice.one_in(2) => match dice.roll(3) {
+                0 => json!({"checkpointId": "k0", "what": "files", "paths": ["/usr/a"]}),
+                1 => json!({"redo": true, "what": "conversation"}),
+                _ => json!({"redo": true}),
+            },
             "_castor/session/rewind" => {
                 let session = session(dice, watch);
                 let what = dice.word(&["conversation", "conversation", "conversation", "nope"]);

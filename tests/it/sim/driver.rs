@@ -238,10 +238,16 @@ impl Driver {
             return Some(Move::Chore);
         }
         // Who was told beside a turn answers after it.
-        let told = life.world.tasks.iter().find(|it| it.kind == Kind::Hook);
-        if let Some(Task { session, effect, .. }) = told {
-            let words = "hooked nothing".to_owned();
-            return Some(Move::Answer { session: session.clone(), effect: *effect, words });
+        // What was begun with files is brought to its end, also for a turn that is over.
+        let beside = |it: &Task| match it.kind {
+            Kind::Hook => Some("hooked nothing"),
+            Kind::Hold => Some("held ok"),
+            Kind::Restore => Some("restored a"),
+            _ => None,
+        };
+        let told = life.world.tasks.iter().find_map(|it| Some((it, beside(it)?)));
+        if let Some((Task { session, effect, .. }, words)) = told {
+            return Some(Move::Answer { session: session.clone(), effect: *effect, words: words.to_owned() });
         }
         let due = life.machine.next_timer_ms()?;
         Some(Move::Clock(due.saturating_sub(life.now_ms)))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use castor::{
     base::{
         check::Finding,
+        checkpoint::{ChangeKind, Changes, Conflict, FileChange, Held, Restored},
         content::Part,
         hook::{HookEnd, HookReport},
         log::Decision,
@@ -251,4 +252,32 @@ pub fn server_tool(name: &str) -> ServerTool {
 
 pub fn path(text: &str) -> AbsPath {
     AbsPath::new(text).unwrap()
+}
+
+pub fn held(word: &str) -> Option<Result<Held, String>> {
+    Some(match word {
+        "ok" => Ok(Held::default()),
+        "full" => Err("the store is full".to_owned()),
+        _ => return None,
+    })
+}
+
+/// What changed, by the words for an output, too.
+pub fn changes(word: &str) -> Result<Changes, String> {
+    let file = FileChange { path: "/usr/a".into(), change: ChangeKind::Changed, added: 1, removed: 2 };
+    match word {
+        "panic" => Err("boom".to_owned()),
+        "nothing" | "text" => Ok(Changes::default()),
+        _ => Ok(Changes { files: vec![file], n_files: 1, added: 1, removed: 2, ..Changes::default() }),
+    }
+}
+
+pub fn restored(word: &str) -> Option<Result<(Restored, Vec<String>), String>> {
+    let conflict = Conflict { path: "/usr/a".into(), reason: "you changed it".to_owned() };
+    Some(match word {
+        "a" => Ok((Restored { restored: vec!["/usr/a".into()], ..Restored::default() }, vec!["noted".to_owned()])),
+        "conflict" => Ok((Restored { conflicts: vec![conflict], ..Restored::default() }, Vec::new())),
+        "full" => Err("the disk is full".to_owned()),
+        _ => return None,
+    })
 }

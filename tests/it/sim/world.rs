@@ -73,6 +73,10 @@ pub enum Kind {
     Run,
     Hook,
     Remember,
+    Hold,
+    Compare,
+    Restore,
+    Diff,
 }
 
 /// An effect whose answer is still to come, wanted or not.
@@ -137,6 +141,13 @@ impl World {
                         Effect::Run { .. } => Kind::Run,
                         Effect::Hook(_) => Kind::Hook,
                         Effect::Remember | Effect::Discover { .. } => Kind::Remember,
+                        Effect::OpenCheckpoints | Effect::Checkpoint { .. } => Kind::Hold,
+                        Effect::Compare { .. } => Kind::Compare,
+                        Effect::Restore(it) => {
+                            assert!(!it.undo.is_empty(), "a restore of nothing");
+                            Kind::Restore
+                        }
+                        Effect::Diff { .. } => Kind::Diff,
                         other => panic!("no job for the world: {other:?}"),
                     };
                     let (session, effect) = (it.desk.session.to_string(), it.id.0);
@@ -152,7 +163,7 @@ impl World {
                     self.chores += 1;
                     self.saves += 1;
                 }
-                Job::Farewell { .. } | Job::Stash { .. } => self.chores += 1,
+                Job::Farewell { .. } | Job::Stash { .. } | Job::Part { .. } => self.chores += 1,
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
@@ -196,6 +207,10 @@ impl World {
                 .into(),
             Kind::Hook => format!("hooked {}", dice.word(HOOKS)),
             Kind::Remember => format!("remembered {}", dice.word(&["nothing", "a", "b", "panic"])),
+            Kind::Hold => format!("held {}", dice.word(&["ok", "ok", "ok", "full"])),
+            Kind::Compare => format!("compared {}", dice.word(&["nothing", "a", "panic"])),
+            Kind::Restore => format!("restored {}", dice.word(&["a", "a", "conflict", "full"])),
+            Kind::Diff => format!("diffed {}", dice.word(&["-a", "panic"])),
             Kind::Run => format!("ran {}", dice.word(&["text", "text", "diff", "full", "failed", "tail", "panic"])),
         }
     }
@@ -216,7 +231,11 @@ impl World {
             "attached-client" => Input::Attached { effect, screen: Screen::Client { terminal: "t".to_owned() } },
             "hooked" => Input::Hooked { effect, report: Box::new(hooked(rest)?) },
             "remembered" => Input::Remembered { effect, files: remembered(rest)? },
-            "ran" => Input::Ran { effect, output: Box::new(ran(rest)?) },
+            "ran" => Input::Ran { effect, output: Box::new(ran(rest)?), changes: Some(changes(rest)) },
+            "held" => Input::Checkpointed { effect, result: held(rest)? },
+            "compared" => Input::Compared { effect, changes: changes(rest) },
+            "restored" => Input::Restored { effect, result: restored(rest)? },
+            "diffed" => Input::Diffed { effect, result: Ok(rest.to_owned()) },
             _ => return None,
         })
     }
@@ -230,9 +249,8 @@ impl World {
 
     /// Whether an answer of these words ends its task.
     pub fn is_last(words: &str) -> bool {
-        ["generated", "resolved", "checked", "previewed", "ran", "hooked", "remembered"]
-            .iter()
-            .any(|it| words.starts_with(it))
+        let first = words.split(' ').next().unwrap_or_default();
+        !["chunks", "printed", "printed-long", "attached-drawn", "attached-client"].contains(&first)
     }
 
     pub fn news(&mut self, server: u64, words: &str) -> Option<News> {

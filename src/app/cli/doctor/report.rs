@@ -27,7 +27,7 @@ use crate::{
     },
     wire::acp::session::iso_time,
     world::{
-        disk,
+        checkpoints, disk,
         http::shown_host,
         process::sandbox,
         secrets::Env,
@@ -61,6 +61,8 @@ pub(super) struct Tried {
     pub steps: Vec<Step>,
     /// What killed castors left standing in the place of configuration, and is removed.
     pub left: Vec<String>,
+    /// Restores of files that a crash interrupted, and that are finished or taken back.
+    pub recovered: Vec<String>,
 }
 
 /// What settings say.
@@ -117,7 +119,13 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
     let (merged, of_settings) = Settings::merge(sources);
     // First what is left: the castor of the handshake would remove it, too.
     let left = sweep(env);
-    let tried = Tried { steps: shake(!merged.mcp.servers.is_empty()), left };
+    let recovered = workspace::castor_home(env).map(|it| checkpoints::recover_all(&it));
+    let steps = shake(!merged.mcp.servers.is_empty());
+    let (recovered, stuck) = match recovered {
+        Some(Err(why)) => (Vec::new(), Some(format!("an interrupted restore could not be finished: {why}"))),
+        other => (other.and_then(Result::ok).unwrap_or_default(), None),
+    };
+    let tried = Tried { steps, left, recovered };
     let rules = policies::rules(&ground).warnings;
     let left_out = confinement::left_out(&merged, env.get("HOME").and_then(AbsPath::new).as_ref());
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
@@ -148,7 +156,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
         past,
         todo: Vec::new(),
     };
-    report.todo = report.problems(layers.unread().map(ToString::to_string).chain(rules));
+    report.todo = report.problems(layers.unread().map(ToString::to_string).chain(rules).chain(stuck));
     report
 }
 
@@ -277,6 +285,7 @@ impl Report {
                 "unseen": self.sandbox.unseen, "advice": self.sandbox.advice },
             "home": home,
             "removed": self.tried.left,
+            "recovered": self.tried.recovered,
             "mcpServers": servers.collect::<Vec<_>>(),
             "folder": { "path": self.folder.0, "trust": self.folder.1 },
             "lastRequest": self.past.request,

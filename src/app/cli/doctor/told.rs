@@ -34,6 +34,7 @@ impl Report {
                 .chain(self.sandbox.advice.iter().cloned()),
         );
         section(&mut out, "Left by castors that were killed, and removed", self.tried.left.iter().cloned());
+        section(&mut out, "Interrupted restores of files", self.tried.recovered.iter().cloned());
         let home = self.home.iter().map(|(path, mode)| match mode {
             Some(mode) => format!("{path} (mode {mode:o})"),
             None => format!("{path} (made with the first session)"),
@@ -76,6 +77,7 @@ impl Report {
         if !self.tried.left.is_empty() {
             row("removed", &format!("what a castor that was killed left: {}", self.tried.left.join(", ")));
         }
+        self.tried.recovered.iter().for_each(|it| row("recovered", it));
         // What is to be done says it again.
         let is_said = |it: &&String| self.todo.iter().any(|todo| todo.starts_with(it.as_str()));
         for it in self.settings.warnings.iter().filter(|it| !is_said(it)) {

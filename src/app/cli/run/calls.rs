@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::changed::Changed;
 use crate::app::cli::clean::clean_line;
 
 const MAX_TITLE: usize = 200;
@@ -28,6 +29,8 @@ pub struct Calls {
     completed: u64,
     failed: u64,
     unasked: u64,
+    /// In files, all of them together.
+    pub changed: Changed,
 }
 
 impl Calls {

@@ -42,6 +42,8 @@ pub async fn open(driver: &mut Driver, wish: &Wish) -> Result<Option<()>, Failur
     driver.screen.hold(is_castor(&agent));
     let steers = agent.pointer("/agentCapabilities/_meta/steering/supported").and_then(Value::as_bool);
     driver.steering.is_possible = steers == Some(true);
+    let lists = agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
+    driver.screen.calls.changed.is_listed = lists == Some(true);
     let opened = match &wish.resume {
         None => fresh(driver, wish, &agent).await?,
         Some(which) => resumed(driver, wish, which, &agent).await?,

@@ -50,7 +50,7 @@ pub struct Screen {
     /// What the last text belonged to; a change starts a new line.
     message: Option<String>,
     at_line_start: bool,
-    calls: Calls,
+    pub calls: Calls,
     usage: Option<Value>,
     events: u64,
 }
@@ -80,6 +80,10 @@ impl Screen {
             usage: None,
             events: 0,
         }
+    }
+
+    pub fn is_text(&self) -> bool {
+        self.look.format == OutputFormat::Text
     }
 
     /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
@@ -205,7 +209,8 @@ impl Screen {
             }
             _ => (),
         }
-        for it in self.calls.way_out().iter().chain(failure.map(|it| &it.message)) {
+        let changed = self.calls.changed.line.take();
+        for it in self.calls.way_out().iter().chain(failure.map(|it| &it.message)).chain(&changed) {
             self.note(it);
         }
     }

@@ -70,7 +70,7 @@ impl Bench {
                 Box::pin(async {})
             }),
             background: Background {
-                completed: Arc::new(move |text| {
+                completed: Arc::new(move |_, text| {
                     _ = teller.send(text);
                     Box::pin(async {})
                 }),

@@ -1,0 +1,305 @@
+//! `castor undo`, `redo`, `rewind` and `diff`: what a session changed in files, taken back or looked at from a shell.
+
+use clap::{Args, ValueEnum};
+
+use crate::{
+    app::{
+        cli::sessions::{Desk, Trouble, find},
+        holding::unified,
+    },
+    base::{
+        checkpoint::{OnConflict, RestoreOrder, Restored, Rewinds},
+        ids::{CheckpointId, MessageId, SessionId},
+        log::{Entry, Fact},
+        path::AbsPath,
+    },
+    engine::{
+        record::Record,
+        step::RewindTarget,
+        turn::{holding, undo},
+    },
+    world::{
+        checkpoints::{Checkpoints, Limits},
+        store::Log,
+    },
+};
+
+/// Sessions of the folder that are looked into for one that changed files, newest first.
+const LOOKED_AT: usize = 100;
+
+/// Takes back what a session changed in files.
+#[derive(Args, Clone, Debug)]
+pub struct UndoArgs {
+    /// How many turns [default: the last one that changed files]
+    #[arg(value_name = "N")]
+    pub turns: Option<String>,
+    /// Its id, the beginning of it, or `latest` [default: the last one of this folder that changed files]
+    #[arg(value_name = "SESSION")]
+    pub session: Option<String>,
+    #[command(flatten)]
+    pub conflicts: ConflictArgs,
+}
+
+/// Takes the last undo or rewind of files back.
+#[derive(Args, Clone, Debug)]
+pub struct RedoArgs {
+    /// As of undo
+    #[arg(value_name = "SESSION")]
+    pub session: Option<String>,
+    #[command(flatten)]
+    pub conflicts: ConflictArgs,
+}
+
+/// Goes back to before a prompt.
+#[derive(Args, Clone, Debug)]
+pub struct RewindArgs {
+    /// Its number in `/checkpoints`, its id, or words of it
+    #[arg(value_name = "MESSAGE|NUMBER")]
+    pub to: String,
+    /// As of undo
+    #[arg(value_name = "SESSION")]
+    pub session: Option<String>,
+    /// both, files, conversation [default: both]
+    #[arg(long, value_name = "WHAT", value_parser = |it: &str| Rewinds::parse(it).ok_or("say both, files or conversation"))]
+    pub what: Option<Rewinds>,
+    #[command(flatten)]
+    pub conflicts: ConflictArgs,
+}
+
+/// Shows what a session changed in files.
+#[derive(Args, Clone, Debug)]
+pub struct DiffArgs {
+    /// As of undo
+    #[arg(value_name = "SESSION")]
+    pub session: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ConflictArgs {
+    /// Of files that somebody else changed: fail, keep, restore [default: ask]
+    #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
+    pub on_conflict: Option<Conflicts>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Conflicts {
+    /// Change nothing
+    Fail,
+    /// Leave them as they are, restore the rest
+    Keep,
+    /// Restore them, too
+    Restore,
+}
+
+impl From<Conflicts> for OnConflict {
+    fn from(it: Conflicts) -> Self {
+        match it {
+            Conflicts::Fail => Self::Fail,
+            Conflicts::Keep => Self::Keep,
+            Conflicts::Restore => Self::Restore,
+        }
+    }
+}
+
+/// Which of the verbs it is.
+#[derive(Clone, Debug)]
+pub enum Verb {
+    Undo(UndoArgs),
+    Redo(RedoArgs),
+    Rewind(RewindArgs),
+    Diff(DiffArgs),
+}
+
+impl Verb {
+    fn session(&self) -> Option<&str> {
+        match self {
+            Self::Undo(it) => it.named().1,
+            Self::Redo(RedoArgs { session, .. })
+            | Self::Rewind(RewindArgs { session, .. })
+            | Self::Diff(DiffArgs { session }) => session.as_deref(),
+        }
+    }
+
+    fn on_conflict(&self) -> Option<OnConflict> {
+        let it = match self {
+            Self::Undo(it) => it.conflicts.on_conflict,
+            Self::Redo(it) => it.conflicts.on_conflict,
+            Self::Rewind(it) => it.conflicts.on_conflict,
+            Self::Diff(_) => None,
+        };
+        it.map(Into::into)
+    }
+}
+
+impl UndoArgs {
+    /// How many turns, and of which session: a lone word that is no number is a session.
+    fn named(&self) -> (Option<usize>, Option<&str>) {
+        let number = self.turns.as_ref().and_then(|it| it.parse().ok().filter(|it| (1..10_000).contains(it)));
+        match (number, &self.session) {
+            (None, None) => (None, self.turns.as_deref()),
+            (number, session) => (number, session.as_deref()),
+        }
+    }
+}
+
+/// Does it. `choose` asks on the terminal what becomes of files that somebody else changed; `None`: nobody is there.
+///
+/// # Errors
+/// With the line for stderr.
+pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str) -> String>) -> Result<(), Trouble> {
+    if let Verb::Undo(args) = verb
+        && let (None, Some(_), Some(word)) = (args.named().0, &args.session, &args.turns)
+    {
+        return Err(Trouble::input(format!("{word} is no number of turns")));
+    }
+    let id = match verb.session() {
+        Some(word) => find(desk, word)?,
+        None => last(desk, verb)?,
+    };
+    let (mut entries, log) = match verb {
+        Verb::Diff(_) => (desk.store.read(&id)?, None),
+        _ => desk.store.open(&id).map(|(entries, log)| (entries, Some(log)))?,
+    };
+    let none = || Trouble::new(format!("session {id} has no log that can be read"));
+    let record = Record::replay(&entries).ok_or_else(none)?;
+    let checkpoints = Checkpoints::new(desk.store.home(), &id, &record.roots, Limits::default());
+    let Some(log) = log else { return show(desk, &record, &checkpoints) };
+    let route = route(verb, &record)?;
+    let mut going = Going { desk, record: &record, checkpoints: &checkpoints, log };
+    let done = match route.undo.is_empty() {
+        true => Ok(true),
+        false => going.restore(route.undo, verb.on_conflict(), choose),
+    };
+    checkpoints.close();
+    if let (true, Some(to)) = (done?, route.message) {
+        entries = going.desk.store.read(&id)?;
+        going.rewind(&entries, to)?;
+    }
+    Ok(())
+}
+
+/// The last session of the folder for which there is something to do.
+fn last(desk: &Desk<'_>, verb: &Verb) -> Result<SessionId, Trouble> {
+    let all = desk.store.list(Some(desk.cwd)).into_iter().filter(|it| it.has_prompts).take(LOOKED_AT);
+    for it in all {
+        let record = desk.store.read(&it.id).ok().and_then(|it| Record::replay(&it));
+        let Some(record) = record else { continue };
+        let talks = matches!(verb, Verb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
+        if talks || !record.checkpoints().is_empty() {
+            return Ok(it.id);
+        }
+    }
+    Err(Trouble::new(format!("no session of {} changed files that can be given back", desk.cwd)))
+}
+
+fn route(verb: &Verb, record: &Record) -> Result<undo::Route, Trouble> {
+    let checkpoints = record.checkpoints();
+    let route = match verb {
+        Verb::Undo(args) => undo::Route { undo: checkpoints.of_last(args.named().0.unwrap_or(1)), message: None },
+        Verb::Redo(_) => undo::route(record, &RewindTarget::Redo, Rewinds::Files).map_err(Trouble::new)?,
+        Verb::Rewind(RewindArgs { to, what, .. }) => {
+            let to = RewindTarget::Message(undo::find(record, to).map_err(Trouble::input)?);
+            undo::route(record, &to, what.unwrap_or_default()).map_err(Trouble::new)?
+        }
+        Verb::Diff(_) => undo::Route { undo: checkpoints.of_session(), message: None },
+    };
+    match route.undo.is_empty() && route.message.is_none() {
+        true => Err(Trouble::new("there is nothing to take back: no file was changed since")),
+        false => Ok(route),
+    }
+}
+
+fn show(desk: &mut Desk<'_>, record: &Record, checkpoints: &Checkpoints) -> Result<(), Trouble> {
+    let diffs = checkpoints.diff(&record.checkpoints().of_session()).map_err(|it| Trouble::new(it.to_string()))?;
+    checkpoints.close();
+    match unified(&diffs, record.cwd.as_path()) {
+        it if it.is_empty() => Ok(writeln!(desk.out, "Nothing that this session changed still stands.")?),
+        it => Ok(writeln!(desk.out, "{it}")?),
+    }
+}
+
+/// A session that goes back.
+struct Going<'a, 'b> {
+    desk: &'a mut Desk<'b>,
+    record: &'a Record,
+    checkpoints: &'a Checkpoints,
+    log: Log,
+}
+
+impl Going<'_, '_> {
+    /// False: the user wants nothing changed.
+    fn restore(
+        &mut self,
+        undo: Vec<CheckpointId>,
+        on_conflict: Option<OnConflict>,
+        mut choose: Option<&mut dyn FnMut(&str) -> String>,
+    ) -> Result<bool, Trouble> {
+        let id = |n: u64| CheckpointId::from(self.desk.now.id("k", n));
+        let mut order = RestoreOrder { id: id(0), undo, on_conflict: on_conflict.unwrap_or_default(), paths: None };
+        for n in 1.. {
+            let outcome = self.checkpoints.restore(&order, &Default::default());
+            let outcome = outcome.map_err(|it| Trouble::new(format!("nothing was restored: {it}")))?;
+            let files = outcome.restored;
+            if order.on_conflict != OnConflict::Fail || files.conflicts.is_empty() {
+                self.write(holding::restored(order, &files))?;
+                self.say(&files, &outcome.notes)?;
+                return Ok(true);
+            }
+            let lines = self.conflicts(&files);
+            let ask = choose.as_mut().filter(|_| on_conflict.is_none());
+            let Some(ask) = ask else {
+                let how = "--on-conflict keep leaves them, --on-conflict restore restores them, too";
+                let why = format!("these files are not as the agent left them; nothing was changed ({how}):\n{lines}");
+                return Err(Trouble::new(why));
+            };
+            let question = format!(
+                "These files are not as the agent left them:\n{lines}\n[k]eep them, [r]estore them, too, [q]uit?"
+            );
+            order.on_conflict = match ask(&question).trim() {
+                "k" | "keep" => OnConflict::Keep,
+                "r" | "restore" => OnConflict::Restore,
+                _ => return Err(Trouble::new("nothing was changed")),
+            };
+            order.id = id(n);
+        }
+        Ok(false)
+    }
+
+    fn conflicts(&self, files: &Restored) -> String {
+        let line = |it: &crate::base::checkpoint::Conflict| format!("  {}: {}", self.shown(&it.path), it.reason);
+        files.conflicts.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn shown(&self, path: &std::path::Path) -> String {
+        let cwd: &AbsPath = &self.record.cwd;
+        path.strip_prefix(cwd.as_path()).unwrap_or(path).display().to_string()
+    }
+
+    fn say(&mut self, files: &Restored, notes: &[String]) -> Result<(), Trouble> {
+        let what = if files.restored.is_empty() { "All files are as they should be already" } else { "Restored" };
+        let mut text = format!("{what}\n");
+        files.restored.iter().for_each(|it| text += &format!("  {}\n", self.shown(it)));
+        if !files.conflicts.is_empty() {
+            text += &format!("Not restored\n{}\n", self.conflicts(files));
+        }
+        if !files.not_kept.is_empty() {
+            text += "Changed and not held\n";
+            files.not_kept.iter().for_each(|it| text += &format!("  {}\n", self.shown(it)));
+        }
+        notes.iter().for_each(|it| text += &format!("{it}\n"));
+        Ok(self.desk.out.write_all(text.as_bytes())?)
+    }
+
+    fn rewind(&mut self, entries: &[Entry], to: MessageId) -> Result<(), Trouble> {
+        if Record::before(entries, &to).is_none() {
+            return Err(Trouble::new(format!("the log has no message {to} to go back to")));
+        }
+        self.write(Fact::Rewound { to })?;
+        Ok(writeln!(self.desk.out, "The conversation is what it was before that prompt.")?)
+    }
+
+    fn write(&mut self, fact: Fact) -> Result<(), Trouble> {
+        let entry = Entry { at: self.desk.now.unix_ms, fact };
+        self.log.append([&entry]).map_err(|it| Trouble::new(format!("the session's log could not be written: {it}")))
+    }
+}

@@ -1,0 +1,118 @@
+//! What a call may change is held before it runs, so that it can be undone.
+
+use super::{Scheduler, Standing};
+use crate::{
+    base::{
+        checkpoint::{Held, Scope},
+        event::ToolProgress,
+        hook::HookRun,
+        ids::{CallId, CheckpointId, EffectId},
+        log::Fact,
+        path::AbsPath,
+        tool::{Access, BaseHash, ToolError, ToolKind, ToolOutput},
+    },
+    engine::{
+        policy,
+        record::Step,
+        scheduler::call::{Call, State, Toolbox},
+        step::{Effect, Hold},
+    },
+};
+
+impl Call {
+    /// What it may change; `None`: nothing that could be given back, or nobody wants that.
+    fn scope(&self, step: &Step<'_>, tools: &Toolbox) -> Option<Scope> {
+        if !tools.checkpoints || self.leave.looks || !self.display.kind.has_side_effects() {
+            return None;
+        }
+        match tools.outside(&self.call.name) {
+            Some(it) if it.trusted && it.annotations.get("readOnlyHint") == Some(&true.into()) => None,
+            None if self.display.kind == ToolKind::Edit => {
+                // castor's own folder of plans counts as one of the session's, and nobody needs it back.
+                let is_held = |it: &AbsPath| step.record.roots.iter().any(|root| it.is_within(root));
+                let written = self.places.iter().filter(|it| it.access == Access::Write).map(|it| &it.real);
+                let files: Vec<AbsPath> = written.filter(|it| is_held(it)).cloned().collect();
+                (!files.is_empty()).then_some(Scope::Files(files))
+            }
+            _ => Some(Scope::Roots),
+        }
+    }
+
+    pub fn run(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+        let State::Allowed { base } = std::mem::replace(&mut self.state, State::Done) else { return };
+        self.hold(step, tools, base);
+    }
+
+    /// Runs it, once what it may change is held.
+    pub(super) fn hold(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>) {
+        match self.scope(step, tools) {
+            Some(scope) => {
+                let id = CheckpointId::from(step.fresh("k"));
+                let effect = step.effect(Effect::Checkpoint { id: id.clone(), scope });
+                self.state = State::Holding { effect, id, base };
+            }
+            None => self.start(step, tools, base, None),
+        }
+    }
+
+    fn start(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>, hold: Option<Hold>) {
+        let display = std::mem::take(&mut self.news).then(|| self.display.clone());
+        self.tell(step, ToolProgress::Started { display });
+        let durable = self.display.kind.has_side_effects();
+        let leave = policy::leave(&self.call, &step.record.standing(&tools.kept)).and(&self.leave);
+        self.ran = true;
+        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen(step));
+        let effect = step.effect(Effect::Run { call, places, base, seen, durable, leave, hold });
+        self.state = State::Running { effect };
+    }
+
+    /// Nothing holds what it may change, and it was allowed because something would: that is for the user to say.
+    fn ask_without_undo(&mut self, step: &mut Step<'_>, tools: &Toolbox, why: &str) {
+        self.needs_undo = false;
+        let why = format!("What this call changes could not be undone: {why}.");
+        if !tools.interactive {
+            let text = format!("{why} It needs a word of the user's, and nobody can be asked.");
+            return self.end(step, ToolOutput::failed(ToolError::new("policy_violation", text)));
+        }
+        self.reason = Some(why);
+        self.preview(step, None);
+    }
+
+    /// It itself, where what hooks around it change is to be undone with it.
+    pub(super) fn held_hooks(&self, tools: &Toolbox) -> Option<CallId> {
+        (tools.checkpoints && self.display.kind.has_side_effects()).then(|| self.call.id.clone())
+    }
+}
+
+/// Has a hook run, around `call`.
+pub(super) fn run_hook(step: &mut Step<'_>, call: Option<&CallId>, run: HookRun) -> EffectId {
+    let hold = call.map(|it| (CheckpointId::from(step.fresh("k")), it.clone()));
+    step.hook(HookRun { hold, ..run })
+}
+
+impl Scheduler {
+    /// What a call may change is held now, or cannot be.
+    pub fn checkpointed(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        effect: EffectId,
+        result: Result<Held, String>,
+    ) -> Standing {
+        let is_it = |it: &&mut Call| matches!(it.state, State::Holding { effect: own, .. } if own == effect);
+        let Some(call) = self.calls.iter_mut().find(is_it) else { return Standing::Open };
+        let State::Holding { id, base, .. } = std::mem::replace(&mut call.state, State::Done) else {
+            return Standing::Open;
+        };
+        match result {
+            Ok(held) => {
+                step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.call.id.clone()), changes: None });
+                call.start(step, tools, base, Some(Hold { id, not_kept: held.not_kept }));
+            }
+            Err(why) if call.needs_undo => call.ask_without_undo(step, tools, &why),
+            // It was allowed for other reasons; that it cannot be undone is said once.
+            Err(_) => call.start(step, tools, base, None),
+        }
+        self.advance(step, tools)
+    }
+}

@@ -1,0 +1,337 @@
+//! Going back: files as they were before a call, by slash commands; and what of it user, model and log are told.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Kept, Phase, Spec, Turn, aside::Aside, errand};
+use crate::{
+    base::{
+        checkpoint::{ConflictChoice, OnConflict, RestoreOrder, Restored, Rewinds},
+        content::Part,
+        event::Speaker,
+        ids::{CallId, CheckpointId, EffectId, MessageId, QuestionId},
+        log::Answer,
+        path::AbsPath,
+        question::{Choice, Field, FieldKind, Form},
+    },
+    engine::{
+        record::{Record, Step},
+        step::{About, Effect, Input, Question, RewindTarget},
+    },
+};
+
+const ASIDE: Aside = Aside { name: "restore_conflicts", error: "stopped" };
+/// Paths that a message names.
+const NAMED: usize = 20;
+
+pub const OFF: &str =
+    "Checkpoints are off: `general.checkpointing.enabled` is false in the settings. Nothing can be undone.";
+
+/// What the user wants back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Undo {
+        turns: usize,
+    },
+    Redo,
+    Rewind {
+        to: String,
+        what: Rewinds,
+    },
+    /// Nothing: only to see what changed.
+    Diff,
+}
+
+/// Where a restore leads, and what it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    pub undo: Vec<CheckpointId>,
+    /// The conversation goes back to before this.
+    pub message: Option<MessageId>,
+}
+
+/// A restore under way, and the user's part in it.
+#[derive(Debug)]
+pub(super) struct Restoring {
+    order: RestoreOrder,
+    /// What becomes of the conversation when the files are back.
+    message: Option<MessageId>,
+    stage: Stage,
+    conflicts: Restored,
+    /// What takes it back again.
+    back: &'static str,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Restoring(EffectId),
+    Showing(EffectId),
+    Asking { question: QuestionId, call: CallId },
+}
+
+/// The way back to a place; `what`: whether files or words go.
+///
+/// # Errors
+/// In words: there is no such place, or nothing to take back.
+pub fn route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<Route, String> {
+    let checkpoints = record.checkpoints();
+    let (undo, message) = match to {
+        RewindTarget::Redo => {
+            let id = checkpoints.redo().ok_or("nothing was undone that can be done again")?;
+            (vec![id.clone()], None)
+        }
+        RewindTarget::Checkpoint(id) => {
+            let undo = checkpoints.since(id).ok_or_else(|| format!("there is no checkpoint {id} in this session"))?;
+            let message = checkpoints.get(id).and_then(|it| checkpoints.prompt_of(it)).map(|it| it.message.clone());
+            (undo, message)
+        }
+        RewindTarget::Message(id) => {
+            let undo = checkpoints.since_prompt(id);
+            let undo = undo.ok_or_else(|| format!("there is no message {id} of the user's in this session"))?;
+            (undo, Some(id.clone()))
+        }
+    };
+    let undo = if what.has_files() { undo } else { Vec::new() };
+    let message = message.filter(|_| what.has_conversation());
+    Ok(Route { undo, message })
+}
+
+impl Turn {
+    pub(super) fn go_back(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, wish: Wish) {
+        let is_talk = matches!(wish, Wish::Rewind { what: Rewinds::Conversation, .. });
+        if !spec.toolbox.checkpoints && !is_talk {
+            return self.report(step, OFF.to_owned());
+        }
+        let route = match self.wanted(step.record, &wish) {
+            Ok(it) => it,
+            Err(why) => return self.report(step, why),
+        };
+        if route.undo.is_empty() {
+            self.report(step, "The conversation goes back; no file was changed since.".to_owned());
+            return self.rewind(step, route.message);
+        }
+        let id = CheckpointId::from(step.fresh("k"));
+        let order = RestoreOrder { id, undo: route.undo, on_conflict: OnConflict::Fail, paths: None };
+        let stage = match wish {
+            Wish::Diff => Stage::Showing(step.effect(Effect::Diff { of: order.undo.clone(), paths: None })),
+            _ => match kept.holding.why_busy() {
+                Some(why) => return self.report(step, format!("Nothing was restored: {why}.")),
+                None => Stage::Restoring(step.effect(Effect::Restore(order.clone()))),
+            },
+        };
+        let conflicts = Restored::default();
+        let back = if wish == Wish::Redo { "/undo" } else { "/redo" };
+        self.phase = Phase::Restoring(Box::new(Restoring { order, message: route.message, stage, conflicts, back }));
+    }
+
+    fn wanted(&self, record: &Record, wish: &Wish) -> Result<Route, String> {
+        let checkpoints = record.checkpoints();
+        let route = match wish {
+            Wish::Undo { turns } => Route { undo: checkpoints.of_last(*turns), message: None },
+            Wish::Diff => Route { undo: checkpoints.of_session(), message: None },
+            Wish::Redo => route(record, &RewindTarget::Redo, Rewinds::Files)?,
+            Wish::Rewind { to, what } => route(record, &RewindTarget::Message(find(record, to)?), *what)?,
+        };
+        match (route.undo.is_empty() && route.message.is_none(), wish) {
+            (true, Wish::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
+            (true, _) => Err("There is nothing to undo: no file was changed since.".to_owned()),
+            (false, _) => Ok(route),
+        }
+    }
+
+    /// What the store of checkpoints answers.
+    pub(super) fn store_answered(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, input: Input) {
+        match input {
+            Input::Restored { effect, result } => self.restored(step, spec, effect, result),
+            Input::Diffed { effect, result } => self.diffed(step, spec, effect, result),
+            Input::Checkpointed { effect, result } => {
+                let standing = self.scheduler.checkpointed(step, &self.tools, effect, result);
+                self.called(step, spec, kept, standing);
+            }
+            _ => (),
+        }
+    }
+
+    fn restored(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        effect: EffectId,
+        result: Result<(Restored, Vec<String>), String>,
+    ) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        if !matches!(it.stage, Stage::Restoring(own) if own == effect) {
+            return;
+        }
+        let (result, notes) = match result {
+            Ok(it) => it,
+            Err(why) => return self.report(step, format!("Nothing was restored: {why}.")),
+        };
+        if it.order.on_conflict == OnConflict::Fail && !result.conflicts.is_empty() {
+            it.conflicts = result;
+            return self.ask_about_conflicts(step, spec);
+        }
+        let message = it.message.take();
+        let mut words = in_words(&result, &notes, &step.record.cwd, it.back);
+        if message.is_some() {
+            words += "\nThe conversation goes back, too.";
+        }
+        self.report(step, words);
+        self.rewind(step, message);
+    }
+
+    /// After all that is to be said: the answer stays, as the user is to read it.
+    fn rewind(&self, step: &mut Step<'_>, message: Option<MessageId>) {
+        if let Some(to) = message {
+            step.effect(Effect::Rewind { to });
+        }
+    }
+
+    fn ask_about_conflicts(&mut self, step: &mut Step<'_>, spec: &Spec) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        let cwd = &step.record.cwd;
+        let lines = in_lines(&it.conflicts.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
+        if !spec.toolbox.interactive {
+            let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
+            return self.report(step, format!("{why}:\n{lines}"));
+        }
+        let call = ASIDE.announce(step, "Some files are not as the agent left them".to_owned());
+        let question = step.question();
+        let about = About::Fallback { call: call.clone(), form: form(&lines).into() };
+        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
+        it.stage = Stage::Asking { question, call };
+    }
+
+    /// The user's word on files that somebody else changed.
+    pub(super) fn settled_conflicts(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        let Stage::Asking { question: own, call } = &it.stage else { return };
+        if *own != question {
+            return;
+        }
+        let call = call.clone();
+        let chosen = match answer {
+            Answer::Accepted { content } => content.get(ConflictChoice::FIELD).and_then(Value::as_str),
+            _ => None,
+        };
+        let on_conflict = match chosen.and_then(ConflictChoice::parse) {
+            Some(ConflictChoice::Keep) => OnConflict::Keep,
+            Some(ConflictChoice::Restore) => OnConflict::Restore,
+            Some(ConflictChoice::ShowDiff) => {
+                ASIDE.end(step, &call, "Shown.", false);
+                let paths = it.conflicts.conflicts.iter().map(|it| it.path.clone()).collect();
+                it.stage = Stage::Showing(step.effect(Effect::Diff { of: it.order.undo.clone(), paths: Some(paths) }));
+                return;
+            }
+            Some(ConflictChoice::Stop) | None => {
+                ASIDE.end(step, &call, "Nothing was restored.", true);
+                return self.report(step, "Nothing was restored.".to_owned());
+            }
+        };
+        ASIDE.end(step, &call, "Going on.", false);
+        it.order.on_conflict = on_conflict;
+        it.order.id = CheckpointId::from(step.fresh("k"));
+        it.stage = Stage::Restoring(step.effect(Effect::Restore(it.order.clone())));
+    }
+
+    /// A diff is there: all that was wanted, or a help for the answer.
+    fn diffed(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<String, String>) {
+        let Phase::Restoring(it) = &mut self.phase else { return };
+        if !matches!(it.stage, Stage::Showing(own) if own == effect) {
+            return;
+        }
+        let text = match result {
+            Ok(diff) if diff.is_empty() => "There is nothing to show.".to_owned(),
+            Ok(diff) => format!("```diff\n{diff}\n```"),
+            Err(why) => format!("It cannot be shown: {why}."),
+        };
+        match it.conflicts.conflicts.is_empty() {
+            true => self.report(step, text),
+            false => {
+                errand::aside(step, Speaker::Agent, vec![Part::text(text)]);
+                self.ask_about_conflicts(step, spec);
+            }
+        }
+    }
+}
+
+impl Restoring {
+    /// The turn ends from outside. A restore that has begun is carried out: half of it would be worse.
+    pub fn withdraw(&self, step: &mut Step<'_>) {
+        match &self.stage {
+            Stage::Asking { question, call } => {
+                step.effect(Effect::Withdraw { question: *question });
+                ASIDE.end(step, call, "The question was withdrawn with its turn.", true);
+            }
+            Stage::Showing(effect) => _ = step.effect(Effect::Abort { effect: *effect }),
+            Stage::Restoring(_) => (),
+        }
+    }
+}
+
+/// The prompt that is meant: by its number, its id, or what it says.
+///
+/// # Errors
+/// In words: there is none, or several.
+pub fn find(record: &Record, to: &str) -> Result<MessageId, String> {
+    let prompts = record.checkpoints().prompts();
+    let number = to.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+    if let Some(it) = number.and_then(|it| prompts.get(it)).filter(|it| !it.is_away) {
+        return Ok(it.message.clone());
+    }
+    if let Some(it) = prompts.iter().find(|it| it.message.as_str() == to) {
+        return Ok(it.message.clone());
+    }
+    let wanted = to.to_lowercase();
+    let found: Vec<_> = prompts.iter().filter(|it| !it.is_away && it.words.to_lowercase().contains(&wanted)).collect();
+    match found.as_slice() {
+        [only] => Ok(only.message.clone()),
+        [] => Err(format!("There is no prompt `{to}`; `/checkpoints` lists them.")),
+        more => Err(format!("{} prompts say `{to}`; `/checkpoints` lists them with their numbers.", more.len())),
+    }
+}
+
+fn form(lines: &str) -> Form {
+    let choice =
+        |it: &ConflictChoice| Choice { value: it.as_str().to_owned(), title: it.title().to_owned(), description: None };
+    let kind = FieldKind::Choice { options: ConflictChoice::ALL.iter().map(choice).collect() };
+    let name = ConflictChoice::FIELD.to_owned();
+    let field = Field { name, title: None, description: None, required: true, default: None, kind };
+    let message = format!("These files are not as the agent left them:\n{lines}");
+    Form { message, fields: vec![field] }
+}
+
+fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> String {
+    let paths = |all: &[PathBuf]| in_lines(all, |it| shown(it, cwd));
+    let mut res = match result.restored.is_empty() {
+        true => "All files are as they should be already.\n".to_owned(),
+        false => format!("Restored:\n{}", paths(&result.restored)),
+    };
+    if !result.conflicts.is_empty() {
+        let lines = in_lines(&result.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
+        res += &format!("\nNot restored:\n{lines}");
+    }
+    if !result.not_kept.is_empty() {
+        res += &format!("\nChanged and not held:\n{}", paths(&result.not_kept));
+    }
+    notes.iter().for_each(|it| res += &format!("\n{it}\n"));
+    if !result.restored.is_empty() {
+        res += &format!("\n`{back}` takes this back.");
+    }
+    res.trim_end().to_owned()
+}
+
+/// From the session's folder on, where it lies below it.
+fn shown(path: &Path, cwd: &AbsPath) -> String {
+    path.strip_prefix(cwd.as_path()).unwrap_or(path).display().to_string()
+}
+
+/// A line each, the first of them.
+fn in_lines<T>(all: &[T], line: impl Fn(&T) -> String) -> String {
+    let mut res: String = all.iter().take(NAMED).map(|it| format!("- {}\n", line(it))).collect();
+    if all.len() > NAMED {
+        res += &format!("- and {} more\n", all.len() - NAMED);
+    }
+    res
+}
