@@ -33,14 +33,14 @@ pub fn hold(ground: &Ground, settings: &Settings) -> Hold {
 }
 
 /// The same for policy: what holds commands, and whether what they change can be taken back.
-pub fn facts(hold: Hold, ground: &Ground) -> policy::Sandbox {
+pub fn facts(hold: Hold, ground: &Ground, settings: &Settings) -> policy::Sandbox {
     let available = hold.available && hold.level != Level::Off;
     policy::Sandbox {
         available,
         // To find out starts a process: not where nobody trusts the folder yet.
         mounts: available && ground.trust.is_trusted() && sandbox::has_mounts(),
         trusted: ground.trust.is_trusted(),
-        undoable: true,
+        undoable: settings.children.checkpoints,
         exposed: false,
     }
 }

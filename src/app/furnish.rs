@@ -109,7 +109,7 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
         Screens::Client { .. } => {
             ("off; commands run in your editor's terminals".to_owned(), policy::Sandbox::default())
         }
-        _ => (hold.in_words(), confinement::facts(hold, ground)),
+        _ => (hold.in_words(), confinement::facts(hold, ground, settings)),
     };
     let builtins = state.world.tools.iter().map(|(spec, _)| spec.clone()).collect();
     Toolbox::new(builtins, found.rules, interactive)

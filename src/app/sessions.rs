@@ -452,7 +452,7 @@ pub fn first_mode(
         Err(it) if options.approval_mode.is_some() => Err(it),
         Err(_) => {
             let mode = Mode::Default;
-            let (begun, why) = (mode.as_str(), why_not_here(wanted, trust, settings));
+            let (begun, why) = (mode.as_str(), why_not_here(wanted, trust));
             let wanted = wanted.as_str();
             let said =
                 format!("The settings ask for the mode {wanted}, {why}: this session begins in the mode {begun}.");
@@ -462,13 +462,11 @@ pub fn first_mode(
 }
 
 /// Behind the name of a mode.
-fn why_not_here(mode: Mode, trust: &Trust, settings: &Settings) -> &'static str {
-    match confinement::lacks_for_auto(settings) {
-        Some(_) if mode == Mode::Auto && trust.is_trusted() => {
-            "which needs a sandbox with mounts, and checkpoints, and is not on offer here"
-        }
-        _ => "which needs a trusted folder",
+fn why_not_here(mode: Mode, trust: &Trust) -> &'static str {
+    if mode == Mode::Auto && trust.is_trusted() {
+        return "which needs a sandbox with mounts, and checkpoints, and is not on offer here";
     }
+    "which needs a trusted folder"
 }
 
 /// What does more without asking needs a folder that is trusted; `auto` also what holds commands and takes them back.
@@ -479,8 +477,7 @@ pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), 
     if mode > Mode::Default && !trust.is_trusted() {
         return Err(error::untrusted(&why_not_mode(mode, false)));
     }
-    if let Some(why) = confinement::lacks_for_auto(settings).filter(|_| mode == Mode::Auto) {
-        return Err(error::invalid_params(why));
-    }
-    Ok(())
+    // To find out may start a process: only for whom it matters.
+    let lack = if mode == Mode::Auto { confinement::lacks_for_auto(settings) } else { None };
+    lack.map_or(Ok(()), |why| Err(error::invalid_params(why)))
 }

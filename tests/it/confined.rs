@@ -41,6 +41,13 @@ pub struct Bed {
     pub session: String,
 }
 
+/// In yolo commands have the network, where the system has mounts: for what is about those that have not.
+pub fn work_in_auto(sandbox: &mut Sandbox) {
+    if sandbox.namespaces != Namespaces::Nobody {
+        sandbox.args.iter_mut().filter(|it| *it == "yolo").for_each(|it| *it = "auto".into());
+    }
+}
+
 impl Bed {
     /// A session whose model calls for each of the commands, one in each prompt: in the background behind a `&`, and for
     /// an empty one it only says something.

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use crate::{
     client::{Namespaces, Sandbox},
-    confined::Bed,
+    confined::{Bed, work_in_auto},
 };
 
 /// Prints what it can read of `list`, each in brackets, and which of these it can list or write. The command names no secret:
@@ -24,6 +24,7 @@ fn bed(namespaces: Namespaces, settings: &str, list: &str) -> Bed {
         it.write("ws/list", list);
         it.write("ws/more.sh", "touch /tmp/own $TMPDIR/own made && ls /tmp/own made && echo '<<written>>'; true");
         home(it);
+        work_in_auto(it);
     })
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     client::{Namespaces, Sandbox},
-    confined::Bed,
+    confined::{Bed, work_in_auto},
     incidents::prompt,
 };
 
@@ -23,6 +23,7 @@ const USER: &str = "23456";
 fn bed(namespaces: Namespaces, commands: &[&str]) -> Bed {
     Bed::prepared(commands, |it| {
         it.namespaces = namespaces;
+        work_in_auto(it);
         let settings = r#"{"security": {"sandbox": {"writable": ["~/shut"]}}}"#;
         it.write("home/.castor/settings.json", settings);
         fs::create_dir(it.home().join("shut")).unwrap();

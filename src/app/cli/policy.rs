@@ -117,7 +117,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                 Ok(it) => {
                     let settings = sessions::settings_of(&Options::default(), &ground);
                     let hold = confinement::hold(&ground, &settings);
-                    let facts = confinement::facts(hold, &ground);
+                    let facts = confinement::facts(hold, &ground, &settings);
                     let held = (it.kind == ToolKind::Execute).then_some(hold);
                     check(&rules, (&cwd, env), &it, (mode, !headless), (held, facts), out)?
                 }
