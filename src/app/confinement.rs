@@ -47,12 +47,10 @@ pub fn facts(hold: Hold, ground: &Ground, settings: &Settings) -> policy::Sandbo
 
 /// What the mode `auto` lacks in a trusted folder.
 pub fn lacks_for_auto(settings: &Settings) -> Option<&'static str> {
-    if !settings.children.checkpoints {
-        return Some("checkpoints are off in the settings");
-    }
     let available = sandbox::is_available() && level(&settings.children.sandbox, true, true) != Level::Off;
     let mounts = available && sandbox::has_mounts();
-    policy::auto_on_offer(policy::Sandbox { available, mounts, ..policy::Sandbox::WHOLE }).err()
+    let undoable = settings.children.checkpoints;
+    policy::auto_on_offer(policy::Sandbox { available, mounts, undoable, ..policy::Sandbox::WHOLE }).err()
 }
 
 /// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.

@@ -31,6 +31,7 @@ pub const KINDS: &[&str] = &[
     "model",
     "tool",
     "log",
+    "restore",
     "internal",
     "shutdown",
 ];

@@ -86,7 +86,7 @@ fn an_outage_ends_by_itself() {
 "#;
     let tries = ["no-room\nclock 1300\n", "no-room\nclock 3900\n", "no-room\n"];
     let tries: String =
-        (2..).step_by(2).zip(tries).map(|(effect, it)| format!("answer $1 {effect} generated {it}")).collect();
+        [2, 5, 7].into_iter().zip(tries).map(|(effect, it)| format!("answer $1 {effect} generated {it}")).collect();
     let silent = BEGIN.replace("# seed 1", "# seed 3");
     let life = |clock: u64| replay(&format!("{silent}{other}{tries}clock {clock}\n{prompt}")).unwrap();
     assert!(told(&life(29_999)).contains("is known not to answer now"), "{}", life(29_999).text());
