@@ -22,7 +22,7 @@ use crate::{
         terminal::{Screen, Terminal},
         tool::{ToolCall, ToolOutput},
     },
-    engine::step::Input,
+    engine::step::{Hold, Input},
     world::{
         disk::DiskFs,
         mcp,
@@ -57,6 +57,16 @@ impl Hand {
     /// `task`'s end, or what its panic said.
     pub async fn guard<T>(&self, task: impl Future<Output = T>) -> Result<T, String> {
         AssertUnwindSafe(task).catch_unwind().await.map_err(|it| fault::in_words(&*it))
+    }
+
+    /// As [`Hand::context`], of a call that `hold` is about.
+    pub fn held_context(&self, known: Known, hold: Option<&Hold>) -> ToolContext {
+        let ctx = self.context(known);
+        let not_kept = hold.and_then(|it| it.not_kept.as_deref());
+        match (not_kept, &ctx.confined) {
+            (Some(not_kept), Some(it)) => ToolContext { confined: Some(Arc::new(it.undoable(not_kept))), ..ctx },
+            _ => ctx,
+        }
     }
 
     pub fn context(&self, known: Known) -> ToolContext {

@@ -308,7 +308,7 @@ async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
         return hand.say(Input::Ran { effect: hand.id, output: Box::default(), changes: None }).await;
     }
     let written: Vec<AbsPath> = written(&hand, &call, &known);
-    let ctx = hand.context(known);
+    let ctx = hand.held_context(known, hold.as_ref());
     let task = async {
         fault::trip(hand.desk.fault.is_in_call(&call));
         match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {

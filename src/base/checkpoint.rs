@@ -2,10 +2,10 @@
 //!
 //! The engine decides when one is taken and what a restore is about; it knows paths and counts, never a file's bytes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::base::{ids::CheckpointId, path::AbsPath};
 
@@ -30,7 +30,7 @@ pub enum ChangeKind {
 /// One changed path, for people and clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
-    /// Bytes that are no UTF-8 are shown by a replacement character.
+    #[serde(serialize_with = "shown")]
     pub path: PathBuf,
     pub change: ChangeKind,
     /// Lines; 0 where the content is no text.
@@ -58,7 +58,7 @@ pub struct Changes {
     pub added: u64,
     pub removed: u64,
     /// What was changed and is not held.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_shown")]
     pub not_kept: Vec<PathBuf>,
 }
 
@@ -162,6 +162,7 @@ pub struct RestoreOrder {
 /// A path that was not restored because it is not as the agent's last call left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
+    #[serde(serialize_with = "shown")]
     pub path: PathBuf,
     /// In words, for people.
     pub reason: String,
@@ -170,10 +171,20 @@ pub struct Conflict {
 /// What a restore came to. With `OnConflict::Fail` and any conflict nothing was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Restored {
+    #[serde(serialize_with = "all_shown")]
     pub restored: Vec<PathBuf>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Conflict>,
     /// What the calls changed or removed, and nobody holds.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_shown")]
     pub not_kept: Vec<PathBuf>,
+}
+
+/// Bytes that are no UTF-8 are shown by a replacement character: no log and no client could have them otherwise.
+fn shown<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&path.to_string_lossy())
+}
+
+fn all_shown<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(paths.iter().map(|it| it.to_string_lossy()))
 }

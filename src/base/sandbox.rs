@@ -196,6 +196,12 @@ impl Confinement {
         Some(if leave.looks { res.looking() } else { res })
     }
 
+    /// The same where only what can be given back may be written: not the folders of the settings, nor `not_kept`.
+    #[must_use]
+    pub fn undoable(&self, not_kept: &[AbsPath]) -> Self {
+        Self { writable: Vec::new(), read_only_paths: not_kept.to_vec(), ..self.clone() }
+    }
+
     /// That of who only looks.
     #[must_use]
     pub fn looking(self) -> Self {

@@ -197,8 +197,8 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
     pub id: CheckpointId,
-    /// What lies below the roots and cannot be given back.
-    pub not_kept: Vec<PathBuf>,
+    /// Of a call that is allowed because it can be undone: what could not be given back is read-only to it.
+    pub not_kept: Option<Vec<AbsPath>>,
 }
 
 /// A doubt about the folder.

@@ -1,6 +1,6 @@
 //! Redaction through the whole of castor: what client, model, logs and exports get of secrets in files.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use serde_json::json;
 
@@ -50,7 +50,9 @@ fn no_secret_of_a_file_gets_out() {
     let export = castor.output().unwrap().stdout;
     assert!(!export.is_empty());
     let told: String = model.asked().iter().map(|it| it.body.clone()).collect();
-    let logs = all_files(&sandbox.home().join(".castor")).into_iter().filter(|it| it.is_file());
+    // Checkpoints hold the files themselves: nobody but the user reads them.
+    let is_log = |it: &PathBuf| it.is_file() && !it.components().any(|it| it.as_os_str() == "checkpoints");
+    let logs = all_files(&sandbox.home().join(".castor")).into_iter().filter(is_log);
     let kept: String = logs.map(|it| String::from_utf8_lossy(&fs::read(it).unwrap()).into_owned()).collect();
     let hex: String = CANARY.bytes().map(|it| format!("{it:02x}")).collect();
     // In base64, whatever stands around it.

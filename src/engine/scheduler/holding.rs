@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// Most files that are mounted read-only for one call, as no checkpoint holds them.
+const MAX_READ_ONLY: usize = 256;
+
 impl Call {
     /// What it may change; `None`: nothing that could be given back, or nobody wants that.
     fn scope(&self, step: &Step<'_>, tools: &Toolbox) -> Option<Scope> {
@@ -105,9 +108,15 @@ impl Scheduler {
             return Standing::Open;
         };
         match result {
+            Ok(held) if call.needs_undo && held.not_kept.len() > MAX_READ_ONLY => {
+                let n = held.not_kept.len();
+                call.ask_without_undo(step, tools, &format!("{n} files are too large or too many to be held"));
+            }
             Ok(held) => {
+                let not_kept = || held.not_kept.iter().filter_map(AbsPath::new).collect();
+                let not_kept = call.needs_undo.then(not_kept);
                 step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.call.id.clone()), changes: None });
-                call.start(step, tools, base, Some(Hold { id, not_kept: held.not_kept }));
+                call.start(step, tools, base, Some(Hold { id, not_kept }));
             }
             Err(why) if call.needs_undo => call.ask_without_undo(step, tools, &why),
             // It was allowed for other reasons; that it cannot be undone is said once.
