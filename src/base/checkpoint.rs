@@ -185,6 +185,10 @@ fn shown<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&path.to_string_lossy())
 }
 
-fn all_shown<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+/// The same of several.
+///
+/// # Errors
+/// Those of `to`.
+pub fn all_shown<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(paths.iter().map(|it| it.to_string_lossy()))
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::base::{
-    checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What},
+    checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What, all_shown},
     ids::{CheckpointId, MessageId, SessionId},
 };
 
@@ -87,6 +87,7 @@ pub struct Checkpoint {
     /// The first of them, sorted by path; none where nobody saw the call's end.
     pub files: Vec<FileChange>,
     /// What was changed and is not held.
+    #[serde(serialize_with = "all_shown")]
     pub not_kept: Vec<PathBuf>,
 }
 
@@ -125,8 +126,10 @@ struct Params {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
+    #[serde(serialize_with = "all_shown")]
     pub restored: Vec<PathBuf>,
     pub conflicts: Vec<Conflict>,
+    #[serde(serialize_with = "all_shown")]
     pub not_kept: Vec<PathBuf>,
     /// Of the restore: `redo` takes it back.
     pub checkpoint_id: Option<CheckpointId>,
