@@ -17,7 +17,7 @@ impl World {
         self.open_prompts.insert(prompt);
         let checkpoints = self.session.record().checkpoints();
         let to = match (checkpoints.all().last(), checkpoints.prompts().last()) {
-            (Some(it), _) if self.n % 3 == 0 => RewindTarget::Checkpoint(it.id.clone()),
+            (Some(it), _) if self.n.is_multiple_of(3) => RewindTarget::Checkpoint(it.id.clone()),
             (_, Some(it)) if self.n % 3 == 1 => RewindTarget::Message(it.message.clone()),
             _ => RewindTarget::Redo,
         };
