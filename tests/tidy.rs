@@ -9,8 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[path = "tidy/policy.rs"]
-mod policy;
+#[path = "tidy/weight.rs"]
+mod weight;
 
 const MAX_LINES: usize = 500;
 const MAX_FN_LINES: usize = 60;

@@ -1,6 +1,5 @@
 //! base names: the words that every other room speaks. Values only; nothing here acts or decides.
 
-pub mod address;
 pub mod ansi;
 pub mod check;
 pub mod checkpoint;
