@@ -164,7 +164,9 @@ impl<'a> Judge<'a> {
         let believed = || are_believed(self.query, self.line.script(), std::slice::from_ref(command));
         // What is allowed in one place may do harm in another, and so may what hands on words.
         let stays = (!self.leaves || command.name() != Some("cd")) && command.role != Role::Wrapper;
-        self.line.why_opaque().is_none() && (self.looks || safe::looks(command) && believed() && stays)
+        // Elsewhere output to files is a question; for plans it is no look.
+        let writes = self.query.mode == Mode::Plan && self.line.script().writes_files();
+        !writes && self.line.why_opaque().is_none() && (self.looks || safe::looks(command) && believed() && stays)
     }
 
     /// What is thought of one command.
