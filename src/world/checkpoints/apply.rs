@@ -44,7 +44,7 @@ type Due<'a> = (Vec<u8>, &'a Change);
 
 /// Works a journal off; what somebody else changed meanwhile, which stays if this is done `again`.
 pub fn apply(store: &Store, journal: &Journal, again: bool) -> io::Result<Vec<RelPath>> {
-    let moves = journal.steps.iter().filter(|it| !was_dir(it) || !becomes_dir(it)).map(|it| &*it.path).collect();
+    let moves = journal.steps.iter().filter(|it| !it.was_dir() || !it.becomes_dir()).map(|it| &*it.path).collect();
     let (root, blobs) = (&store.root, &store.blobs);
     let mut apply = Apply { root, blobs, journal, again, moves, passed: Vec::new() };
     let due = apply.due()?;
@@ -97,7 +97,7 @@ impl<'a> Apply<'a> {
             // A folder was made, and has no mode yet; or a swap took the old away, and did not make the new.
             let is_begun = self.again
                 && (self.is_at(&step.path, None, false)?
-                    || (becomes_dir(step) && self.is_at(&step.path, step.new.as_ref(), false)?));
+                    || (step.becomes_dir() && self.is_at(&step.path, step.new.as_ref(), false)?));
             if is_begun || self.is_at(&step.path, step.old.as_ref(), false)? {
                 res.push(due);
             } else if self.again {
@@ -120,7 +120,7 @@ impl<'a> Apply<'a> {
         let has_mode = !with_mode || node.mode == (stat.st_mode & 0o1777) as u16;
         Ok(match &node.kind {
             Kind::Dir => found.is_dir() && has_mode,
-            Kind::Link(to) => found.is_symlink() && self.leads_to(path)?.as_deref() == Some(to),
+            Kind::Link(to) => found.is_symlink() && self.leads_to(path, to),
             Kind::File(_) if !found.is_file() || mark.size != node.mark.size || !has_mode => false,
             Kind::File(_) if mark == node.mark && !node.young => true,
             Kind::File(hash) => match if_there(self.root.file(path)) {
@@ -134,13 +134,9 @@ impl<'a> Apply<'a> {
         })
     }
 
-    fn leads_to(&self, path: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        let (dir, name) = self.root.parent(path)?;
-        match readlinkat(&dir, name, Vec::new()) {
-            Ok(it) => Ok(Some(it.into_bytes())),
-            Err(Errno::NOENT | Errno::INVAL) => Ok(None),
-            Err(it) => Err(it.into()),
-        }
+    fn leads_to(&self, path: &[u8], to: &[u8]) -> bool {
+        let found = self.root.parent(path).ok().and_then(|(dir, name)| readlinkat(&dir, name, Vec::new()).ok());
+        found.is_some_and(|it| it.as_bytes() == to)
     }
 
     /// Folders that their owner may not change get that right until the end.
@@ -181,8 +177,8 @@ impl<'a> Apply<'a> {
 
     /// Takes away what a folder replaces, what a folder was, and what is to be nothing.
     fn clear(&self, step: &Change) -> io::Result<()> {
-        let is_dir = was_dir(step);
-        if step.old.is_none() || (step.new.is_some() && is_dir == becomes_dir(step)) {
+        let is_dir = step.was_dir();
+        if step.old.is_none() || (step.new.is_some() && is_dir == step.becomes_dir()) {
             return Ok(());
         }
         fault::step("apply: remove")?;
@@ -203,7 +199,7 @@ impl<'a> Apply<'a> {
         fault::step("apply: put")?;
         let (dir, name) = self.root.parent(&step.path)?;
         match &to.kind {
-            Kind::Dir if was_dir(step) || self.again => beneath::make_dir(dir.as_fd(), name, 0o700),
+            Kind::Dir if step.was_dir() || self.again => beneath::make_dir(dir.as_fd(), name, 0o700),
             Kind::Dir => Ok(rustix::fs::mkdirat(&dir, name, Mode::RWXU)?),
             Kind::File(_) if !step.is_new_content() => self.chmod(&step.path, to.mode),
             Kind::File(_) | Kind::Link(_) => self.rename(due, dir.as_fd(), name),
@@ -213,7 +209,7 @@ impl<'a> Apply<'a> {
 
     fn rename(&mut self, (temp, step): &Due, dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
         let from = self.stage_folder(&step.path)?;
-        if step.old.is_none() || was_dir(step) {
+        if step.old.is_none() || step.was_dir() {
             return beneath::rename_new((from.as_fd(), temp), (dir, name));
         }
         let is_free = self.again && self.is_at(&step.path, None, false)?;
@@ -252,14 +248,6 @@ impl<'a> Apply<'a> {
         let dir = if_there(self.stage_folder(&step.path))?;
         dir.map_or(Ok(()), |it| beneath::remove(it.as_fd(), temp))
     }
-}
-
-fn was_dir(step: &Change) -> bool {
-    node::is_dir(step.old.as_ref())
-}
-
-fn becomes_dir(step: &Change) -> bool {
-    node::is_dir(step.new.as_ref())
 }
 
 #[cfg(target_os = "linux")]

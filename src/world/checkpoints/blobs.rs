@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     fs::File,
     io::{self, Read, Write},
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::BorrowedFd,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -13,7 +13,7 @@ use rustix::fs::{self as at, AtFlags, SeekFrom};
 
 use super::{
     Failure,
-    beneath::{self, Beneath, if_there},
+    beneath::{self, Beneath},
     fault,
     node::Hash,
 };
@@ -57,11 +57,9 @@ impl Blobs {
         self.added.swap(0, Ordering::Relaxed)
     }
 
-    /// A name of the content beneath [`Blobs::fd`]: under the first two digits, the rest.
+    /// The name of a content in the folder [`Blobs::fd`].
     pub fn name(hash: &Hash) -> String {
-        let text: String = hash.iter().map(|it| format!("{it:02x}")).collect();
-        let (dir, name) = text.split_at(2);
-        format!("{dir}/{name}")
+        hash.iter().map(|it| format!("{it:02x}")).collect()
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -124,7 +122,6 @@ impl Blobs {
     pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Option<Hash>, Failure> {
         let hash = hash_of_file(file)?;
         let own = Self::name(&hash);
-        self.make_folder(&own)?;
         fault::step("blob: link")?;
         match at::linkat(dir, name, self.fd(), &own, AtFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => return Ok(Some(hash)),
@@ -150,24 +147,14 @@ impl Blobs {
 
     /// Removes what is not in `live`; how many bytes went.
     pub fn collect(&self, live: &HashSet<Hash>) -> io::Result<u64> {
-        let live: HashSet<String> = live.iter().map(Self::name).collect();
+        let live: HashSet<Vec<u8>> = live.iter().map(|it| Self::name(it).into_bytes()).collect();
         let mut freed = 0;
-        for (dir, is_dir) in self.dir.list(b"")? {
-            if !is_dir {
-                beneath::remove(self.fd(), &dir)?;
-                continue;
-            }
-            let fd = self.dir.dir(&dir)?;
-            for name in beneath::names(&fd)? {
-                let path = [&*dir, b"/", &*name].concat();
-                if str::from_utf8(&path).is_ok_and(|it| live.contains(it)) {
-                    continue;
-                }
-                fault::step("blob: collect")?;
-                let len = beneath::stat(fd.as_fd(), &name)?.map_or(0, |it| it.st_size);
-                beneath::remove(fd.as_fd(), &name)?;
-                freed += u64::try_from(len).unwrap_or_default();
-            }
+        for (name, _) in self.dir.list(b"")?.into_iter().filter(|it| !live.contains(&it.0)) {
+            fault::step("blob: collect")?;
+            let len = beneath::stat(self.fd(), &name)?.map_or(0, |it| it.st_size);
+            beneath::remove(self.fd(), &name)?;
+            // What has no name yet was never counted.
+            freed += if name.len() == 64 { u64::try_from(len).unwrap_or_default() } else { 0 };
         }
         Ok(freed)
     }
@@ -189,17 +176,7 @@ impl Blobs {
     }
 
     fn name_it(&self, temp: &[u8], hash: &Hash) -> io::Result<()> {
-        let path = Self::name(hash);
         fault::step("blob: rename")?;
-        let rename = || at::renameat(self.fd(), temp, self.fd(), &path).map_err(io::Error::from);
-        if if_there(rename())?.is_none() {
-            self.make_folder(&path)?;
-            rename()?;
-        }
-        Ok(())
-    }
-
-    fn make_folder(&self, path: &str) -> io::Result<()> {
-        beneath::make_dir(self.fd(), path.get(..2).unwrap_or_default(), 0o700)
+        Ok(at::renameat(self.fd(), temp, self.fd(), Self::name(hash))?)
     }
 }

@@ -108,11 +108,8 @@ fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
     }
     let deadline = Instant::now() + PATIENCE;
     let diff = TextDiff::configure().deadline(deadline).diff_lines(&old, &new);
-    diff.iter_all_changes().fold((0, 0), |(added, removed), it| match it.tag() {
-        ChangeTag::Insert => (added + 1, removed),
-        ChangeTag::Delete => (added, removed + 1),
-        ChangeTag::Equal => (added, removed),
-    })
+    let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count() as u64;
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
 /// The contents on both sides of changes.

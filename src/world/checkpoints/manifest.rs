@@ -41,10 +41,6 @@ impl Manifest {
         self.entries.get(path).map(|it| &it.node)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&RelPath, &Node)> {
-        self.entries.iter().map(|(path, it)| (path, &it.node))
-    }
-
     /// All that is below a folder, sorted by bytes.
     pub fn below(&self, dir: &[u8]) -> impl Iterator<Item = (&RelPath, &Node)> {
         self.range(dir).map(|(path, it)| (path, &it.node))

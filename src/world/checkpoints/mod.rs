@@ -32,7 +32,6 @@ pub use words::{
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -41,9 +40,9 @@ use crate::base::{
     ids::{CheckpointId, SessionId},
     path::AbsPath,
 };
-use node::{RelPath, Why};
+use node::Why;
 use record::Cause;
-use store::{Lock, Store};
+use store::{Lock, Sight, Store};
 
 /// Whether the caller wants a long walk to end.
 pub type Cancel<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -131,16 +130,14 @@ impl Checkpoints {
     ) -> Result<Held, Failure> {
         let mut state = self.state();
         self.open_stores(&mut state, cancel)?;
-        let paths: Vec<_> = state.stores.iter().map(|it| paths(it, scope)).collect();
-        let mut locks = Vec::new();
-        for (store, paths) in state.stores.iter_mut().zip(&paths).filter(|it| is_within(scope, it.1)) {
+        let (mut locks, mut opened) = (Vec::new(), Vec::new());
+        for store in &mut state.stores {
+            let Some(sight) = sight(store, scope, contents) else { continue };
             locks.push(lock(store, cancel)?);
-            match contents {
-                Some(files) => store.put(files, Cause::User)?,
-                None => _ = store.look(paths.as_deref(), None, cancel)?,
-            }
+            store.look(&sight, contents.map(|_| Cause::User), cancel)?;
+            opened.push(store);
         }
-        for (store, _) in state.stores.iter_mut().zip(&paths).filter(|it| is_within(scope, it.1)) {
+        for store in opened {
             store.begin_call(id, *scope == Scope::Roots)?;
         }
         state.scopes.insert(id.clone(), scope.clone());
@@ -156,13 +153,10 @@ impl Checkpoints {
         let mut nets = Vec::new();
         for store in state.stores.iter_mut().filter(|it| it.is_open(id)) {
             let _lock = lock(store, &|| false)?;
-            let own = Cause::Calls(vec![store.call(id)]);
             // What a file tool did lies between its two looks; commands beside it did not write this file then.
-            let cause = Some(own.clone()).filter(|_| scope != Scope::Roots);
-            let seen = match contents {
-                Some(files) => store.put(files, own),
-                None => store.look(paths(store, &scope).as_deref(), cause, &|| false).map(drop),
-            };
+            let cause = (scope != Scope::Roots).then(|| Cause::Calls(vec![store.call(id)]));
+            let sight = sight(store, &scope, contents).unwrap_or(Sight::Root);
+            let seen = store.look(&sight, cause, &|| false);
             // Where it failed, the call is over all the same: what comes is not its own.
             let deltas = store.end_call(id)?;
             seen?;
@@ -262,7 +256,7 @@ impl Checkpoints {
         let mut locks = Vec::new();
         for store in &mut state.stores {
             locks.push(lock(store, &|| false)?);
-            store.look(None, None, &|| false)?;
+            store.look(&Sight::Root, None, &|| false)?;
         }
         act(&mut state.stores)
     }
@@ -283,32 +277,28 @@ fn lock(store: &mut Store, cancel: Cancel) -> Result<Lock, Failure> {
     Ok(lock)
 }
 
-/// The files of a scope that lie in a root; `None`: all of it, or none.
-fn paths(store: &Store, scope: &Scope) -> Option<Vec<RelPath>> {
-    let Scope::Files(files) = scope else { return None };
+/// What a scope has in a root; `None`: nothing.
+fn sight<'a>(store: &Store, scope: &Scope, contents: Option<&'a [Content]>) -> Option<Sight<'a>> {
+    let Scope::Files(files) = scope else { return Some(Sight::Root) };
     let paths: Vec<_> = files.iter().filter_map(|it| store.relative(it)).collect();
-    (!paths.is_empty()).then_some(paths)
-}
-
-fn is_within(scope: &Scope, paths: &Option<Vec<RelPath>>) -> bool {
-    *scope == Scope::Roots || paths.is_some()
+    (!paths.is_empty()).then(|| contents.map_or(Sight::Paths(paths), Sight::Contents))
 }
 
 /// What lies in the roots and is not held; what is built again is no loss.
 fn held(stores: &[Store]) -> Held {
-    let all = stores.iter().flat_map(|store| store.manifest.iter().map(move |it| (store, it)));
+    let all = stores.iter().flat_map(|store| store.manifest.below(b"").map(move |it| (store, it)));
     let lost = all.filter(|it| it.1.1.why().is_some_and(|it| it != Why::Exempt));
     Held { not_kept: lost.map(|(store, it)| plan::absolute(&store.path, it.0)).collect() }
 }
 
-/// Files of a scope that are not held, or lie in what is not, or in no root.
+/// Files of a scope that are not held, or lie in what is not, or in no root. What a client has is held all the same.
 fn unheld(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> Held {
-    let is_held = |file: &&AbsPath| {
+    let is_held = |file: &AbsPath| {
         stores.iter().filter_map(|it| Some((it, it.relative(file)?))).any(|(store, path)| {
-            let is_skipped = |it: &[u8]| store.manifest.get(it).is_some_and(|it| it.why().is_some());
-            !is_on_disk || !(is_skipped(&path) || node::ancestors(&path).any(is_skipped))
+            let is_kept = |it: &[u8]| store.manifest.get(it).is_none_or(|it| it.why().is_none());
+            !is_on_disk || (is_kept(&path) && node::ancestors(&path).all(is_kept))
         })
     };
-    let lost: Vec<PathBuf> = files.iter().filter(|it| !is_held(it)).map(|it| it.as_path().to_owned()).collect();
-    Held { not_kept: lost }
+    let lost = files.iter().filter(|it| !is_held(it)).map(|it| it.as_path().to_owned());
+    Held { not_kept: lost.collect() }
 }

@@ -13,7 +13,6 @@ use rustix::{
     fs::{CWD, FlockOperation, Mode, OFlags, flock, openat},
     io::Errno,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
     beneath::{self, Beneath, if_there, make_dir},
@@ -96,12 +95,8 @@ pub struct Register {
     calls: Vec<OpenCall>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct OpenCall {
-    call: Call,
-    /// It may write anything below the roots.
-    wide: bool,
-}
+/// And whether it may write anything below the roots.
+type OpenCall = (Call, bool);
 
 /// The calls of others.
 #[derive(Default)]
@@ -121,29 +116,29 @@ impl Register {
         if !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(None);
         }
-        let left = read(&mut file)?.into_iter().map(|it| it.call).collect();
+        let left = read(&mut file)?.into_iter().map(|it| it.0).collect();
         let mut res = Self { file, calls: Vec::new() };
         res.write()?;
         Ok(Some((res, left)))
     }
 
     pub fn add(&mut self, call: Call, wide: bool) -> io::Result<()> {
-        self.calls.push(OpenCall { call, wide });
+        self.calls.push((call, wide));
         self.write()
     }
 
     pub fn remove(&mut self, id: &CheckpointId) -> io::Result<()> {
-        self.calls.retain(|it| it.call.id != *id);
+        self.calls.retain(|it| it.0.id != *id);
         self.write()
     }
 
     pub fn has(&self, call: &Call) -> bool {
-        self.calls.iter().any(|it| it.call == *call)
+        self.calls.iter().any(|it| it.0 == *call)
     }
 
     /// The session's own calls that may write anything.
     pub fn wide(&self) -> impl Iterator<Item = Call> {
-        self.calls.iter().filter(|it| it.wide).map(|it| it.call.clone())
+        self.calls.iter().filter(|it| it.1).map(|it| it.0.clone())
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -166,10 +161,10 @@ pub fn others(store: &Beneath, own: &SessionId) -> io::Result<OpenCalls> {
         let calls = read(&mut file)?.into_iter();
         if try_lock(&file, FlockOperation::NonBlockingLockShared)? {
             beneath::remove(folder.fd(), &name)?;
-            res.stopped.extend(calls.map(|it| it.call));
+            res.stopped.extend(calls.map(|it| it.0));
         } else {
             res.others = true;
-            res.live.extend(calls.filter(|it| it.wide).map(|it| it.call));
+            res.live.extend(calls.filter(|it| it.1).map(|it| it.0));
         }
     }
     Ok(res)

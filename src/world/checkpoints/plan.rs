@@ -177,7 +177,7 @@ impl Undo<'_> {
     fn make_room(&self, plan: &mut Plan) {
         let gone = plan.steps.iter().filter(|it| it.new.is_none());
         let mut gone: HashSet<RelPath> = gone.map(|it| it.path.clone()).collect();
-        let is_swap = |it: &Change| node::is_dir(it.old.as_ref()) && !node::is_dir(it.new.as_ref());
+        let is_swap = |it: &Change| it.was_dir() && !it.becomes_dir();
         let (mut swaps, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.steps).into_iter().partition(is_swap);
         plan.steps = rest;
         swaps.sort_by(|a, b| b.path.cmp(&a.path));
@@ -205,7 +205,7 @@ impl Undo<'_> {
     /// What would have no folder: something else stands there, and stays.
     fn drop_homeless(&self, plan: &mut Plan) {
         let steps = std::mem::take(&mut plan.steps);
-        let planned: HashMap<&[u8], bool> = steps.iter().map(|it| (&*it.path, node::is_dir(it.new.as_ref()))).collect();
+        let planned: HashMap<&[u8], bool> = steps.iter().map(|it| (&*it.path, it.becomes_dir())).collect();
         let is_folder = |it: &[u8]| *planned.get(it).unwrap_or(&node::is_dir(self.store.manifest.get(it)));
         let is_homeless = |it: &Change| it.new.is_some() && !node::ancestors(&it.path).all(is_folder);
         for step in &steps {

@@ -53,6 +53,14 @@ impl Change {
         node::is_same(self.old.as_ref(), self.new.as_ref())
     }
 
+    pub fn was_dir(&self) -> bool {
+        self.old.as_ref().is_some_and(Node::is_dir)
+    }
+
+    pub fn becomes_dir(&self) -> bool {
+        self.new.as_ref().is_some_and(Node::is_dir)
+    }
+
     /// Whether more than a mode changes.
     pub fn is_new_content(&self) -> bool {
         self.old.as_ref().map(|it| &it.kind) != self.new.as_ref().map(|it| &it.kind)

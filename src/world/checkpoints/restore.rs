@@ -10,7 +10,7 @@ use super::{
     node::{self, Hash, Node, RelPath},
     plan::{Plan, absolute, plan, shown},
     record::{Cause, Change, Journal, frame},
-    store::{Store, now},
+    store::{Sight, Store, now},
     walk::in_parallel,
 };
 use crate::base::{
@@ -68,19 +68,19 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);
     }
-    let (mut journals, mut extras) = (Vec::new(), Vec::new());
-    for (store, plan) in stores.iter().zip(plans) {
-        for change in plan.to_client.iter() {
-            res.to_client.push(for_client(store, change)?);
+    let (mut journals, mut nets) = (Vec::new(), Vec::new());
+    for (store, mut plan) in stores.iter().zip(plans) {
+        for it in &mut plan.to_client {
+            res.to_client.push(for_client(store, it)?);
+            it.old = store.manifest.get(&it.path).cloned();
         }
-        extras.push(plan.to_client.iter().map(|it| client_change(store, it)).collect::<Vec<_>>());
+        nets.push(std::mem::take(&mut plan.to_client));
         journals.push(journal(store, order, plan));
     }
     stores.iter().zip(&journals).try_for_each(|(store, it)| check(store, it))?;
     act(stores, &journals)?;
-    let mut nets = Vec::new();
-    for ((store, journal), extra) in stores.iter_mut().zip(&journals).zip(extras) {
-        nets.push(finish(store, journal, extra)?);
+    for ((store, journal), net) in stores.iter_mut().zip(&journals).zip(&mut nets) {
+        finish(store, journal, net)?;
     }
     res.restored.restored = found.paths.into_iter().filter(|it| it.conflict.is_none()).map(|it| it.path).collect();
     res.restored.restored.dedup();
@@ -92,12 +92,6 @@ fn for_client(store: &Store, change: &Change) -> Result<(AbsPath, Vec<u8>), Fail
     let path = absolute(&store.path, &change.path);
     let bytes = change.new.as_ref().and_then(Node::hash).and_then(|it| store.blobs.read(it).ok());
     AbsPath::new(&path).zip(bytes).ok_or(Failure::Damaged { path })
-}
-
-/// What the client will have written.
-fn client_change(store: &Store, change: &Change) -> Change {
-    let new = change.new.clone().map(|it| Node::unseen(it.kind, it.mode, it.mark.size));
-    Change { path: change.path.clone(), old: store.manifest.get(&change.path).cloned(), new }
 }
 
 /// Folders that must be opened for what is done in them are steps too, so that they are closed again.
@@ -146,8 +140,7 @@ fn remove_journal(store: &Store) -> io::Result<()> {
 }
 
 /// Writes down what the restore changed: what it did, and what became of refs.
-fn finish(store: &mut Store, journal: &Journal, extra: Vec<Change>) -> Result<Vec<Change>, Failure> {
-    let mut changes = extra;
+fn finish(store: &mut Store, journal: &Journal, changes: &mut Vec<Change>) -> Result<(), Failure> {
     for step in journal.steps.iter().filter(|it| !it.is_still()) {
         let stat = store.root.stat(&step.path)?;
         let new = step.new.as_ref().zip(stat).map(|(to, stat)| Node::new(to.kind.clone(), &stat, now()));
@@ -160,11 +153,9 @@ fn finish(store: &mut Store, journal: &Journal, extra: Vec<Change>) -> Result<Ve
     let refs: BTreeSet<RelPath> =
         packed.map(RelPath::from).chain(journal.refs.iter().map(|it| it.path.clone())).collect();
     if !refs.is_empty() {
-        let refs: Vec<RelPath> = refs.into_iter().collect();
-        changes.extend(store.look(Some(&refs), Some(cause()), &|| false)?);
+        changes.extend(store.look(&Sight::Paths(refs.into_iter().collect()), Some(cause()), &|| false)?);
     }
-    remove_journal(store)?;
-    Ok(changes)
+    Ok(remove_journal(store)?)
 }
 
 /// Finishes what a crash interrupted, or takes it back. The caller has the root's lock.
@@ -174,7 +165,7 @@ pub fn recover(store: &mut Store) -> Result<Vec<String>, Failure> {
     let done = check(store, &journal).ok().and_then(|()| apply(store, &journal, true).ok());
     let (what, passed) = match done {
         Some(it) => {
-            finish(store, &journal, Vec::new())?;
+            finish(store, &journal, &mut Vec::new())?;
             ("was finished", it)
         }
         None => {

@@ -61,7 +61,7 @@ pub fn forget_session(home: &AbsPath, session: &SessionId) -> Result<(), Failure
 /// When the store cannot be read or written.
 pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) -> bool) -> Result<Swept, Failure> {
     let mut res = Swept::default();
-    let mut closed: Vec<(i64, SessionId, AbsPath)> = Vec::new();
+    let mut closed: Vec<(i64, Option<SessionId>, String, AbsPath)> = Vec::new();
     let since = retention.used_since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
     for (name, root) in place::all(home)? {
         let Some(root) = root else {
@@ -78,34 +78,30 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
         }
         if kept.is_empty() && store.used_at() < since {
             res.bytes += remove_store(home, &name)?;
+            continue;
         }
-        closed.extend(kept.into_iter().map(|(session, at)| (at, session, root.clone())));
+        closed.extend(kept.into_iter().map(|(session, at)| (at, Some(session), name.clone(), root.clone())));
+        // A root whose store holds nobody's changes can be walked anew.
+        closed.push((i64::MAX, None, name, root));
     }
-    closed.sort_by(|a, b| (a.0, a.1.as_str()).cmp(&(b.0, b.1.as_str())));
-    for (_, session, root) in closed {
+    closed.sort();
+    for (_, session, name, root) in closed {
         let (mut store, _lock) = open(home, &root)?;
         if place::used(&store.dir)? <= retention.store {
             break;
         }
-        res.n_sessions += 1;
-        res.bytes += forget(&mut store, &[session])?;
-    }
-    res.bytes += remove_idle(home, retention.store)?;
-    Ok(res)
-}
-
-/// Stores that hold nobody's changes go when there is still too much: a root can be walked anew.
-fn remove_idle(home: &AbsPath, limit: u64) -> Result<u64, Failure> {
-    let mut freed = 0;
-    for (name, root) in place::all(home)? {
-        let Some(root) = root else { continue };
-        let (store, _lock) = open(home, &root)?;
-        let fits = place::used(&store.dir)? <= limit;
-        if !fits && !place::others(&store.dir, &store.session)?.others && known_sessions(&store)?.is_empty() {
-            freed += remove_store(home, &name)?;
+        if place::others(&store.dir, &store.session)?.others {
+            continue;
+        }
+        match session {
+            Some(session) => {
+                res.n_sessions += 1;
+                res.bytes += forget(&mut store, &[session])?;
+            }
+            None => res.bytes += remove_store(home, &name)?,
         }
     }
-    Ok(freed)
+    Ok(res)
 }
 
 fn open(home: &AbsPath, root: &AbsPath) -> Result<(Store, Lock), Failure> {
@@ -133,7 +129,7 @@ fn forget(store: &mut Store, gone: &[SessionId]) -> Result<u64, Failure> {
     if history.len() < before {
         store.replace_log(&history)?;
     }
-    let mut live: HashSet<Hash> = store.manifest.iter().filter_map(|it| it.1.hash()).copied().collect();
+    let mut live: HashSet<Hash> = store.manifest.below(b"").filter_map(|it| it.1.hash()).copied().collect();
     let nodes = history.iter().flat_map(|it| &it.changes).flat_map(|it| [&it.old, &it.new]);
     live.extend(nodes.flatten().filter_map(Node::hash));
     let freed = store.blobs.collect(&live)?;

@@ -54,13 +54,18 @@ struct Log {
     ino: u64,
     /// Whole frames, in bytes.
     len: u64,
-    has_index: bool,
-    /// Bytes of deltas that are not in `index`.
+    /// About how many bytes of what the store knows are not in `index`.
     beyond: u64,
-    /// Entries whose marks alone changed since.
-    n_marks: usize,
     /// What calls of this session changed that are running still, whoever looked.
     recent: Vec<Delta>,
+}
+
+/// What is looked at.
+pub enum Sight<'a> {
+    Root,
+    Paths(Vec<RelPath>),
+    /// Files that a client has: they are what it says.
+    Contents(&'a [Content]),
 }
 
 /// Holds the root's lock.
@@ -69,9 +74,9 @@ pub type Lock = File;
 /// How long to wait for another castor, where nobody cancels.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(3);
-/// A new manifest is written when this many bytes of deltas, or entries, are not in the old one.
+/// A new manifest is written when this many bytes are not in the old one, where a mark alone counts for so many.
 const MAX_BEYOND: u64 = 1 << 20;
-const MAX_MARKS: usize = 500;
+const MARK: u64 = 2 << 10;
 
 pub fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -153,9 +158,9 @@ impl Store {
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
         let is_decided = others.others;
         self.rules = Rules::new(decided);
-        self.look(None, None, cancel)?;
+        self.look(&Sight::Root, None, cancel)?;
         if !is_decided {
-            let paths = self.manifest.iter().filter(|it| Rules::is_list(it.0));
+            let paths = self.manifest.below(b"").filter(|it| Rules::is_list(it.0));
             // What cannot be read ignores nothing.
             let read = |path: &RelPath, it: &Node| Some(Rules::digest(path, self.blobs.read(it.hash()?).ok()?));
             let lists: Lists = paths.filter_map(|(path, it)| Some((path.clone(), read(path, it)?))).collect();
@@ -171,7 +176,7 @@ impl Store {
         let meta = file.metadata()?;
         if self.log.file.is_none() || meta.ino() != self.log.ino || meta.len() < self.log.len {
             let index = self.dir.read_frame(b"index")?;
-            self.log = Log { ino: meta.ino(), has_index: index.is_some(), ..Log::default() };
+            self.log = Log { ino: meta.ino(), beyond: if index.is_some() { 0 } else { MAX_BEYOND }, ..Log::default() };
             self.manifest = index.unwrap_or_default();
         }
         self.log.file = Some(file);
@@ -215,23 +220,19 @@ impl Store {
         Ok(self.read_from(0)?.0)
     }
 
-    /// Looks at the whole root, or at some paths of it, and writes down what changed. Without a cause it is whose it
-    /// seems to be.
-    pub fn look(
-        &mut self,
-        paths: Option<&[RelPath]>,
-        cause: Option<Cause>,
-        cancel: Cancel,
-    ) -> Result<Vec<Change>, Failure> {
-        self.set_budget()?;
+    /// Looks at a root, and writes down what changed. Without a cause it is whose it seems to be.
+    pub fn look(&mut self, at: &Sight, cause: Option<Cause>, cancel: Cancel) -> Result<Vec<Change>, Failure> {
+        self.blobs.limit = self.limits.store;
+        self.blobs.left = self.limits.store.saturating_sub(place::used(&self.dir)?);
         self.manifest.begin();
         let (bytes, n) = (AtomicU64::new(0), AtomicUsize::new(0));
         let look = Look { store: self, now: now(), cancel, bytes, n };
-        let seen = match paths {
-            Some(it) => look.look_at(it),
-            None => look.walk(),
+        let seen = match at {
+            Sight::Root => look.walk(),
+            Sight::Paths(it) => look.look_at(it),
+            Sight::Contents(it) => self.take_contents(it),
         };
-        self.add_used()?;
+        place::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
         let seen = seen?;
         let (rules, changes) = self.compare(&seen);
         let cause = match cause {
@@ -241,20 +242,10 @@ impl Store {
         self.append(Cause::Rules, rules)?;
         self.append(cause, changes.clone())?;
         for (path, node) in seen {
-            self.log.n_marks += 1;
+            self.log.beyond += MARK;
             self.manifest.set(&path, node);
         }
         Ok(changes)
-    }
-
-    fn set_budget(&mut self) -> io::Result<()> {
-        self.blobs.limit = self.limits.store;
-        self.blobs.left = self.limits.store.saturating_sub(place::used(&self.dir)?);
-        Ok(())
-    }
-
-    fn add_used(&self) -> io::Result<()> {
-        place::add_used(&self.dir, self.blobs.take_added().cast_signed())
     }
 
     /// What was changed by nobody, because what is held was decided anew; and what was changed.
@@ -276,25 +267,19 @@ impl Store {
         (rules, changes)
     }
 
-    /// Notes contents that a client holds.
-    pub fn put(&mut self, files: &[Content], cause: Cause) -> Result<(), Failure> {
-        let mut changes = Vec::new();
-        self.set_budget()?;
-        for (path, content) in files {
-            let Some(path) = self.relative(path) else { continue };
-            let old = self.manifest.get(&path).cloned();
-            let mode = old.as_ref().map_or(0o644, |it| it.mode);
-            let node = |kind, bytes: &[u8]| Some(Node::unseen(kind, mode, bytes.len() as u64));
-            let new = match content {
-                Some(it) if it.len() as u64 > self.limits.file => node(Kind::Skipped(Why::Big), it),
-                Some(it) => node(Kind::File(self.blobs.put(it)?), it),
+    /// Files as a client has them.
+    fn take_contents(&self, files: &[Content]) -> Result<Seen, Failure> {
+        let mut seen = Seen::new();
+        for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_ref()))) {
+            let mode = self.manifest.get(&path).map_or(0o644, |it| it.mode);
+            let kind = match content {
+                Some(it) if it.len() as u64 > self.limits.file => Some(Kind::Skipped(Why::Big)),
+                Some(it) => Some(Kind::File(self.blobs.put(it)?)),
                 None => None,
             };
-            let change = Change { path, old, new };
-            changes.extend(Some(change).filter(|it| !it.is_still()));
+            seen.insert(path, kind.zip(content).map(|(kind, it)| Node::unseen(kind, mode, it.len() as u64)));
         }
-        self.add_used()?;
-        self.append(cause, changes)
+        Ok(seen)
     }
 
     /// A path below the root.
@@ -305,7 +290,7 @@ impl Store {
 
     pub fn append(&mut self, cause: Cause, changes: Vec<Change>) -> Result<(), Failure> {
         // The first look finds everything, and is no change of anybody's.
-        if changes.is_empty() || (!self.log.has_index && self.log.len == 0) {
+        if changes.is_empty() || self.manifest.len() == 0 {
             return Ok(());
         }
         let delta = Delta { seq: self.manifest.seq + 1, at: now(), cause, changes };
@@ -332,12 +317,10 @@ impl Store {
 
     /// Writes the manifest anew where the old one is missing or far behind.
     fn save_index(&mut self) -> io::Result<()> {
-        let is_near = self.log.beyond < MAX_BEYOND && self.log.n_marks < MAX_MARKS;
-        if self.log.has_index && is_near {
-            return Ok(());
+        if self.log.beyond >= MAX_BEYOND {
+            self.dir.replace(b"index", &frame(&self.manifest)?, false)?;
+            self.log.beyond = 0;
         }
-        self.dir.replace(b"index", &frame(&self.manifest)?, false)?;
-        (self.log.has_index, self.log.beyond, self.log.n_marks) = (true, 0, 0);
         Ok(())
     }
 
@@ -380,7 +363,7 @@ impl Store {
 
     /// Writes the log anew; the manifest has all that goes.
     pub fn replace_log(&mut self, history: &[Delta]) -> io::Result<()> {
-        self.log.has_index = false;
+        self.log.beyond = MAX_BEYOND;
         self.save_index()?;
         let frames = history.iter().map(frame).collect::<io::Result<Vec<_>>>()?;
         self.dir.replace(b"log", &frames.concat(), false)?;
