@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::{
-    beneath::{self, Beneath, if_there},
+    beneath::{self, if_there},
     blobs::{Blobs, hash_of_file},
     fault, git,
     node::{self, Kind, Mark, Node, RelPath},
@@ -28,8 +28,7 @@ use super::{
 
 /// How a journal is worked off.
 pub struct Apply<'a> {
-    root: &'a Beneath,
-    blobs: &'a Blobs,
+    store: &'a Store,
     journal: &'a Journal,
     /// After a crash, and on the way back: some steps are done already, and what somebody else changed stays.
     again: bool,
@@ -45,8 +44,7 @@ type Due<'a> = (Vec<u8>, &'a Change);
 /// Works a journal off; what somebody else changed meanwhile, which stays if this is done `again`.
 pub fn apply(store: &Store, journal: &Journal, again: bool) -> io::Result<Vec<RelPath>> {
     let moves = journal.steps.iter().filter(|it| !it.was_dir() || !it.becomes_dir()).map(|it| &*it.path).collect();
-    let (root, blobs) = (&store.root, &store.blobs);
-    let mut apply = Apply { root, blobs, journal, again, moves, passed: Vec::new() };
+    let mut apply = Apply { store, journal, again, moves, passed: Vec::new() };
     let due = apply.due()?;
     apply.open_folders(&due)?;
     let res = apply.run(&due);
@@ -65,7 +63,7 @@ impl<'a> Apply<'a> {
             self.put(it)?;
         }
         for step in &self.journal.refs {
-            match refs::apply(self.root, step, &self.temp(usize::MAX)) {
+            match refs::apply(&self.store.root, step, &self.temp(usize::MAX)) {
                 Err(_) if self.again => self.passed.push(step.path.clone()),
                 it => it?,
             }
@@ -112,7 +110,7 @@ impl<'a> Apply<'a> {
 
     /// Whether a path is as a node says. What has another mark is read.
     fn is_at(&self, path: &[u8], node: Option<&Node>, with_mode: bool) -> io::Result<bool> {
-        let (stat, node) = match (self.root.stat(path)?, node) {
+        let (stat, node) = match (self.store.root.stat(path)?, node) {
             (Some(stat), Some(node)) => (stat, node),
             (stat, node) => return Ok(stat.is_none() && node.is_none()),
         };
@@ -123,7 +121,7 @@ impl<'a> Apply<'a> {
             Kind::Link(to) => found.is_symlink() && self.leads_to(path, to),
             Kind::File(_) if !found.is_file() || mark.size != node.mark.size || !has_mode => false,
             Kind::File(_) if mark == node.mark && !node.young => true,
-            Kind::File(hash) => match if_there(self.root.file(path)) {
+            Kind::File(hash) => match if_there(self.store.root.file(path)) {
                 Ok(Some(it)) => hash_of_file(&it)? == *hash,
                 Ok(None) => false,
                 // The owner may read what is to be read again once the modes are back.
@@ -135,7 +133,7 @@ impl<'a> Apply<'a> {
     }
 
     fn leads_to(&self, path: &[u8], to: &[u8]) -> bool {
-        let found = self.root.parent(path).ok().and_then(|(dir, name)| readlinkat(&dir, name, Vec::new()).ok());
+        let found = self.store.root.parent(path).ok().and_then(|(dir, name)| readlinkat(&dir, name, Vec::new()).ok());
         found.is_some_and(|it| it.as_bytes() == to)
     }
 
@@ -162,13 +160,13 @@ impl<'a> Apply<'a> {
             }
             Kind::File(hash) => {
                 beneath::remove(dir.as_fd(), temp)?;
-                let link = || linkat(self.blobs.fd(), Blobs::name(hash), &dir, &**temp, AtFlags::empty());
+                let link = || linkat(self.store.blobs.fd(), Blobs::name(hash), &dir, &**temp, AtFlags::empty());
                 if git::is_object(&step.path) && link().is_ok() {
                     return Ok(());
                 }
                 let file = beneath::create(dir.as_fd(), temp, 0o600)?;
                 fault::step("apply: write")?;
-                self.blobs.copy_to(hash, &file)?;
+                self.store.blobs.copy_to(hash, &file)?;
                 Ok(fchmod(&file, Mode::from_raw_mode(to.mode.into()))?)
             }
             Kind::Dir | Kind::Skipped(_) => Ok(()),
@@ -185,7 +183,7 @@ impl<'a> Apply<'a> {
         if !self.is_at(&step.path, step.old.as_ref(), false)? {
             return if self.again { Ok(()) } else { Err(changed(&step.path)) };
         }
-        let (dir, name) = self.root.parent(&step.path)?;
+        let (dir, name) = self.store.root.parent(&step.path)?;
         match unlinkat(&dir, name, if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() }) {
             // Somebody put something into it meanwhile: it stays, and so does that.
             Err(Errno::NOTEMPTY | Errno::EXIST) if self.again => Ok(()),
@@ -197,7 +195,7 @@ impl<'a> Apply<'a> {
         let step = due.1;
         let Some(to) = step.new.as_ref().filter(|_| !step.path.is_empty()) else { return Ok(()) };
         fault::step("apply: put")?;
-        let (dir, name) = self.root.parent(&step.path)?;
+        let (dir, name) = self.store.root.parent(&step.path)?;
         match &to.kind {
             Kind::Dir if step.was_dir() || self.again => beneath::make_dir(dir.as_fd(), name, 0o700),
             Kind::Dir => Ok(rustix::fs::mkdirat(&dir, name, Mode::RWXU)?),
@@ -227,16 +225,16 @@ impl<'a> Apply<'a> {
     fn chmod(&self, path: &[u8], mode: u16) -> io::Result<()> {
         let mode = Mode::from_raw_mode(mode.into());
         if path.is_empty() {
-            return Ok(fchmod(self.root.fd(), mode)?);
+            return Ok(fchmod(self.store.root.fd(), mode)?);
         }
-        let (dir, name) = self.root.parent(path)?;
+        let (dir, name) = self.store.root.parent(path)?;
         chmod_at(dir.as_fd(), name, mode)
     }
 
     /// The nearest folder above that stays one: what is written there survives what is done on the way.
     fn stage_folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let stays = |it: &&[u8]| !node::ancestors(it).chain([*it]).any(|it| self.moves.contains(it));
-        self.root.dir(node::ancestors(path).find(stays).unwrap_or_default())
+        self.store.root.dir(node::ancestors(path).find(stays).unwrap_or_default())
     }
 
     fn temp(&self, idx: usize) -> Vec<u8> {

@@ -134,9 +134,11 @@ pub fn without_ref(bytes: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     found.then_some(res)
 }
 
-/// The entries of an index without what git notes of the files' times: mode, object and flags, name. `None`: it cannot
-/// be read.
-pub fn staged(bytes: &[u8]) -> Option<Vec<(&[u8], &[u8], &[u8])>> {
+/// Of an entry of an index: mode, object and flags, name. What git notes of the file's times is no part of it.
+pub type Staged<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
+/// What is staged; `None`: the index cannot be read.
+pub fn staged(bytes: &[u8]) -> Option<Vec<Staged<'_>>> {
     let version = u32::from_be_bytes(*bytes.strip_prefix(b"DIRC")?.first_chunk()?);
     let n = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     // Longer names of objects are rare, and then all bytes count; so do names that leave out how they begin.

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     io::{self, Write},
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::AsFd,
 };
 
 use rustix::{
@@ -118,25 +118,20 @@ pub fn apply(root: &Beneath, step: &Change<Value>, temp: &[u8]) -> io::Result<()
         Errno::EXIST => io::Error::other("git is at work in this repository: it holds a lock on a ref"),
         it => it.into(),
     })?;
-    let res = set_locked(root, step, folder, (name, &lock));
-    if res.is_err() {
-        beneath::remove(folder, &lock)?;
-    }
-    res
-}
-
-fn set_locked(root: &Beneath, step: &Change<Value>, dir: BorrowedFd, (name, lock): (&[u8], &[u8])) -> io::Result<()> {
-    if current(root, &step.path)? != step.old {
-        return Err(io::Error::other("a ref was changed by somebody else meanwhile"));
-    }
-    fault::step("ref: set")?;
-    if step.new.is_some() {
-        return Ok(renameat(dir, lock, dir, name)?);
-    }
-    delete_packed(root, &step.path)?;
-    beneath::remove(dir, name)?;
-    fault::step("ref: unlock")?;
-    beneath::remove(dir, lock)
+    let set = || {
+        if current(root, &step.path)? != step.old {
+            return Err(io::Error::other("a ref was changed by somebody else meanwhile"));
+        }
+        fault::step("ref: set")?;
+        if step.new.is_some() {
+            return Ok(renameat(folder, &*lock, folder, name)?);
+        }
+        delete_packed(root, &step.path)?;
+        beneath::remove(folder, name)?;
+        fault::step("ref: unlock")?;
+        beneath::remove(folder, &lock)
+    };
+    set().inspect_err(|_| _ = beneath::remove(folder, &lock))
 }
 
 fn delete_packed(root: &Beneath, path: &[u8]) -> io::Result<()> {

@@ -50,7 +50,7 @@ pub struct Store {
 
 #[derive(Default)]
 struct Log {
-    file: Option<File>,
+    /// Of the file as it was read last.
     ino: u64,
     /// Whole frames, in bytes.
     len: u64,
@@ -172,20 +172,22 @@ impl Store {
 
     /// Reads what the store has, or what it has since.
     fn load(&mut self) -> io::Result<()> {
-        let file = self.dir.own(b"log", OFlags::CREATE)?;
-        let meta = file.metadata()?;
-        if self.log.file.is_none() || meta.ino() != self.log.ino || meta.len() < self.log.len {
+        let meta = self.log_file()?.metadata()?;
+        if meta.ino() != self.log.ino || meta.len() < self.log.len {
             let index = self.dir.read_frame(b"index")?;
             self.log = Log { ino: meta.ino(), beyond: if index.is_some() { 0 } else { MAX_BEYOND }, ..Log::default() };
             self.manifest = index.unwrap_or_default();
         }
-        self.log.file = Some(file);
         if meta.len() > self.log.len {
             let (deltas, len) = self.read_from(self.log.len)?;
             self.log.len = len;
             deltas.into_iter().for_each(|it| self.take_in(it));
         }
         Ok(())
+    }
+
+    fn log_file(&self) -> io::Result<File> {
+        self.dir.own(b"log", OFlags::CREATE)
     }
 
     fn take_in(&mut self, delta: Delta) {
@@ -202,8 +204,7 @@ impl Store {
 
     /// The deltas from there on, in order, and where the last of them ends.
     fn read_from(&self, mut at: u64) -> io::Result<(Vec<Delta>, u64)> {
-        let mut file = self.log.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        let mut bytes = Vec::new();
+        let (mut file, mut bytes) = (self.log_file()?, Vec::new());
         file.seek(SeekFrom::Start(at))?;
         file.read_to_end(&mut bytes)?;
         let (mut rest, mut res) = (&*bytes, Vec::new());
@@ -300,7 +301,7 @@ impl Store {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (len, file) = (self.log.len, self.log.file.as_mut().ok_or(io::ErrorKind::NotFound)?);
+        let (len, mut file) = (self.log.len, self.log_file()?);
         file.seek(SeekFrom::Start(len))?;
         fault::step("log: append")?;
         let written =

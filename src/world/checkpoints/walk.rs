@@ -73,9 +73,7 @@ impl Look<'_> {
     pub fn walk(&self) -> Result<Seen, Failure> {
         let mut seen = Seen::new();
         let top = fstat(self.store.root.fd()).map_err(io::Error::from)?;
-        let node = Node::new(Kind::Dir, &top, self.now);
-        self.count(None, Some(&node));
-        self.keep(b"", node, self.store.manifest.see(b""), &mut seen);
+        self.keep(b"", None, Node::new(Kind::Dir, &top, self.now), &mut seen);
         let mut dirs = vec![RelPath::default()];
         while !dirs.is_empty() {
             let found = in_parallel(&dirs, |it| self.enter(it).map_err(|why| why.at(|| shown(it))));
@@ -147,28 +145,48 @@ impl Look<'_> {
                 break;
             }
             let old = self.store.manifest.see(at.path);
-            let kind = match node::type_of(&stat) {
-                it if it.is_dir() => return Ok(self.folder(at, old, &stat, found)),
-                it if it.is_symlink() => link(at),
-                it if it.is_file() && is_as_it_was(at.part, old, &stat) => return Ok(self.count(at.part, old)),
-                it if it.is_file() => self.read(at, old, Mark::of(&stat)).map_err(|it| it.at(|| shown(at.path)))?,
-                _ => Some(Kind::Skipped(Why::Special)),
-            };
-            // Something else stands there by now.
-            let Some(kind) = kind else { continue };
-            let mut node = Node::new(kind, &stat, self.now);
-            let again = || beneath::stat(at.dir, at.name).ok().flatten();
-            if node.why().is_none() && again().as_ref().map(Mark::of) != Some(node.mark) {
-                // An object has another name by now.
-                if !is_last && at.part != Some(Part::Object) {
-                    continue;
-                }
-                node.young = true;
+            let node = self.node(at, &stat, old, is_last).map_err(|it| it.at(|| shown(at.path)))?;
+            let Some(node) = node else { continue };
+            let is_as_it_was = old.is_some_and(|it| it.is_dir() && !it.young && it.mark == node.mark);
+            // Git only adds to these, and takes away.
+            if at.part == Some(Part::ObjectDir) && is_as_it_was {
+                self.store.manifest.see_below(at.path);
+            } else if node.is_dir() {
+                found.dirs.push(at.path.into());
             }
-            self.count(at.part, Some(&node));
-            return Ok(self.keep(at.path, node, old, &mut found.seen));
+            self.keep(at.path, at.part, node, &mut found.seen);
+            return Ok(());
         }
-        Ok(self.gone(at.path, &mut found.seen))
+        self.gone(at.path, &mut found.seen);
+        Ok(())
+    }
+
+    /// What stands there; `None`: look again.
+    fn node(&self, at: &Entry, stat: &Stat, old: Option<&Node>, is_last: bool) -> Result<Option<Node>, Failure> {
+        let is_full = || self.n.load(Relaxed) >= self.store.limits.root_files && !node::is_dir(old);
+        let kind = match node::type_of(stat) {
+            it if it.is_dir() && self.store.rules.is_exempt(&self.store.root, at.path) => {
+                Some(Kind::Skipped(Why::Exempt))
+            }
+            it if it.is_dir() && is_full() => Some(Kind::Skipped(Why::Full)),
+            it if it.is_dir() => Some(Kind::Dir),
+            it if it.is_symlink() => link(at),
+            it if it.is_file() && is_as_it_was(at.part, old, stat) => return Ok(old.cloned()),
+            it if it.is_file() => self.read(at, old, Mark::of(stat))?,
+            _ => Some(Kind::Skipped(Why::Special)),
+        };
+        // Something else stands there by now.
+        let Some(kind) = kind else { return Ok(None) };
+        let mut node = Node::new(kind, stat, self.now);
+        let again = || beneath::stat(at.dir, at.name).ok().flatten();
+        if matches!(node.kind, Kind::File(_) | Kind::Link(_)) && again().as_ref().map(Mark::of) != Some(node.mark) {
+            // An object has another name by now.
+            if !is_last && at.part != Some(Part::Object) {
+                return Ok(None);
+            }
+            node.young = true;
+        }
+        Ok(Some(node))
     }
 
     /// castor's own folder is never looked into.
@@ -176,32 +194,6 @@ impl Look<'_> {
         #[allow(clippy::useless_conversion, clippy::unnecessary_cast)] // The types differ between systems.
         let own = (stat.st_dev as u64, stat.st_ino as u64);
         self.store.home == Some(own)
-    }
-
-    fn folder(&self, at: &Entry, old: Option<&Node>, stat: &Stat, found: &mut Found) {
-        let is_full = || self.n.load(Relaxed) >= self.store.limits.root_files && !node::is_dir(old);
-        let kind = match self.store.rules.is_exempt(&self.store.root, at.path) {
-            true => Kind::Skipped(Why::Exempt),
-            false if is_full() => Kind::Skipped(Why::Full),
-            false => Kind::Dir,
-        };
-        let node = Node::new(kind, stat, self.now);
-        let is_as_it_was = old.is_some_and(|it| it.is_dir() && !it.young && it.mark == node.mark);
-        // Git only adds to these, and takes away.
-        if at.part == Some(Part::ObjectDir) && is_as_it_was {
-            self.store.manifest.see_below(at.path);
-        } else if node.is_dir() {
-            found.dirs.push(at.path.into());
-        }
-        self.count(at.part, Some(&node));
-        self.keep(at.path, node, old, &mut found.seen);
-    }
-
-    fn count(&self, part: Option<Part>, node: Option<&Node>) {
-        if let Some(node) = node.filter(|it| it.why().is_none() && part != Some(Part::Object)) {
-            self.n.fetch_add(1, Relaxed);
-            self.bytes.fetch_add(node.hash().map_or(0, |_| node.mark.size), Relaxed);
-        }
     }
 
     /// The content of a file. `None`: look again.
@@ -232,14 +224,18 @@ impl Look<'_> {
     }
 
     fn gone(&self, path: &[u8], seen: &mut Seen) {
-        // A walk finds out what is missing by itself.
         if self.store.manifest.get(path).is_some() {
             seen.insert(path.into(), None);
             seen.extend(self.store.manifest.below(path).map(|it| (it.0.clone(), None)));
         }
     }
 
-    fn keep(&self, path: &[u8], node: Node, old: Option<&Node>, seen: &mut Seen) {
+    fn keep(&self, path: &[u8], part: Option<Part>, node: Node, seen: &mut Seen) {
+        if node.why().is_none() && part != Some(Part::Object) {
+            self.n.fetch_add(1, Relaxed);
+            self.bytes.fetch_add(node.hash().map_or(0, |_| node.mark.size), Relaxed);
+        }
+        let old = self.store.manifest.see(path);
         let is_known = old.is_some_and(|it| it.is_same(&node) && it.mark == node.mark && it.young == node.young);
         if !is_known {
             seen.insert(path.into(), Some(node));
