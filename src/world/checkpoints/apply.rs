@@ -140,7 +140,7 @@ impl<'a> Apply<'a> {
     /// Folders that their owner may not change get that right until the end.
     fn open_folders(&self, due: &[Due]) -> io::Result<()> {
         for (_, step) in due {
-            let is_closed = step.old.as_ref().is_some_and(|it| it.is_dir() && it.mode & 0o700 != 0o700);
+            let is_closed = step.old.as_ref().is_some_and(Node::is_closed);
             if is_closed && self.is_at(&step.path, step.old.as_ref(), false)? {
                 fault::step("apply: open folder")?;
                 self.chmod(&step.path, 0o700)?;

@@ -98,6 +98,11 @@ impl Node {
         self.kind == Kind::Dir
     }
 
+    /// A folder that its owner may not change.
+    pub fn is_closed(&self) -> bool {
+        self.is_dir() && self.mode & 0o700 != 0o700
+    }
+
     pub fn why(&self) -> Option<Why> {
         match self.kind {
             Kind::Skipped(it) => Some(it),

@@ -161,16 +161,18 @@ impl Undo<'_> {
         git::staged(&a).is_some_and(|it| Some(it) == git::staged(&b))
     }
 
-    /// Folders for what comes back.
+    /// Folders for what comes back. Those that must be opened are steps too, so that they are closed again.
     fn make_folders(&self, plan: &mut Plan) {
-        let planned: HashSet<&RelPath> = plan.steps.iter().map(|it| &it.path).collect();
-        let comes = plan.steps.iter().filter(|it| it.new.is_some());
-        let above: BTreeSet<RelPath> = comes.flat_map(|it| node::ancestors(&it.path)).map(RelPath::from).collect();
-        let is_missing = |it: &RelPath| !planned.contains(it) && self.store.manifest.get(it).is_none();
-        let new = || Some(Node::unseen(Kind::Dir, 0o755, 0));
-        let more = above.into_iter().filter(is_missing).map(|path| Change { path, old: None, new: new() });
-        let more: Vec<Change> = more.collect();
-        plan.steps.extend(more);
+        let all = plan.steps.iter().flat_map(|it| node::ancestors(&it.path)).map(RelPath::from);
+        let mut above: BTreeSet<RelPath> = all.collect();
+        plan.steps.iter().for_each(|it| _ = above.remove(&it.path));
+        for path in above {
+            let old = self.store.manifest.get(&path).cloned();
+            let new = old.clone().unwrap_or_else(|| Node::unseen(Kind::Dir, 0o755, 0));
+            if old.is_none() || new.is_closed() {
+                plan.steps.push(Change { path, old, new: Some(new) });
+            }
+        }
     }
 
     /// Where a folder is to go: what is in it that nobody asked about.

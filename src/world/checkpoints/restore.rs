@@ -75,7 +75,7 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
             it.old = store.manifest.get(&it.path).cloned();
         }
         nets.push(std::mem::take(&mut plan.to_client));
-        journals.push(journal(store, order, plan));
+        journals.push(Journal { call: store.call(&order.id), steps: plan.steps, refs: plan.refs });
     }
     stores.iter().zip(&journals).try_for_each(|(store, it)| check(store, it))?;
     act(stores, &journals)?;
@@ -92,19 +92,6 @@ fn for_client(store: &Store, change: &Change) -> Result<(AbsPath, Vec<u8>), Fail
     let path = absolute(&store.path, &change.path);
     let bytes = change.new.as_ref().and_then(Node::hash).and_then(|it| store.blobs.read(it).ok());
     AbsPath::new(&path).zip(bytes).ok_or(Failure::Damaged { path })
-}
-
-/// Folders that must be opened for what is done in them are steps too, so that they are closed again.
-fn journal(store: &Store, order: &RestoreOrder, plan: Plan) -> Journal {
-    let mut steps = plan.steps;
-    let mut above: BTreeSet<RelPath> = steps.iter().flat_map(|it| node::ancestors(&it.path)).map(Into::into).collect();
-    steps.iter().for_each(|it| _ = above.remove(&it.path));
-    for path in above {
-        let closed = store.manifest.get(&path).filter(|it| it.is_dir() && it.mode & 0o700 != 0o700).cloned();
-        steps.extend(closed.map(|it| Change { path, old: Some(it.clone()), new: Some(it) }));
-    }
-    steps.sort_by(|a, b| a.path.cmp(&b.path));
-    Journal { call: store.call(&order.id), steps, refs: plan.refs }
 }
 
 /// Every content that comes back is what it was, or nothing is written.
