@@ -11,134 +11,137 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Mode, fchmod, linkat, mkdirat, readlinkat, renameat, symlinkat, unlinkat},
+    fs::{AtFlags, Mode, fchmod, linkat, readlinkat, renameat, symlinkat, unlinkat},
     io::Errno,
 };
 
 use super::{
-    beneath::{self, Beneath, is_gone},
+    beneath::{self, if_there},
     blobs::{Blobs, hash_of_file},
     fault, git,
-    journal::Journal,
     node::{self, Kind, Mark, Node, RelPath},
-    plan::Step,
+    record::{Change, Journal},
     refs,
+    store::Store,
+    walk::in_parallel,
 };
 
 /// How a journal is worked off.
 pub struct Apply<'a> {
-    pub root: &'a Beneath,
-    pub blobs: &'a Blobs,
-    pub journal: &'a Journal,
+    store: &'a Store,
+    journal: &'a Journal,
     /// After a crash, and on the way back: some steps are done already, and what somebody else changed stays.
-    pub again: bool,
-    stable: HashSet<&'a [u8]>,
+    again: bool,
+    /// What does not stay a folder.
+    moves: HashSet<&'a [u8]>,
     /// What somebody else changed meanwhile.
-    pub passed: Vec<RelPath>,
+    passed: Vec<RelPath>,
+}
+
+/// With the name of its new content until that takes its place.
+type Due<'a> = (Vec<u8>, &'a Change);
+
+/// Works a journal off; what somebody else changed meanwhile, which stays if this is done `again`.
+pub fn apply(store: &Store, journal: &Journal, again: bool) -> io::Result<Vec<RelPath>> {
+    let moves = journal.steps.iter().filter(|it| !it.was_dir() || !it.becomes_dir()).map(|it| &*it.path).collect();
+    let mut apply = Apply { store, journal, again, moves, passed: Vec::new() };
+    let due = apply.due()?;
+    apply.open_folders(&due)?;
+    let res = apply.run(&due);
+    if res.is_err() {
+        // What is left is found by the next try.
+        _ = apply.all().try_for_each(|it| apply.remove_temp(&it));
+    }
+    res.map(|()| apply.passed)
 }
 
 impl<'a> Apply<'a> {
-    pub fn new(root: &'a Beneath, blobs: &'a Blobs, journal: &'a Journal, again: bool) -> Self {
-        let is_dir = |it: &Option<Node>| it.as_ref().is_some_and(Node::is_dir);
-        let moves = journal.steps.iter().filter(|it| !is_dir(&it.now) || !is_dir(&it.to));
-        let stable = moves.map(|it| &*it.path).collect();
-        Self { root, blobs, journal, again, stable, passed: Vec::new() }
-    }
-
-    pub fn run(&mut self) -> io::Result<()> {
-        let mut steps = self.due()?;
-        self.open_folders(&steps)?;
-        let res = self.change(&mut steps);
-        if res.is_err() {
-            self.remove_temps();
-        }
-        res
-    }
-
-    fn change(&mut self, steps: &mut [(usize, &'a Step)]) -> io::Result<()> {
-        self.stage_all(steps)?;
-        for (_, step) in steps.iter().rev() {
-            self.clear(step)?;
-        }
-        for (idx, step) in steps.iter() {
-            self.put(*idx, step)?;
+    fn run(&mut self, due: &[Due]) -> io::Result<()> {
+        in_parallel(due, |it| self.stage(it)).into_iter().collect::<io::Result<()>>()?;
+        due.iter().rev().try_for_each(|it| self.clear(it.1))?;
+        for it in due {
+            self.put(it)?;
         }
         for step in &self.journal.refs {
-            match refs::apply(self.root, step, &self.temp(usize::MAX)) {
-                Err(_) if self.again => self.passed.push(node::join(&step.dir, &step.name).into()),
+            match refs::apply(&self.store.root, step, &self.temp(usize::MAX)) {
+                Err(_) if self.again => self.passed.push(step.path.clone()),
                 it => it?,
             }
         }
-        for (_, step) in steps.iter().rev() {
-            self.set_folder_mode(step)?;
+        for (_, step) in due.iter().rev() {
+            if let Some(to) = step.new.as_ref().filter(|it| it.is_dir()) {
+                fault::step("apply: mode")?;
+                self.chmod(&step.path, to.mode)?;
+            }
         }
         Ok(())
     }
 
+    fn all(&self) -> impl Iterator<Item = Due<'a>> {
+        self.journal.steps.iter().enumerate().map(|(idx, it)| (self.temp(idx), it))
+    }
+
     /// The steps that are not done yet, and whose places are as they should be.
-    fn due(&mut self) -> io::Result<Vec<(usize, &'a Step)>> {
-        let mut res = Vec::new();
-        for (idx, step) in self.journal.steps.iter().enumerate() {
+    fn due(&mut self) -> io::Result<Vec<Due<'a>>> {
+        let (mut res, mut passed) = (Vec::new(), Vec::new());
+        for due in self.all() {
+            let step = due.1;
             if self.again {
-                self.remove_temp(idx, step)?;
+                self.remove_temp(&due)?;
+                if self.is_at(&step.path, step.new.as_ref(), true)? {
+                    continue;
+                }
             }
-            if self.again && self.is_at(&step.path, step.to.as_ref(), true)? {
-                continue;
-            }
-            // The way back of a swap may find nothing: the old is gone, and the new was not made yet.
-            let is_free = self.again && self.is_at(&step.path, None, false)?;
-            // It was made, and has no mode yet.
+            // A folder was made, and has no mode yet; or a swap took the old away, and did not make the new.
             let is_begun = self.again
-                && step.to.as_ref().is_some_and(Node::is_dir)
-                && self.is_at(&step.path, step.to.as_ref(), false)?;
-            if is_free || is_begun || self.is_at(&step.path, step.now.as_ref(), false)? {
-                res.push((idx, step));
+                && (self.is_at(&step.path, None, false)?
+                    || (step.becomes_dir() && self.is_at(&step.path, step.new.as_ref(), false)?));
+            if is_begun || self.is_at(&step.path, step.old.as_ref(), false)? {
+                res.push(due);
             } else if self.again {
-                self.passed.push(step.path.clone());
+                passed.push(step.path.clone());
             } else {
                 return Err(changed(&step.path));
             }
         }
+        self.passed.append(&mut passed);
         Ok(res)
     }
 
     /// Whether a path is as a node says. What has another mark is read.
     fn is_at(&self, path: &[u8], node: Option<&Node>, with_mode: bool) -> io::Result<bool> {
-        let Some(stat) = self.root.stat(path)? else { return Ok(node.is_none()) };
-        let Some(node) = node else { return Ok(false) };
-        let mark = Mark::of(&stat);
-        let found = node::type_of(&stat);
+        let (stat, node) = match (self.store.root.stat(path)?, node) {
+            (Some(stat), Some(node)) => (stat, node),
+            (stat, node) => return Ok(stat.is_none() && node.is_none()),
+        };
+        let (mark, found) = (Mark::of(&stat), node::type_of(&stat));
         let has_mode = !with_mode || node.mode == (stat.st_mode & 0o1777) as u16;
         Ok(match &node.kind {
             Kind::Dir => found.is_dir() && has_mode,
-            Kind::Link(to) => found.is_symlink() && self.leads_to(path)?.as_deref() == Some(to),
+            Kind::Link(to) => found.is_symlink() && self.leads_to(path, to),
             Kind::File(_) if !found.is_file() || mark.size != node.mark.size || !has_mode => false,
             Kind::File(_) if mark == node.mark && !node.young => true,
-            Kind::File(hash) => match self.root.file(path) {
-                Ok(it) => hash_of_file(&it)? == *hash,
+            Kind::File(hash) => match if_there(self.store.root.file(path)) {
+                Ok(Some(it)) => hash_of_file(&it)? == *hash,
+                Ok(None) => false,
                 // The owner may read what is to be read again once the modes are back.
                 Err(it) if it.kind() == io::ErrorKind::PermissionDenied => mark.is_same_content(&node.mark),
-                Err(it) if is_gone(&it) => false,
                 Err(it) => return Err(it),
             },
             Kind::Skipped(_) => mark.is_same_content(&node.mark),
         })
     }
 
-    fn leads_to(&self, path: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        let (dir, name) = self.root.parent(path)?;
-        match readlinkat(&dir, name, Vec::new()) {
-            Ok(it) => Ok(Some(it.into_bytes())),
-            Err(Errno::NOENT | Errno::INVAL) => Ok(None),
-            Err(it) => Err(it.into()),
-        }
+    fn leads_to(&self, path: &[u8], to: &[u8]) -> bool {
+        let found = self.store.root.parent(path).ok().and_then(|(dir, name)| readlinkat(&dir, name, Vec::new()).ok());
+        found.is_some_and(|it| it.as_bytes() == to)
     }
 
     /// Folders that their owner may not change get that right until the end.
-    fn open_folders(&self, steps: &[(usize, &Step)]) -> io::Result<()> {
-        for (_, step) in steps {
-            let closed = |it: &Node| it.is_dir() && it.mode & 0o700 != 0o700;
-            if step.now.as_ref().is_some_and(closed) && self.is_at(&step.path, step.now.as_ref(), false)? {
+    fn open_folders(&self, due: &[Due]) -> io::Result<()> {
+        for (_, step) in due {
+            let is_closed = step.old.as_ref().is_some_and(Node::is_closed);
+            if is_closed && self.is_at(&step.path, step.old.as_ref(), false)? {
                 fault::step("apply: open folder")?;
                 self.chmod(&step.path, 0o700)?;
             }
@@ -146,149 +149,102 @@ impl<'a> Apply<'a> {
         Ok(())
     }
 
-    fn stage_all(&self, steps: &[(usize, &Step)]) -> io::Result<()> {
-        // Tests end a thread at one of its steps.
-        let n = if cfg!(test) { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(4) };
-        let stage = |part: &[(usize, &Step)]| part.iter().try_for_each(|(idx, step)| self.stage(*idx, step));
-        let (first, rest) = steps.split_at(steps.len().div_ceil(n));
-        std::thread::scope(|scope| {
-            let parts = rest.chunks(first.len().max(1));
-            let threads: Vec<_> = parts.map(|part| scope.spawn(move || stage(part))).collect();
-            let mut res = stage(first);
-            for it in threads {
-                res = res.and(it.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended"))));
-            }
-            res
-        })
-    }
-
-    fn stage(&self, idx: usize, step: &Step) -> io::Result<()> {
-        let Some(to) = &step.to else { return Ok(()) };
-        let (dir, temp) = (self.stage_folder(&step.path)?, self.temp(idx));
+    fn stage(&self, (temp, step): &Due) -> io::Result<()> {
+        let Some(to) = step.new.as_ref().filter(|_| step.is_new_content()) else { return Ok(()) };
+        let dir = self.stage_folder(&step.path)?;
+        fault::step("apply: stage")?;
         match &to.kind {
-            Kind::File(hash) if step.now.as_ref().and_then(Node::hash) != Some(hash) => {
-                fault::step("apply: stage")?;
-                beneath::remove(dir.as_fd(), &temp)?;
-                let is_object = git::is_object(&step.path);
-                let from = Blobs::name(hash);
-                if is_object && linkat(self.blobs.fd(), &from, &dir, &*temp, AtFlags::empty()).is_ok() {
+            Kind::Link(to) => {
+                beneath::remove(dir.as_fd(), temp)?;
+                Ok(symlinkat(&**to, &dir, &**temp)?)
+            }
+            Kind::File(hash) => {
+                beneath::remove(dir.as_fd(), temp)?;
+                let link = || linkat(self.store.blobs.fd(), Blobs::name(hash), &dir, &**temp, AtFlags::empty());
+                if git::is_object(&step.path) && link().is_ok() {
                     return Ok(());
                 }
-                let file = beneath::create(dir.as_fd(), &temp, 0o600)?;
+                let file = beneath::create(dir.as_fd(), temp, 0o600)?;
                 fault::step("apply: write")?;
-                self.blobs.copy_to(hash, &file)?;
+                self.store.blobs.copy_to(hash, &file)?;
                 Ok(fchmod(&file, Mode::from_raw_mode(to.mode.into()))?)
             }
-            Kind::Link(to) => {
-                fault::step("apply: link")?;
-                beneath::remove(dir.as_fd(), &temp)?;
-                Ok(symlinkat(&**to, &dir, &*temp)?)
-            }
-            _ => Ok(()),
+            Kind::Dir | Kind::Skipped(_) => Ok(()),
         }
     }
 
     /// Takes away what a folder replaces, what a folder was, and what is to be nothing.
-    fn clear(&self, step: &Step) -> io::Result<()> {
-        let was_dir = step.now.as_ref().is_some_and(Node::is_dir);
-        let is_dir = step.to.as_ref().is_some_and(Node::is_dir);
-        let goes = step.now.is_some() && (step.to.is_none() || was_dir != is_dir);
-        if !goes {
+    fn clear(&self, step: &Change) -> io::Result<()> {
+        let is_dir = step.was_dir();
+        if step.old.is_none() || (step.new.is_some() && is_dir == step.becomes_dir()) {
             return Ok(());
         }
         fault::step("apply: remove")?;
-        if !self.is_at(&step.path, step.now.as_ref(), false)? {
+        if !self.is_at(&step.path, step.old.as_ref(), false)? {
             return if self.again { Ok(()) } else { Err(changed(&step.path)) };
         }
-        let (dir, name) = self.root.parent(&step.path)?;
-        let flags = if was_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        match unlinkat(&dir, name, flags) {
+        let (dir, name) = self.store.root.parent(&step.path)?;
+        match unlinkat(&dir, name, if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() }) {
             // Somebody put something into it meanwhile: it stays, and so does that.
             Err(Errno::NOTEMPTY | Errno::EXIST) if self.again => Ok(()),
             it => Ok(it?),
         }
     }
 
-    fn put(&mut self, idx: usize, step: &Step) -> io::Result<()> {
-        let Some(to) = &step.to else { return Ok(()) };
-        if step.path.is_empty() {
-            return Ok(());
-        }
+    fn put(&mut self, due: &Due) -> io::Result<()> {
+        let step = due.1;
+        let Some(to) = step.new.as_ref().filter(|_| !step.path.is_empty()) else { return Ok(()) };
         fault::step("apply: put")?;
-        let (dir, name) = self.root.parent(&step.path)?;
+        let (dir, name) = self.store.root.parent(&step.path)?;
         match &to.kind {
-            Kind::Dir => match mkdirat(&dir, name, Mode::RWXU) {
-                Err(Errno::EXIST) if step.now.as_ref().is_some_and(Node::is_dir) || self.again => Ok(()),
-                it => Ok(it?),
-            },
-            Kind::File(hash) if step.now.as_ref().and_then(Node::hash) == Some(hash) => self.chmod(&step.path, to.mode),
-            Kind::File(_) | Kind::Link(_) => self.rename(idx, step, dir.as_fd(), name),
+            Kind::Dir if step.was_dir() || self.again => beneath::make_dir(dir.as_fd(), name, 0o700),
+            Kind::Dir => Ok(rustix::fs::mkdirat(&dir, name, Mode::RWXU)?),
+            Kind::File(_) if !step.is_new_content() => self.chmod(&step.path, to.mode),
+            Kind::File(_) | Kind::Link(_) => self.rename(due, dir.as_fd(), name),
             Kind::Skipped(_) => Ok(()),
         }
     }
 
-    fn rename(&mut self, idx: usize, step: &Step, dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
-        let (from, temp) = (self.stage_folder(&step.path)?, self.temp(idx));
-        let replaces = step.now.as_ref().is_some_and(|it| !it.is_dir());
-        if !replaces {
-            return beneath::rename_new((from.as_fd(), &temp), (dir, name));
+    fn rename(&mut self, (temp, step): &Due, dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
+        let from = self.stage_folder(&step.path)?;
+        if step.old.is_none() || step.was_dir() {
+            return beneath::rename_new((from.as_fd(), temp), (dir, name));
         }
         let is_free = self.again && self.is_at(&step.path, None, false)?;
-        if !is_free && !self.is_at(&step.path, step.now.as_ref(), false)? {
-            if self.again {
-                self.passed.push(step.path.clone());
-                return beneath::remove(from.as_fd(), &temp).map(drop);
-            }
+        if is_free || self.is_at(&step.path, step.old.as_ref(), false)? {
+            return Ok(renameat(&from, &**temp, dir, name)?);
+        }
+        if !self.again {
             return Err(changed(&step.path));
         }
-        Ok(renameat(&from, &*temp, dir, name)?)
-    }
-
-    fn set_folder_mode(&self, step: &Step) -> io::Result<()> {
-        match &step.to {
-            Some(to) if to.is_dir() => {
-                fault::step("apply: mode")?;
-                self.chmod(&step.path, to.mode)
-            }
-            _ => Ok(()),
-        }
+        self.passed.push(step.path.clone());
+        beneath::remove(from.as_fd(), temp)
     }
 
     /// Of what stands there, whatever its own mode is; a link is not followed.
     fn chmod(&self, path: &[u8], mode: u16) -> io::Result<()> {
         let mode = Mode::from_raw_mode(mode.into());
         if path.is_empty() {
-            return Ok(fchmod(self.root.fd(), mode)?);
+            return Ok(fchmod(self.store.root.fd(), mode)?);
         }
-        let (dir, name) = self.root.parent(path)?;
+        let (dir, name) = self.store.root.parent(path)?;
         chmod_at(dir.as_fd(), name, mode)
     }
 
     /// The nearest folder above that stays one: what is written there survives what is done on the way.
     fn stage_folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
-        let stays = |it: &&[u8]| !node::ancestors(it).chain([*it]).any(|it| self.stable.contains(it));
-        let found = node::ancestors(path).find(stays).unwrap_or_default();
-        self.root.dir(found)
+        let stays = |it: &&[u8]| !node::ancestors(it).chain([*it]).any(|it| self.moves.contains(it));
+        self.store.root.dir(node::ancestors(path).find(stays).unwrap_or_default())
     }
 
     fn temp(&self, idx: usize) -> Vec<u8> {
-        let id: String = self.journal.id.as_str().chars().filter(char::is_ascii_alphanumeric).take(40).collect();
-        format!(".castor-restore-{id}-{idx:x}").into_bytes()
+        let id = self.journal.call.id.as_str().chars().filter(char::is_ascii_alphanumeric);
+        format!(".castor-restore-{}-{idx:x}", id.take(40).collect::<String>()).into_bytes()
     }
 
-    fn remove_temps(&self) {
-        for (idx, step) in self.journal.steps.iter().enumerate() {
-            // The next try looks for it again.
-            _ = self.remove_temp(idx, step);
-        }
-    }
-
-    fn remove_temp(&self, idx: usize, step: &Step) -> io::Result<()> {
-        match self.stage_folder(&step.path) {
-            Ok(dir) => beneath::remove(dir.as_fd(), &self.temp(idx)).map(drop),
-            Err(it) if is_gone(&it) => Ok(()),
-            Err(it) => Err(it),
-        }
+    fn remove_temp(&self, (temp, step): &Due) -> io::Result<()> {
+        let dir = if_there(self.stage_folder(&step.path))?;
+        dir.map_or(Ok(()), |it| beneath::remove(it.as_fd(), temp))
     }
 }
 

@@ -13,9 +13,15 @@ use std::{
 use rustix::{
     fs::{self as at, AtFlags, CWD, Mode, OFlags, RenameFlags, Stat},
     io::Errno,
+    path::Arg,
 };
+use serde::de::DeserializeOwned;
 
-use super::{fault, node::split};
+use super::{
+    fault,
+    node::{split, type_of},
+    record::unframe,
+};
 use crate::base::path::AbsPath;
 
 /// A folder to go on from: what stands at its path by then does not matter.
@@ -26,11 +32,20 @@ const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const CREATE: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const OWN: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Whether an error says only that the thing is not there, or is another thing by now.
 pub fn is_gone(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(code, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV))
+}
+
+/// `None`: it is not there.
+pub fn if_there<T>(res: io::Result<T>) -> io::Result<Option<T>> {
+    match res {
+        Err(it) if is_gone(&it) => Ok(None),
+        it => it.map(Some),
+    }
 }
 
 impl Beneath {
@@ -45,12 +60,10 @@ impl Beneath {
         Ok(Self(top.dir(path.strip_prefix(b"/").unwrap_or(path))?))
     }
 
-    /// A folder of castor's own, made private where it is missing; its parents exist.
-    pub fn make_private(path: &Path) -> io::Result<Self> {
-        match at::mkdirat(CWD, path, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => Self::open(path),
-            Err(it) => Err(it.into()),
-        }
+    /// A folder of castor's own, made where it is missing.
+    pub fn make(&self, name: &[u8]) -> io::Result<Self> {
+        make_dir(self.fd(), name, 0o700)?;
+        Ok(Self(self.dir(name)?))
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -58,11 +71,8 @@ impl Beneath {
     }
 
     pub fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
-        if path.is_empty() {
-            return Ok(at::openat(&self.0, ".", DIR, Mode::empty())?);
-        }
         #[cfg(target_os = "linux")]
-        {
+        if !path.is_empty() {
             use rustix::fs::{ResolveFlags, openat2};
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             match openat2(&self.0, path, DIR, Mode::empty(), resolve) {
@@ -71,12 +81,8 @@ impl Beneath {
                 it => return Ok(it?),
             }
         }
-        self.dir_by_steps(path)
-    }
-
-    fn dir_by_steps(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let mut fd = at::openat(&self.0, ".", DIR, Mode::empty())?;
-        for name in path.split(|it| *it == b'/') {
+        for name in path.split(|it| *it == b'/').filter(|it| !it.is_empty()) {
             fd = at::openat(&fd, name, DIR, Mode::empty())?;
         }
         Ok(fd)
@@ -92,11 +98,7 @@ impl Beneath {
         if path.is_empty() {
             return Ok(Some(at::fstat(&self.0)?));
         }
-        let found = self.parent(path).and_then(|(dir, name)| stat(dir.as_fd(), name));
-        match found {
-            Err(it) if is_gone(&it) => Ok(None),
-            it => it,
-        }
+        Ok(if_there(self.parent(path).and_then(|(dir, name)| stat(dir.as_fd(), name)))?.flatten())
     }
 
     /// A regular file, to read.
@@ -108,18 +110,24 @@ impl Beneath {
     /// All bytes of a regular file; `None`: there is none.
     pub fn read(&self, path: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let mut res = Vec::new();
-        match self.file(path).and_then(|mut it| it.read_to_end(&mut res)) {
-            Ok(_) => Ok(Some(res)),
-            Err(it) if is_gone(&it) => Ok(None),
-            Err(it) => Err(it),
-        }
+        let found = if_there(self.file(path).and_then(|mut it| it.read_to_end(&mut res)))?;
+        Ok(found.map(|_| res))
+    }
+
+    /// What one of castor's own files holds; one that is torn is none.
+    pub fn read_frame<T: DeserializeOwned>(&self, name: &[u8]) -> io::Result<Option<T>> {
+        Ok(self.read(name)?.and_then(|it| Some(unframe(&it)?.0)))
+    }
+
+    /// One of castor's own files, to read and write.
+    pub fn own(&self, name: &[u8], flags: OFlags) -> io::Result<File> {
+        Ok(File::from(at::openat(&self.0, name, OWN | flags, Mode::RUSR | Mode::WUSR)?))
     }
 
     /// Replaces one of castor's own files in one step. With `sync` it is on the disk itself when this returns.
     pub fn replace(&self, name: &[u8], bytes: &[u8], sync: bool) -> io::Result<()> {
         let temp = [name, b".new"].concat();
         fault::step("replace: temp")?;
-        _ = remove(self.fd(), &temp)?;
         let mut new = create(self.fd(), &temp, 0o600)?;
         fault::step("replace: write")?;
         new.write_all(bytes)?;
@@ -136,28 +144,19 @@ impl Beneath {
 
     /// Removes one of castor's own folders with all that is in it.
     pub fn remove_tree(&self, name: &[u8]) -> io::Result<()> {
-        let dir = match self.dir(name) {
-            Err(it) if is_gone(&it) => return Ok(()),
-            it => Self(it?),
-        };
+        let Some(dir) = if_there(self.dir(name))?.map(Self) else { return Ok(()) };
         for (name, is_dir) in dir.list(b"")? {
-            match is_dir {
-                true => dir.remove_tree(&name)?,
-                false => _ = remove(dir.fd(), &name)?,
-            }
+            if is_dir { dir.remove_tree(&name)? } else { remove(dir.fd(), &name)? }
         }
         Ok(at::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// The names in a folder, and whether each is a folder.
+    /// The names in a folder, sorted, and whether each is a folder.
     pub fn list(&self, path: &[u8]) -> io::Result<Vec<(Vec<u8>, bool)>> {
-        let dir = match self.dir(path) {
-            Err(it) if is_gone(&it) => return Ok(Vec::new()),
-            it => it?,
-        };
+        let Some(dir) = if_there(self.dir(path))? else { return Ok(Vec::new()) };
         let mut res = Vec::new();
         for name in names(&dir)? {
-            let is_dir = stat(dir.as_fd(), &name)?.is_some_and(|it| super::node::type_of(&it).is_dir());
+            let is_dir = stat(dir.as_fd(), &name)?.is_some_and(|it| type_of(&it).is_dir());
             res.push((name, is_dir));
         }
         res.sort();
@@ -167,46 +166,42 @@ impl Beneath {
 
 /// The names in an open folder, in the disk's order.
 pub fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
-    let mut res = Vec::new();
-    for entry in at::Dir::read_from(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            res.push(name.to_vec());
-        }
-    }
-    Ok(res)
+    let names = at::Dir::read_from(dir)?.map(|it| Ok(it?.file_name().to_bytes().to_vec()));
+    names.filter(|it| !matches!(it.as_deref(), Ok(b"." | b".."))).collect()
 }
 
 pub fn stat(dir: BorrowedFd, name: &[u8]) -> io::Result<Option<Stat>> {
-    match at::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(it) => Ok(Some(it)),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(it) => Err(it.into()),
-    }
+    if_there(at::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from))
 }
 
 /// A regular file, to read. What takes its place meanwhile keeps nobody waiting.
 pub fn file(dir: BorrowedFd, name: &[u8]) -> io::Result<File> {
     let file = File::from(at::openat(dir, name, READ, Mode::empty())?);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(Errno::NOENT.into()),
-    }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::NOENT.into()) }
 }
 
-/// A new file, to write.
+/// A new file, to write. What was left under its name by a process that is no more goes.
 pub fn create(dir: BorrowedFd, name: &[u8], mode: u32) -> io::Result<File> {
+    remove(dir, name)?;
+    create_new(dir, name, mode)
+}
+
+/// A new file, to write; an error where there is one.
+pub fn create_new(dir: BorrowedFd, name: &[u8], mode: u32) -> io::Result<File> {
     Ok(File::from(at::openat(dir, name, CREATE, Mode::from_raw_mode(mode as _))?))
 }
 
-/// Removes what is no folder; whether it was there.
-pub fn remove(dir: BorrowedFd, name: &[u8]) -> io::Result<bool> {
-    match at::unlinkat(dir, name, AtFlags::empty()) {
-        Ok(()) => Ok(true),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+/// A folder, where there is none yet.
+pub fn make_dir(dir: BorrowedFd, name: impl Arg, mode: u32) -> io::Result<()> {
+    match at::mkdirat(dir, name, Mode::from_raw_mode(mode as _)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(it) => Err(it.into()),
     }
+}
+
+/// Removes what is no folder, if it is there.
+pub fn remove(dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
+    if_there(at::unlinkat(dir, name, AtFlags::empty()).map_err(io::Error::from)).map(drop)
 }
 
 /// Moves what must not take the place of anything.

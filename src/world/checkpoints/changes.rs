@@ -10,10 +10,10 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{
     Failure, FileDiff,
-    codec::{Change, Delta},
     git::{self, Part},
-    node::{self, Kind, Node, RelPath, Why},
+    node::{Kind, Node, RelPath, Why},
     plan::{absolute, shown},
+    record::{Change, Delta},
     store::Store,
 };
 use crate::base::checkpoint::{ChangeKind, Changes, FileChange, MAX_CHANGES};
@@ -35,7 +35,7 @@ pub fn net(deltas: &[Delta]) -> Vec<Change> {
             None => _ = res.insert(change.path.clone(), change.clone()),
         }
     }
-    res.into_values().filter(|it| !node::is_same(it.old.as_ref(), it.new.as_ref())).collect()
+    res.into_values().filter(|it| !it.is_still()).collect()
 }
 
 /// What is told of changes in some roots. A repository is one path; that git looked at files' times is nothing.
@@ -44,11 +44,11 @@ pub fn describe<'a>(roots: impl Iterator<Item = (&'a Store, &'a [Change])>) -> C
     let mut files: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
     for (store, changes) in roots {
         for change in changes {
-            if let Some(path) = unheld(change) {
-                res.not_kept.push(absolute(&store.path, path));
+            if is_unheld(change) {
+                res.not_kept.push(absolute(&store.path, &change.path));
                 continue;
             }
-            let Some((path, kind)) = kind_of(change) else { continue };
+            let Some((path, kind)) = told(change) else { continue };
             let path = absolute(&store.path, path);
             let (added, removed) = lines(store, change, &mut budget);
             res.added += added;
@@ -66,49 +66,40 @@ pub fn describe<'a>(roots: impl Iterator<Item = (&'a Store, &'a [Change])>) -> C
     res
 }
 
-/// A change that cannot be taken back.
-fn unheld(change: &Change) -> Option<&[u8]> {
-    let old = change.old.as_ref().and_then(Node::why);
-    let new = change.new.as_ref().and_then(Node::why);
-    match (old, new) {
-        // That it was built is no loss.
-        (None, None) | (None, Some(Why::Exempt)) => None,
-        _ => Some(&change.path),
-    }
+/// Whether a change cannot be taken back. That something was built is no loss.
+fn is_unheld(change: &Change) -> bool {
+    let why = |it: &Option<Node>| it.as_ref().and_then(Node::why);
+    !matches!((why(&change.old), why(&change.new)), (None, None | Some(Why::Exempt)))
 }
 
 /// What is told of one change; `None`: nothing.
-fn kind_of(change: &Change) -> Option<(&[u8], ChangeKind)> {
+fn told(change: &Change) -> Option<(&[u8], ChangeKind)> {
     let is_dir = |it: &Option<Node>| it.as_ref().is_none_or(|it| it.is_dir() || it.why().is_some());
-    let kind = match (&change.old, &change.new) {
-        (None, _) => ChangeKind::Added,
-        (_, None) => ChangeKind::Removed,
-        _ => ChangeKind::Changed,
-    };
-    let part = git::part(&change.path);
+    let (part, kind) = (git::part(&change.path), change.kind());
     match part {
         Some(Part::Top) => Some((&change.path, kind)),
         Some(Part::Index | Part::Object | Part::ObjectDir | Part::Passing) => None,
         // Folders are told by the files in them, unless they are all that changed.
         _ if is_dir(&change.old) && is_dir(&change.new) && (part.is_some() || kind == ChangeKind::Changed) => None,
-        Some(Part::Config) => Some((&change.path, kind)),
+        None | Some(Part::Config) => Some((&change.path, kind)),
         Some(_) => Some((shown(&change.path), ChangeKind::Changed)),
-        None => Some((&change.path, kind)),
     }
 }
 
+/// Whether it is a file of the user's, with text that may be shown.
+fn is_own(change: &Change) -> bool {
+    git::part(&change.path).is_none_or(|it| it == Part::Config)
+}
+
 fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
-    let own = git::part(&change.path).is_none_or(|it| it == Part::Config);
     let size = |it: &Option<Node>| it.as_ref().filter(|it| it.hash().is_some()).map_or(0, |it| it.mark.size);
     let (old, new) = (size(&change.old), size(&change.new));
-    if !own || old > MAX_TEXT || new > MAX_TEXT || old + new > *budget {
+    if !is_own(change) || old > MAX_TEXT || new > MAX_TEXT || old + new > *budget {
         return (0, 0);
     }
     *budget -= old + new;
     let text = |it: &Option<Node>| match it.as_ref().and_then(Node::hash) {
-        Some(hash) => {
-            store.blobs.read(hash).ok().and_then(|it| String::from_utf8(it).ok()).filter(|it| !it.contains('\0'))
-        }
+        Some(it) => String::from_utf8(store.blobs.read(it).ok()?).ok().filter(|it| !it.contains('\0')),
         None => Some(String::new()),
     };
     let (Some(old), Some(new)) = (text(&change.old), text(&change.new)) else { return (0, 0) };
@@ -117,23 +108,19 @@ fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
     }
     let deadline = Instant::now() + PATIENCE;
     let diff = TextDiff::configure().deadline(deadline).diff_lines(&old, &new);
-    diff.iter_all_changes().fold((0, 0), |(added, removed), it| match it.tag() {
-        ChangeTag::Insert => (added + 1, removed),
-        ChangeTag::Delete => (added, removed + 1),
-        ChangeTag::Equal => (added, removed),
-    })
+    let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count() as u64;
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
 /// The contents on both sides of changes.
 pub fn diff(store: &Store, changes: &[Change]) -> Result<Vec<FileDiff>, Failure> {
     let mut res = Vec::new();
     for change in changes {
-        let Some((path, kind)) = kind_of(change) else { continue };
+        let Some((path, kind)) = told(change) else { continue };
         let path = absolute(&store.path, path);
         let size = |it: &Option<Node>| it.as_ref().map_or(0, |it| it.mark.size);
         let too_long = size(&change.old).max(size(&change.new)) > MAX_SHOWN;
-        let own = git::part(&change.path).is_none_or(|it| it == Part::Config);
-        let bytes = |it: &Option<Node>| match it.as_ref().map(|it| &it.kind).filter(|_| own && !too_long) {
+        let bytes = |it: &Option<Node>| match it.as_ref().map(|it| &it.kind).filter(|_| is_own(change) && !too_long) {
             Some(Kind::File(hash)) => {
                 store.blobs.read(hash).map(Some).map_err(|_| Failure::Damaged { path: path.clone() })
             }

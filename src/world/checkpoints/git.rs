@@ -29,36 +29,17 @@ pub struct GitPath<'a> {
     pub inner: &'a [u8],
 }
 
-const OWN: &[&[u8]] = &[
-    b"HEAD",
-    b"ORIG_HEAD",
-    b"FETCH_HEAD",
-    b"config",
-    b"description",
-    b"hooks",
-    b"index",
-    b"info",
-    b"logs",
-    b"modules",
-    b"objects",
-    b"packed-refs",
-    b"refs",
-    b"shallow",
-    b"worktrees",
-];
+/// What marks the folder of a submodule.
+const OWN: &str = "HEAD ORIG_HEAD FETCH_HEAD config description hooks index info logs modules objects packed-refs refs \
+    shallow worktrees";
 
 /// `None`: it is in no folder of git's.
 pub fn git_path(path: &[u8]) -> Option<GitPath<'_>> {
-    let mut end = 0;
-    let mut found = None;
-    for part in path.split(|it| *it == b'/') {
-        end += part.len();
-        if part == b".git" {
-            found = Some(end);
-        }
-        end += 1;
-    }
-    let at = found?;
+    let parts = path.split(|it| *it == b'/').scan(0, |end, part| {
+        *end += part.len() + 1;
+        Some((*end - 1, part))
+    });
+    let at = parts.filter(|it| it.1 == b".git").last()?.0;
     let mut res = GitPath { dir: path.get(..at)?, inner: path.get(at + 1..).unwrap_or_default() };
     while let Some(len) = module(res.inner) {
         let at = res.dir.len() + 1 + len;
@@ -74,7 +55,7 @@ fn module(inner: &[u8]) -> Option<usize> {
         match idx {
             0 if part != b"modules" => return None,
             0 | 1 => (),
-            _ if OWN.contains(&part) => return Some(end - 1),
+            _ if OWN.split(' ').any(|it| it.as_bytes() == part) => return Some(end - 1),
             _ => (),
         }
         end += part.len() + 1;
@@ -122,16 +103,15 @@ pub fn refs<'a>(files: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Refs {
     let (mut res, mut loose) = (Refs::new(), Vec::new());
     for (name, bytes) in files {
         match name {
-            b"packed-refs" => res.extend(packed(bytes).map(|(name, value)| (name.to_vec(), value.to_vec()))),
+            b"packed-refs" => {
+                let lines = bytes.split(|it| *it == b'\n').filter_map(packed_line);
+                res.extend(lines.map(|(name, value)| (name.to_vec(), value.to_vec())));
+            }
             _ => loose.push((name.to_vec(), bytes.trim_ascii().to_vec())),
         }
     }
     res.extend(loose);
     res
-}
-
-fn packed(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    bytes.split(|it| *it == b'\n').filter_map(packed_line)
 }
 
 fn packed_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -154,8 +134,11 @@ pub fn without_ref(bytes: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     found.then_some(res)
 }
 
-/// The entries of an index without what git notes of the files' times: what is staged. `None`: it cannot be read.
-pub fn staged(bytes: &[u8]) -> Option<Vec<u8>> {
+/// Of an entry of an index: mode, object and flags, name. What git notes of the file's times is no part of it.
+pub type Staged<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
+/// What is staged; `None`: the index cannot be read.
+pub fn staged(bytes: &[u8]) -> Option<Vec<Staged<'_>>> {
     let version = u32::from_be_bytes(*bytes.strip_prefix(b"DIRC")?.first_chunk()?);
     let n = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     // Longer names of objects are rare, and then all bytes count; so do names that leave out how they begin.
@@ -167,24 +150,8 @@ pub fn staged(bytes: &[u8]) -> Option<Vec<u8>> {
         let flags = u16::from_be_bytes(*rest.get(60..)?.first_chunk()?);
         let start = if flags & 0x4000 == 0 { 62 } else { 64 };
         let name = rest.get(start..)?.split(|it| *it == 0).next()?;
-        res.extend_from_slice(rest.get(24..28)?);
-        res.extend_from_slice(rest.get(40..start)?);
-        res.extend_from_slice(name);
-        res.push(0);
+        res.push((rest.get(24..28)?, rest.get(40..start)?, name));
         rest = rest.get((start + name.len() + 8) & !7..)?;
     }
     Some(res)
-}
-
-/// The names of what is staged, for the question which folders hold some of it.
-pub fn tracked(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let entries = staged(bytes).unwrap_or_default();
-    let (mut res, mut rest) = (Vec::new(), &*entries);
-    while let Some(flags) = rest.get(24..).and_then(|it| it.first_chunk()) {
-        let start = if u16::from_be_bytes(*flags) & 0x4000 == 0 { 26 } else { 28 };
-        let Some(name) = rest.get(start..).and_then(|it| it.split(|it| *it == 0).next()) else { break };
-        res.push(name.to_vec());
-        rest = rest.get(start + name.len() + 1..).unwrap_or_default();
-    }
-    res
 }

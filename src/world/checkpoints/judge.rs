@@ -1,7 +1,7 @@
 //! Whether a path may be given back: the chain of its states, and who made each.
 
-use super::codec::{Cause, Delta};
-use crate::base::ids::SessionId;
+use super::record::{Call, Cause, Delta};
+use crate::base::ids::{CheckpointId, SessionId};
 
 /// Who made a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +21,10 @@ pub enum Who {
 
 impl Who {
     /// `None`: nobody changed anything; what is held was decided anew.
-    pub fn of(delta: &Delta, session: &SessionId, is_undone: impl Fn(&str) -> bool) -> Option<Self> {
+    pub fn of(delta: &Delta, session: &SessionId, is_undone: impl Fn(&CheckpointId) -> bool) -> Option<Self> {
         let calls = delta.calls();
-        let own = |it: &&super::codec::Call| it.session == *session;
-        let undone = calls.iter().filter(own).any(|it| is_undone(it.id.as_str()));
+        let own = |it: &&Call| it.session == *session;
+        let undone = calls.iter().filter(own).any(|it| is_undone(&it.id));
         Some(match &delta.cause {
             Cause::Rules => return None,
             Cause::User => Self::User,

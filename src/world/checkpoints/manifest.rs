@@ -1,31 +1,34 @@
 //! What a root held when it was looked at last.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     ops::Bound,
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
-    codec::{Reader, Writer},
     git,
     node::{Kind, Node, RelPath},
 };
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
+    /// Of the last delta that is in it.
+    pub seq: u64,
     entries: BTreeMap<RelPath, Entry>,
-    /// What is not held, of the entries.
-    skipped: BTreeSet<RelPath>,
     /// Of all files but git's objects.
-    bytes: u64,
+    pub bytes: u64,
+    #[serde(skip)]
     walk: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     node: Node,
     /// The number of the walk that saw it last.
+    #[serde(skip)]
     seen: AtomicU32,
 }
 
@@ -34,20 +37,8 @@ impl Manifest {
         self.entries.len()
     }
 
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     pub fn get(&self, path: &[u8]) -> Option<&Node> {
         self.entries.get(path).map(|it| &it.node)
-    }
-
-    pub fn skipped(&self) -> impl Iterator<Item = (&RelPath, &Node)> {
-        self.skipped.iter().filter_map(|it| Some((it, self.get(it)?)))
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&RelPath, &Node)> {
-        self.entries.iter().map(|(path, it)| (path, &it.node))
     }
 
     /// All that is below a folder, sorted by bytes.
@@ -82,54 +73,20 @@ impl Manifest {
     }
 
     /// What the walk did not see.
-    pub fn unseen(&self) -> Vec<RelPath> {
-        let unseen = self.entries.iter().filter(|it| it.1.seen.load(Ordering::Relaxed) != self.walk);
-        unseen.map(|it| it.0.clone()).collect()
+    pub fn unseen(&self) -> impl Iterator<Item = &RelPath> {
+        self.entries.iter().filter(|it| it.1.seen.load(Ordering::Relaxed) != self.walk).map(|it| it.0)
     }
 
-    /// What was there before.
-    pub fn set(&mut self, path: &[u8], node: Option<Node>) -> Option<Node> {
-        let counted = |path: &[u8], it: &Node| match it.kind {
+    pub fn set(&mut self, path: &[u8], node: Option<Node>) {
+        let counted = |it: &Node| match it.kind {
             Kind::File(_) if !git::is_object(path) => it.mark.size,
             _ => 0,
         };
-        self.skipped.remove(path);
+        self.bytes += node.as_ref().map_or(0, counted);
         let old = match node {
-            Some(node) => {
-                self.bytes += counted(path, &node);
-                if node.why().is_some() {
-                    self.skipped.insert(path.into());
-                }
-                let seen = AtomicU32::new(self.walk);
-                self.entries.insert(path.into(), Entry { node, seen })
-            }
+            Some(node) => self.entries.insert(path.into(), Entry { node, seen: AtomicU32::new(self.walk) }),
             None => self.entries.remove(path),
         };
-        let old = old.map(|it| it.node);
-        self.bytes = self.bytes.saturating_sub(old.as_ref().map_or(0, |it| counted(path, it)));
-        old
-    }
-
-    pub fn encode(&self, seq: u64) -> Vec<u8> {
-        let mut out = Writer::default();
-        out.u64(seq);
-        out.u64(self.entries.len() as u64);
-        for (path, node) in self.iter() {
-            out.bytes(path);
-            out.node(node);
-        }
-        out.0
-    }
-
-    /// With the number of the last delta that is in it.
-    pub fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
-        let mut input = Reader(bytes);
-        let (seq, n) = (input.u64()?, input.u64()?);
-        let mut res = Self::default();
-        for _ in 0..n {
-            let path = input.bytes()?;
-            res.set(path, Some(input.node()?));
-        }
-        Some((res, seq))
+        self.bytes = self.bytes.saturating_sub(old.map_or(0, |it| counted(&it.node)));
     }
 }

@@ -1,6 +1,7 @@
 //! What lies at a path: a file by its hash, a folder, a link, or something that is not held.
 
 use rustix::fs::{FileType, RawMode, Stat};
+use serde::{Deserialize, Serialize};
 
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
@@ -8,7 +9,7 @@ pub type Hash = [u8; 32];
 /// Below a root, parts joined by `/`; the root itself is empty. Any bytes but NUL.
 pub type RelPath = Box<[u8]>;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     File(Hash),
     Dir,
@@ -18,7 +19,7 @@ pub enum Kind {
 }
 
 /// Why something is not held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Why {
     /// One file with more bytes than the limit.
     Big,
@@ -32,7 +33,7 @@ pub enum Why {
 }
 
 /// How the disk describes an entry: what stays the same while nobody changes it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     pub size: u64,
     pub mtime: (i64, u32),
@@ -40,7 +41,7 @@ pub struct Mark {
     pub ino: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
     pub kind: Kind,
     /// Permission bits; never set-uid or set-gid.
@@ -64,10 +65,6 @@ impl Mark {
         }
     }
 
-    pub fn is_young(&self, now: i64) -> bool {
-        self.ctime.0 >= now - YOUNG
-    }
-
     /// As equality, but for a file whose names may have become more: that is a change of its own to the disk.
     pub fn is_same_content(&self, other: &Self) -> bool {
         (self.size, self.mtime, self.ino) == (other.size, other.mtime, other.ino)
@@ -76,8 +73,18 @@ impl Mark {
 
 impl Node {
     pub fn new(kind: Kind, stat: &Stat, now: i64) -> Self {
-        let mark = Mark::of(stat);
-        Self { mode: mode_of(&kind, stat.st_mode as RawMode), kind, young: mark.is_young(now), mark }
+        let (mark, bits) = (Mark::of(stat), (stat.st_mode & 0o1777) as u16);
+        let mode = match kind {
+            Kind::Dir => bits,
+            Kind::Link(_) => 0,
+            _ => bits & 0o777,
+        };
+        Self { kind, mode, young: mark.ctime.0 >= now - YOUNG, mark }
+    }
+
+    /// A file as a client or a plan has it: the disk is asked again at the next look.
+    pub fn unseen(kind: Kind, mode: u16, size: u64) -> Self {
+        Self { kind, mode, mark: Mark { size, ..Mark::default() }, young: true }
     }
 
     pub fn hash(&self) -> Option<&Hash> {
@@ -89,6 +96,11 @@ impl Node {
 
     pub fn is_dir(&self) -> bool {
         self.kind == Kind::Dir
+    }
+
+    /// A folder that its owner may not change.
+    pub fn is_closed(&self) -> bool {
+        self.is_dir() && self.mode & 0o700 != 0o700
     }
 
     pub fn why(&self) -> Option<Why> {
@@ -112,20 +124,11 @@ impl Node {
 
 /// As [`Node::is_same`], where there may be nothing.
 pub fn is_same(a: Option<&Node>, b: Option<&Node>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => a.is_same(b),
-        (None, None) => true,
-        _ => false,
-    }
+    a.is_none() && b.is_none() || a.zip(b).is_some_and(|(a, b)| a.is_same(b))
 }
 
-fn mode_of(kind: &Kind, mode: RawMode) -> u16 {
-    let bits = match kind {
-        Kind::Dir => mode & 0o1777,
-        Kind::Link(_) => 0,
-        _ => mode & 0o777,
-    };
-    bits as u16
+pub fn is_dir(node: Option<&Node>) -> bool {
+    node.is_some_and(Node::is_dir)
 }
 
 pub fn type_of(stat: &Stat) -> FileType {
@@ -141,13 +144,7 @@ pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut res = Vec::with_capacity(dir.len() + name.len() + 1);
-    res.extend_from_slice(dir);
-    if !dir.is_empty() {
-        res.push(b'/');
-    }
-    res.extend_from_slice(name);
-    res
+    if dir.is_empty() { name.to_vec() } else { [dir, b"/", name].concat() }
 }
 
 /// The folders above a path, nearest first, the root last.
@@ -158,4 +155,10 @@ pub fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Whether `path` is `dir` or below it.
 pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
     dir.is_empty() || path.strip_prefix(dir).is_some_and(|it| it.is_empty() || it.starts_with(b"/"))
+}
+
+/// The rest of a path below a folder that it lies in.
+pub fn below<'a>(path: &'a [u8], dir: &[u8]) -> &'a [u8] {
+    let at = if dir.is_empty() { 0 } else { dir.len() + 1 };
+    path.get(at..).unwrap_or_default()
 }

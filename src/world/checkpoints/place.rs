@@ -1,19 +1,29 @@
-//! Where the stores lie, and how much is in them.
+//! Where the stores lie, how much is in them, and who has them open.
+//!
+//! Each session has a file in the root's store, locked while it lives: a process that was killed leaves it unlocked.
+//! The files are looked at and changed only by whoever holds the root's lock.
 
 use std::{
-    io,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::ffi::OsStrExt,
 };
 
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::{
+    fs::{CWD, FlockOperation, Mode, OFlags, flock, openat},
+    io::Errno,
+};
 
-use super::{beneath::Beneath, store::name_of};
-use crate::base::path::AbsPath;
-
-/// castor's own folder, by device and inode.
-pub fn identity(home: &AbsPath) -> Option<(u64, u64)> {
-    home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino()))
-}
+use super::{
+    beneath::{self, Beneath, if_there, make_dir},
+    blobs::hash_of,
+    node,
+    record::{Call, frame, unframe},
+};
+use crate::base::{
+    ids::{CheckpointId, SessionId},
+    path::AbsPath,
+};
 
 pub fn folder(home: &AbsPath) -> AbsPath {
     home.join("checkpoints")
@@ -21,32 +31,28 @@ pub fn folder(home: &AbsPath) -> AbsPath {
 
 /// The store of a root, made where there is none.
 pub fn make(home: &AbsPath, root: &AbsPath) -> io::Result<Beneath> {
+    let path = root.as_path().as_os_str().as_bytes();
+    let name: String = hash_of(path).iter().take(16).map(|it| format!("{it:02x}")).collect();
     let all = folder(home);
     for dir in [home, &all] {
-        match mkdirat(CWD, dir.as_path(), Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => (),
-            Err(it) => return Err(it.into()),
-        }
+        make_dir(CWD, dir.as_path(), 0o700)?;
     }
-    let res = Beneath::make_private(all.join(name_of(root)).as_path())?;
+    let res = Beneath::open(all.as_path())?.make(name.as_bytes())?;
     if res.stat(b"root")?.is_none() {
-        res.replace(b"root", root.as_path().as_os_str().as_bytes(), false)?;
+        res.replace(b"root", path, false)?;
     }
     Ok(res)
 }
 
-/// The stores that there are, by name, and the roots that they are for.
+/// The stores that there are, by name, and the roots that they are for; `None`: that is no folder any more.
 pub fn all(home: &AbsPath) -> io::Result<Vec<(String, Option<AbsPath>)>> {
-    let dir = match Beneath::open(folder(home).as_path()) {
-        Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        it => it?,
-    };
+    let Some(dir) = if_there(Beneath::open(folder(home).as_path()))? else { return Ok(Vec::new()) };
     let mut res = Vec::new();
     for (name, is_dir) in dir.list(b"")? {
         let Some(name) = String::from_utf8(name).ok().filter(|_| is_dir) else { continue };
         let root = dir.read(format!("{name}/root").as_bytes())?;
         let root = root.and_then(|it| AbsPath::new(std::ffi::OsStr::from_bytes(&it)));
-        res.push((name, root));
+        res.push((name, root.filter(|it| it.as_path().is_dir())));
     }
     Ok(res)
 }
@@ -54,11 +60,8 @@ pub fn all(home: &AbsPath) -> io::Result<Vec<(String, Option<AbsPath>)>> {
 /// The bytes in all stores, as their notes say.
 pub fn used(store: &Beneath) -> io::Result<u64> {
     let all = Beneath::from(openat(store.fd(), "..", OFlags::DIRECTORY, Mode::empty())?);
-    let mut res = 0;
-    for name in super::beneath::names(&all.dir(b"")?)? {
-        res += read_size(&all, &[&*name, b"/size"].concat())?;
-    }
-    Ok(res)
+    let sizes = beneath::names(&all.dir(b"")?)?.into_iter().map(|it| read_size(&all, &node::join(&it, b"size")));
+    sizes.sum()
 }
 
 /// What came into one store, or went.
@@ -68,13 +71,108 @@ pub fn add_used(store: &Beneath, bytes: i64) -> io::Result<()> {
     }
     let size = read_size(store, b"size")?.saturating_add_signed(bytes);
     // In place: it is a note, and to replace a file makes some disks write at once.
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(store.fd(), "size", flags, Mode::RUSR | Mode::WUSR)?;
-    rustix::io::pwrite(&file, format!("{size:020}").as_bytes(), 0)?;
+    rustix::io::pwrite(store.own(b"size", OFlags::CREATE)?, format!("{size:020}").as_bytes(), 0)?;
     Ok(())
 }
 
-fn read_size(dir: &Beneath, path: &[u8]) -> io::Result<u64> {
+pub fn read_size(dir: &Beneath, path: &[u8]) -> io::Result<u64> {
     let bytes = dir.read(path)?;
     Ok(bytes.and_then(|it| str::from_utf8(&it).ok()?.parse().ok()).unwrap_or_default())
+}
+
+/// Whether the lock was free. Some network folders know no locks: a checkpoint is worth more than the lock.
+pub fn try_lock(file: &File, how: FlockOperation) -> io::Result<bool> {
+    match flock(file, how) {
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(it) => Err(it.into()),
+    }
+}
+
+/// A session's own file.
+pub struct Register {
+    file: File,
+    calls: Vec<OpenCall>,
+}
+
+/// And whether it may write anything below the roots.
+type OpenCall = (Call, bool);
+
+/// The calls of others.
+#[derive(Default)]
+pub struct OpenCalls {
+    /// They may write anything.
+    pub live: Vec<Call>,
+    /// Their castor is gone.
+    pub stopped: Vec<Call>,
+    /// Another session has the root open, whatever it does.
+    pub others: bool,
+}
+
+impl Register {
+    /// Locks the session's file; the calls that a killed castor left in it. `None`: another process has it.
+    pub fn open(store: &Beneath, session: &SessionId) -> io::Result<Option<(Self, Vec<Call>)>> {
+        let mut file = store.make(b"sessions")?.own(session.as_str().as_bytes(), OFlags::CREATE)?;
+        if !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(None);
+        }
+        let left = read(&mut file)?.into_iter().map(|it| it.0).collect();
+        let mut res = Self { file, calls: Vec::new() };
+        res.write()?;
+        Ok(Some((res, left)))
+    }
+
+    pub fn add(&mut self, call: Call, wide: bool) -> io::Result<()> {
+        self.calls.push((call, wide));
+        self.write()
+    }
+
+    pub fn remove(&mut self, id: &CheckpointId) -> io::Result<()> {
+        self.calls.retain(|it| it.0.id != *id);
+        self.write()
+    }
+
+    pub fn has(&self, call: &Call) -> bool {
+        self.calls.iter().any(|it| it.0 == *call)
+    }
+
+    /// The session's own calls that may write anything.
+    pub fn wide(&self) -> impl Iterator<Item = Call> {
+        self.calls.iter().filter(|it| it.1).map(|it| it.0.clone())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.set_len(0)?;
+        self.file.write_all(&frame(&self.calls)?)
+    }
+
+    /// The session ends: nothing of its file stays.
+    pub fn close(self, store: &Beneath, session: &SessionId) -> io::Result<()> {
+        beneath::remove(store.make(b"sessions")?.fd(), session.as_str().as_bytes())
+    }
+}
+
+/// The calls of all sessions but one. Files of sessions whose castor is gone are removed.
+pub fn others(store: &Beneath, own: &SessionId) -> io::Result<OpenCalls> {
+    let (folder, mut res) = (store.make(b"sessions")?, OpenCalls::default());
+    for (name, _) in folder.list(b"")?.into_iter().filter(|it| it.0 != own.as_str().as_bytes()) {
+        let mut file = folder.own(&name, OFlags::empty())?;
+        let calls = read(&mut file)?.into_iter();
+        if try_lock(&file, FlockOperation::NonBlockingLockShared)? {
+            beneath::remove(folder.fd(), &name)?;
+            res.stopped.extend(calls.map(|it| it.0));
+        } else {
+            res.others = true;
+            res.live.extend(calls.filter(|it| it.1).map(|it| it.0));
+        }
+    }
+    Ok(res)
+}
+
+/// The calls in a session's file. A torn one counts for nothing.
+fn read(file: &mut File) -> io::Result<Vec<OpenCall>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(unframe(&bytes).map(|it| it.0).unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! What a restore is to do in one root: a step for each path, and for each ref.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
@@ -10,11 +10,11 @@ use std::{
 use super::{
     Buffers, Failure,
     blobs::hash_of,
-    codec::Delta,
     git::{self, Part},
     judge::{Link, Who, judge},
-    node::{self, Kind, Mark, Node, RelPath, Why},
-    refs::{self, RefStep},
+    node::{self, Kind, Node, RelPath, Why},
+    record::{Change, Delta, Value},
+    refs,
     store::Store,
 };
 use crate::base::{
@@ -22,23 +22,15 @@ use crate::base::{
     path::AbsPath,
 };
 
-/// One path: what stands there, and what is to.
-#[derive(Clone, Debug)]
-pub struct Step {
-    pub path: RelPath,
-    pub now: Option<Node>,
-    pub to: Option<Node>,
-}
-
 /// What is to be done in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Sorted by path, so that a folder comes before what is in it.
-    pub steps: Vec<Step>,
-    pub refs: Vec<RefStep>,
-    pub conflicts: Vec<(RelPath, Option<Node>, String)>,
-    /// Files that a client has, and the content that it gets; `None`: it is as it should be.
-    pub to_client: Vec<(RelPath, Option<Node>)>,
+    pub steps: Vec<Change>,
+    pub refs: Vec<Change<Value>>,
+    pub conflicts: Vec<(Change, String)>,
+    /// Files that a client has.
+    pub to_client: Vec<Change>,
     pub not_kept: Vec<RelPath>,
 }
 
@@ -47,58 +39,48 @@ type Chains = BTreeMap<RelPath, Vec<Link<Option<Node>>>>;
 /// The calls of an order, against the log of a root.
 pub struct Undo<'a> {
     pub store: &'a Store,
-    pub order: &'a RestoreOrder,
-    pub history: &'a [Delta],
+    order: &'a RestoreOrder,
+    buffers: &'a Buffers,
+    pub history: Vec<(Who, Delta)>,
     pub forced: bool,
 }
 
-impl<'a> Undo<'a> {
-    pub fn new(store: &'a Store, order: &'a RestoreOrder, history: &'a [Delta]) -> Self {
-        Self { store, order, history, forced: order.on_conflict == OnConflict::Restore }
+pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Plan, Failure> {
+    let who = |it: Delta| Some((Who::of(&it, &store.session, |id| order.undo.contains(id))?, it));
+    let history = store.history()?.into_iter().filter_map(who).collect();
+    let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
+    let chains = undo.chains();
+    let gits = undo.gits(&chains);
+    let mut plan = Plan::default();
+    for (path, links) in &chains {
+        undo.plan_path(path, links, &gits, &mut plan);
     }
-
-    pub fn who(&self, delta: &Delta) -> Option<Who> {
-        Who::of(delta, &self.store.session, |id| self.order.undo.iter().any(|it| it.as_str() == id))
-    }
-
-    pub fn plan(&self, buffers: &Buffers) -> Result<Plan, Failure> {
-        let chains = self.chains();
-        let mut plan = Plan::default();
-        let gits = self.gits(&chains);
-        for (path, links) in &chains {
-            self.plan_path(path, links, &gits, buffers, &mut plan);
+    for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
+        let n = plan.conflicts.len();
+        refs::plan(&undo, dir, &mut plan)?;
+        if plan.conflicts.len() > n {
+            // What is staged belongs to the branch.
+            let index = node::join(dir, b"index");
+            plan.steps.retain(|it| *it.path != *index);
         }
-        for dir in &gits {
-            let wanted = self.is_wanted(dir);
-            let found = if wanted { refs::plan(self, dir)? } else { refs::Planned::default() };
-            let clashes = !found.conflicts.is_empty();
-            plan.conflicts.extend(found.conflicts.into_iter().map(|it| (dir.clone(), None, it)));
-            plan.refs.extend(found.steps);
-            if clashes {
-                // What is staged belongs to the branch.
-                let index = node::join(dir, b"index");
-                plan.steps.retain(|it| *it.path != *index);
-            }
-        }
-        self.make_room(&mut plan);
-        plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(plan)
     }
+    undo.make_folders(&mut plan);
+    undo.make_room(&mut plan);
+    undo.drop_homeless(&mut plan);
+    plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(plan)
+}
 
+impl Undo<'_> {
     /// The states of all paths that the calls changed.
     fn chains(&self) -> Chains {
-        let mut res = Chains::new();
-        for delta in self.history {
-            let undone = self.who(delta).is_some_and(Who::is_undone);
-            for change in delta.changes.iter().filter(|it| undone && self.is_wanted(&it.path)) {
-                res.entry(change.path.clone()).or_default();
-            }
-        }
-        for delta in self.history {
-            let Some(who) = self.who(delta) else { continue };
+        let undone = self.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| &it.1.changes);
+        let wanted = undone.filter(|it| self.is_wanted(&it.path));
+        let mut res: Chains = wanted.map(|it| (it.path.clone(), Vec::new())).collect();
+        for (who, delta) in &self.history {
             for change in &delta.changes {
                 if let Some(links) = res.get_mut(&change.path) {
-                    links.push(Link { old: change.old.clone(), new: change.new.clone(), who });
+                    links.push(Link { old: change.old.clone(), new: change.new.clone(), who: *who });
                 }
             }
         }
@@ -108,12 +90,8 @@ impl<'a> Undo<'a> {
     fn is_wanted(&self, path: &[u8]) -> bool {
         let Some(paths) = &self.order.paths else { return true };
         // A folder of git's goes as a whole.
-        let path = self.absolute(git::git_path(path).map_or(path, |it| it.dir));
+        let path = absolute(&self.store.path, git::git_path(path).map_or(path, |it| it.dir));
         paths.iter().any(|it| path.starts_with(it))
-    }
-
-    pub fn absolute(&self, path: &[u8]) -> PathBuf {
-        absolute(&self.store.path, path)
     }
 
     /// Folders of git's whose refs are restored one by one: they are there now, and are to stay.
@@ -121,155 +99,124 @@ impl<'a> Undo<'a> {
         let dirs = chains.keys().filter_map(|it| git::git_path(it)).map(|it| RelPath::from(it.dir));
         let stays = |dir: &RelPath| {
             let was = chains.get(dir).and_then(|it| it.iter().find(|it| it.who.is_undone()));
-            let is_there = self.store.manifest.get(dir).is_some_and(Node::is_dir);
-            is_there && was.is_none_or(|it| it.old.as_ref().is_some_and(Node::is_dir))
+            node::is_dir(self.store.manifest.get(dir)) && was.is_none_or(|it| node::is_dir(it.old.as_ref()))
         };
         dirs.filter(stays).collect()
     }
 
-    fn plan_path(
-        &self,
-        path: &RelPath,
-        links: &[Link<Option<Node>>],
-        gits: &BTreeSet<RelPath>,
-        buffers: &Buffers,
-        plan: &mut Plan,
-    ) {
+    fn plan_path(&self, path: &RelPath, links: &[Link<Option<Node>>], gits: &BTreeSet<RelPath>, plan: &mut Plan) {
         let found = git::git_path(path);
-        let whole = found.is_some_and(|it| !gits.contains(it.dir));
         let part = found.map(|it| it.part());
-        if part == Some(Part::Ref) && !whole && !is_dir_link(links) {
+        // Of a repository that comes or goes as a whole every file counts.
+        let whole = found.is_some_and(|it| !gits.contains(it.dir));
+        let mut states = links.iter().flat_map(|it| [&it.old, &it.new]).flatten();
+        if part == Some(Part::Ref) && !whole && !states.all(Node::is_dir) {
             return;
         }
-        let buffer = self.buffer(path, buffers);
-        let now = buffer.clone().or_else(|| self.store.manifest.get(path).cloned());
+        let buffer = self.buffer(path);
+        let is_open = buffer.is_some();
+        let now = buffer.or_else(|| self.store.manifest.get(path).cloned());
         // A client may not have written its buffer to the disk: that is no change.
         let last = links.iter().rposition(|it| it.who.is_undone()).map_or(0, |it| it + 1);
-        let links = if buffer.is_some() { links.get(..last).unwrap_or(links) } else { links };
-        let is_same = |a: &Option<Node>, b: &Option<Node>| match part {
-            _ if node::is_same(a.as_ref(), b.as_ref()) => true,
-            Some(Part::Index) => self.is_same_index(a.as_ref(), b.as_ref()),
-            _ if buffer.is_some() => {
-                a.as_ref().and_then(Node::hash).is_some_and(|it| b.as_ref().and_then(Node::hash) == Some(it))
-            }
-            _ => false,
+        let links = if is_open { links.get(..last).unwrap_or(links) } else { links };
+        let is_same = |a: &Option<Node>, b: &Option<Node>| {
+            let (a, b) = (a.as_ref(), b.as_ref());
+            let hash = |it: Option<&Node>| it.and_then(Node::hash).copied();
+            node::is_same(a, b)
+                || (part == Some(Part::Index) && self.is_same_index(a, b))
+                || (is_open && hash(a).is_some() && hash(a) == hash(b))
         };
         let Some(verdict) = judge(links, &now, &is_same) else { return };
-        if node::is_same(now.as_ref(), verdict.target.as_ref()) {
+        let step = Change { path: path.clone(), old: now, new: verdict.target };
+        if step.is_still() {
             return;
         }
-        let step = Step { path: path.clone(), now, to: verdict.target };
-        if let Some(why) = step.to.as_ref().and_then(Node::why) {
-            if why == Why::Exempt && step.now.is_some() {
-                return;
-            }
-            return plan.not_kept.push(path.clone());
+        match step.new.as_ref().and_then(Node::why) {
+            Some(Why::Exempt) if step.old.is_some() => return,
+            Some(_) => return plan.not_kept.push(path.clone()),
+            None => (),
         }
-        let conflict = self.conflict(&step, verdict.conflict, part);
+        let held = step.old.as_ref().is_none_or(|it| it.why().is_none());
+        let lost = (!held).then_some("what is there now is not held, and could not be brought back");
+        let conflict = verdict.conflict.or(lost).filter(|_| part != Some(Part::Object));
         match (part, conflict) {
             // Nothing of git's own needs it, or it was put there by somebody since.
-            (Some(Part::Object | Part::ObjectDir), _) if !whole && (step.to.is_none() || step.now.is_some()) => (),
+            (Some(Part::Object | Part::ObjectDir), _) if !whole && (step.new.is_none() || step.old.is_some()) => (),
             (Some(Part::Other), Some(_)) if !whole => (),
-            (_, Some(why)) if !self.forced => plan.conflicts.push((path.clone(), step.to, why.to_owned())),
-            _ if buffer.is_some() && step.to.as_ref().is_some_and(|it| it.hash().is_some()) => {
-                plan.to_client.push((path.clone(), step.to));
-            }
+            (_, Some(why)) if !self.forced => plan.conflicts.push((step, why.to_owned())),
+            _ if is_open && step.new.as_ref().is_some_and(|it| it.hash().is_some()) => plan.to_client.push(step),
             _ => plan.steps.push(step),
         }
     }
 
-    fn conflict(&self, step: &Step, found: Option<&'static str>, part: Option<Part>) -> Option<&'static str> {
-        if part == Some(Part::Object) {
-            return None;
-        }
-        let held = step.now.as_ref().is_none_or(|it| it.why().is_none());
-        found.or((!held).then_some("what is there now is not held, and could not be brought back"))
-    }
-
-    fn buffer(&self, path: &[u8], buffers: &Buffers) -> Option<Node> {
-        let path = AbsPath::new(self.absolute(path))?;
-        let bytes = buffers.0.get(&path)?;
-        let mark = Mark { size: bytes.len() as u64, ..Mark::default() };
-        Some(Node { kind: Kind::File(hash_of(bytes)), mode: 0o644, mark, young: true })
+    fn buffer(&self, path: &[u8]) -> Option<Node> {
+        let bytes = self.buffers.0.get(&AbsPath::new(absolute(&self.store.path, path))?)?;
+        Some(Node::unseen(Kind::File(hash_of(bytes)), 0o644, bytes.len() as u64))
     }
 
     /// Whether the same is staged; git notes the files' times anew whenever it looks.
     fn is_same_index(&self, a: Option<&Node>, b: Option<&Node>) -> bool {
-        let staged = |it: Option<&Node>| git::staged(&self.store.blobs.read(it?.hash()?).ok()?);
-        staged(a).is_some_and(|it| staged(b).as_ref() == Some(&it))
+        let read = |it: Option<&Node>| self.store.blobs.read(it?.hash()?).ok();
+        let (Some(a), Some(b)) = (read(a), read(b)) else { return false };
+        git::staged(&a).is_some_and(|it| Some(it) == git::staged(&b))
     }
 
-    /// Folders for what comes back; and where a folder is to go, what is in it that nobody asked about.
-    fn make_room(&self, plan: &mut Plan) {
-        self.make_folders(plan);
-        let mut to: BTreeMap<RelPath, Option<Node>> = BTreeMap::new();
-        to.extend(plan.steps.iter().map(|it| (it.path.clone(), it.to.clone())));
-        let swaps = |it: &Step| it.now.as_ref().is_some_and(Node::is_dir) && !it.to.as_ref().is_some_and(Node::is_dir);
-        let (mut dropped, mut more) = (HashSet::new(), Vec::new());
-        plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
-        for step in plan.steps.iter().rev().filter(|it| swaps(it)) {
-            let stays = |it: &(&RelPath, &Node)| match to.get(it.0) {
-                Some(to) => to.is_some() || dropped.contains(it.0),
-                None => true,
-            };
-            let rest: Vec<_> = self.store.manifest.below(&step.path).filter(stays).collect();
-            let all_held = rest.iter().all(|it| it.1.why().is_none());
-            if rest.is_empty() {
-                continue;
+    /// Folders for what comes back. Those that must be opened are steps too, so that they are closed again.
+    fn make_folders(&self, plan: &mut Plan) {
+        let all = plan.steps.iter().flat_map(|it| node::ancestors(&it.path)).map(RelPath::from);
+        let mut above: BTreeSet<RelPath> = all.collect();
+        plan.steps.iter().for_each(|it| _ = above.remove(&it.path));
+        for path in above {
+            let old = self.store.manifest.get(&path).cloned();
+            let new = old.clone().unwrap_or_else(|| Node::unseen(Kind::Dir, 0o755, 0));
+            if old.is_none() || new.is_closed() {
+                plan.steps.push(Change { path, old, new: Some(new) });
             }
-            match &step.to {
+        }
+    }
+
+    /// Where a folder is to go: what is in it that nobody asked about.
+    fn make_room(&self, plan: &mut Plan) {
+        let gone = plan.steps.iter().filter(|it| it.new.is_none());
+        let mut gone: HashSet<RelPath> = gone.map(|it| it.path.clone()).collect();
+        let is_swap = |it: &Change| it.was_dir() && !it.becomes_dir();
+        let (mut swaps, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.steps).into_iter().partition(is_swap);
+        plan.steps = rest;
+        swaps.sort_by(|a, b| b.path.cmp(&a.path));
+        for step in swaps {
+            let below = self.store.manifest.below(&step.path);
+            let stays: Vec<_> = below.filter(|it| !gone.contains(it.0)).collect();
+            let all_held = stays.iter().all(|it| it.1.why().is_none());
+            match &step.new {
+                _ if stays.is_empty() => plan.steps.push(step),
                 Some(_) if self.forced && all_held => {
-                    let gone = |it: (&RelPath, &Node)| Step { path: it.0.clone(), now: Some(it.1.clone()), to: None };
-                    more.extend(rest.into_iter().map(gone));
-                    continue;
+                    let removed =
+                        |it: (&RelPath, &Node)| Change { path: it.0.clone(), old: Some(it.1.clone()), new: None };
+                    plan.steps.extend(stays.into_iter().map(removed));
+                    plan.steps.push(step);
                 }
                 Some(_) => {
-                    let why = "a folder stands there now, with files that the calls did not make".to_owned();
-                    plan.conflicts.push((step.path.clone(), step.to.clone(), why));
+                    let why = "a folder stands there now, with files that the calls did not make";
+                    plan.conflicts.push((step, why.to_owned()));
                 }
-                None => (),
+                None => _ = gone.remove(&step.path),
             }
-            dropped.insert(step.path.clone());
-        }
-        plan.steps.retain(|it| !dropped.contains(&it.path));
-        plan.steps.extend(more);
-        self.drop_homeless(plan);
-    }
-
-    fn make_folders(&self, plan: &mut Plan) {
-        let planned: HashSet<RelPath> = plan.steps.iter().map(|it| it.path.clone()).collect();
-        let comes = plan.steps.iter().filter(|it| it.to.is_some());
-        let above: BTreeSet<RelPath> = comes.flat_map(|it| node::ancestors(&it.path)).map(RelPath::from).collect();
-        let missing = |it: &RelPath| !planned.contains(it) && self.store.manifest.get(it).is_none();
-        for path in above.into_iter().filter(missing) {
-            plan.steps.push(Step {
-                path,
-                now: None,
-                to: Some(Node { kind: Kind::Dir, mode: 0o755, mark: Mark::default(), young: true }),
-            });
         }
     }
 
     /// What would have no folder: something else stands there, and stays.
     fn drop_homeless(&self, plan: &mut Plan) {
-        let to: BTreeMap<RelPath, bool> =
-            plan.steps.iter().map(|it| (it.path.clone(), it.to.as_ref().is_some_and(Node::is_dir))).collect();
-        let is_folder = |it: &[u8]| match to.get(it) {
-            Some(res) => *res,
-            None => self.store.manifest.get(it).is_some_and(Node::is_dir),
-        };
-        let is_homeless = |it: &Step| it.to.is_some() && !node::ancestors(&it.path).all(is_folder);
-        let (homeless, rest) = std::mem::take(&mut plan.steps).into_iter().partition(is_homeless);
-        plan.steps = rest;
-        for step in homeless {
-            plan.conflicts.push((step.path, step.to, "something else stands where its folder was".to_owned()));
+        let steps = std::mem::take(&mut plan.steps);
+        let planned: HashMap<&[u8], bool> = steps.iter().map(|it| (&*it.path, it.becomes_dir())).collect();
+        let is_folder = |it: &[u8]| *planned.get(it).unwrap_or(&node::is_dir(self.store.manifest.get(it)));
+        let is_homeless = |it: &Change| it.new.is_some() && !node::ancestors(&it.path).all(is_folder);
+        for step in &steps {
+            match is_homeless(step) {
+                true => plan.conflicts.push((step.clone(), "something else stands where its folder was".to_owned())),
+                false => plan.steps.push(step.clone()),
+            }
         }
     }
-}
-
-/// Whether a path was a folder at all times.
-fn is_dir_link(links: &[Link<Option<Node>>]) -> bool {
-    links.iter().flat_map(|it| [&it.old, &it.new]).flatten().all(Node::is_dir)
 }
 
 pub fn absolute(root: &AbsPath, path: &[u8]) -> PathBuf {

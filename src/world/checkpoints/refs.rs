@@ -6,7 +6,10 @@ use std::{
     os::fd::AsFd,
 };
 
-use rustix::fs::{AtFlags, linkat, mkdirat, renameat, unlinkat};
+use rustix::{
+    fs::{AtFlags, linkat, renameat, unlinkat},
+    io::Errno,
+};
 
 use super::{
     Failure,
@@ -15,223 +18,166 @@ use super::{
     git::{self, Part, Refs},
     judge::{Link, judge},
     node::{self, Hash, Node, RelPath},
-    plan::Undo,
+    plan::{Plan, Undo, absolute},
+    record::{Change, Delta, Value},
 };
 
-/// One ref: what it has to be, and what it becomes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefStep {
-    /// Git's folder.
-    pub dir: RelPath,
-    pub name: Vec<u8>,
-    pub now: Option<Vec<u8>>,
-    pub to: Option<Vec<u8>>,
-}
-
-#[derive(Debug, Default)]
-pub struct Planned {
-    pub steps: Vec<RefStep>,
-    /// In words: the branch, and both commits.
-    pub conflicts: Vec<String>,
-}
-
 type Files = BTreeMap<RelPath, Hash>;
-type Value = Option<Vec<u8>>;
 
 /// What is to become of the refs of one repository.
-pub fn plan(undo: &Undo, dir: &[u8]) -> Result<Planned, Failure> {
-    let mut reader = Reader { undo, dir, read: HashMap::new() };
-    let mut files = reader.files();
-    let now = reader.refs(&files)?;
+pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Result<(), Failure> {
+    let is_ref = |path: &[u8]| git::git_path(path).is_some_and(|it| it.dir == dir && it.part() == Part::Ref);
+    let below = undo.store.manifest.below(dir).filter(|it| is_ref(it.0));
+    let mut files: Files = below.filter_map(|(path, it)| Some((path.clone(), *it.hash()?))).collect();
+    let mut read = HashMap::new();
+    let now = refs(undo, dir, &files, &mut read)?;
     // From now back to the first of the calls.
     let (mut after, mut chains) = (now.clone(), BTreeMap::<Vec<u8>, Vec<Link<Value>>>::new());
-    for delta in undo.history.iter().rev() {
-        let Some(who) = undo.who(delta) else { continue };
-        let own = delta.changes.iter().filter(|it| is_ref(dir, &it.path));
-        let mut any = false;
-        for change in own {
-            any = true;
+    let touched = |it: &Delta| it.changes.iter().any(|it| is_ref(&it.path));
+    for (who, delta) in undo.history.iter().rev().filter(|it| touched(&it.1)) {
+        for change in delta.changes.iter().filter(|it| is_ref(&it.path)) {
             match change.old.as_ref().and_then(Node::hash) {
                 Some(hash) => files.insert(change.path.clone(), *hash),
                 None => files.remove(&change.path),
             };
         }
-        if !any {
-            continue;
-        }
-        let before = reader.refs(&files)?;
+        let before = refs(undo, dir, &files, &mut read)?;
         let names: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
         for name in names.into_iter().filter(|it| before.get(*it) != after.get(*it)) {
-            let link = Link { old: before.get(name).cloned(), new: after.get(name).cloned(), who };
+            let link = Link { old: before.get(name).cloned(), new: after.get(name).cloned(), who: *who };
             chains.entry(name.clone()).or_default().push(link);
         }
         after = before;
     }
-    let mut res = Planned::default();
     for (name, mut links) in chains {
         links.reverse();
-        let current = now.get(&name).cloned();
-        let Some(verdict) = judge(&links, &current, &|a, b| a == b) else { continue };
-        if current == verdict.target {
-            continue;
-        }
+        let old = now.get(&name).cloned();
+        let Some(verdict) = judge(&links, &old, &|a, b| a == b).filter(|it| it.target != old) else { continue };
         match verdict.conflict.filter(|_| !undo.forced) {
-            Some(why) => res.conflicts.push(words(&name, current.as_ref(), verdict.left.as_ref(), why)),
-            None => res.steps.push(RefStep { dir: dir.into(), name, now: current, to: verdict.target }),
+            Some(why) => {
+                let why = words(&name, old.as_deref(), verdict.left.as_deref(), why);
+                plan.conflicts.push((Change { path: dir.into(), old: None, new: None }, why));
+            }
+            None => plan.refs.push(Change { path: node::join(dir, &name).into(), old, new: verdict.target }),
         }
     }
     // What is deleted first makes room for names below it.
-    res.steps.sort_by_key(|it| it.to.is_some());
-    Ok(res)
+    plan.refs.sort_by_key(|it| it.new.is_some());
+    Ok(())
 }
 
-fn words(name: &[u8], now: Option<&Vec<u8>>, left: Option<&Vec<u8>>, why: &str) -> String {
-    let text = |it: Option<&Vec<u8>>| match it {
-        Some(it) => String::from_utf8_lossy(it.get(..12).filter(|_| it.len() >= 40).unwrap_or(it)).into_owned(),
-        None => "nothing".to_owned(),
+/// The branch, and both commits.
+fn words(name: &[u8], now: Option<&[u8]>, left: Option<&[u8]>, why: &str) -> String {
+    let text = |it: Option<&[u8]>| {
+        let it = it.unwrap_or(b"nothing");
+        String::from_utf8_lossy(it.get(..12).filter(|_| it.len() >= 40).unwrap_or(it)).into_owned()
     };
     let name = String::from_utf8_lossy(name);
     let what = name.strip_prefix("refs/heads/").map_or_else(|| name.to_string(), |it| format!("branch {it}"));
     format!("{what} is at {}, and the calls left it at {}: {why}", text(now), text(left))
 }
 
-fn is_ref(dir: &[u8], path: &[u8]) -> bool {
-    git::git_path(path).is_some_and(|it| it.dir == dir && it.part() == Part::Ref)
-}
-
-struct Reader<'a> {
-    undo: &'a Undo<'a>,
-    dir: &'a [u8],
-    read: HashMap<Hash, Vec<u8>>,
-}
-
-impl Reader<'_> {
-    /// The files that hold refs now.
-    fn files(&self) -> Files {
-        let all = self.undo.store.manifest.below(self.dir).filter(|it| is_ref(self.dir, it.0));
-        all.filter_map(|(path, it)| Some((path.clone(), *it.hash()?))).collect()
-    }
-
-    fn refs(&mut self, files: &Files) -> Result<Refs, Failure> {
-        for (path, hash) in files {
-            if !self.read.contains_key(hash) {
-                let path = self.undo.absolute(path);
-                let bytes = self.undo.store.blobs.read(hash).map_err(|_| Failure::Damaged { path })?;
-                self.read.insert(*hash, bytes);
-            }
+/// What the refs are, by files that are held.
+fn refs(undo: &Undo, dir: &[u8], files: &Files, read: &mut HashMap<Hash, Vec<u8>>) -> Result<Refs, Failure> {
+    for (path, hash) in files {
+        if !read.contains_key(hash) {
+            let damaged = |_| Failure::Damaged { path: absolute(&undo.store.path, path) };
+            read.insert(*hash, undo.store.blobs.read(hash).map_err(damaged)?);
         }
-        let at = self.dir.len() + 1;
-        let known = files.iter().filter_map(|(path, hash)| Some((path.get(at..)?, self.read.get(hash)?.as_slice())));
-        Ok(git::refs(known))
     }
+    let known = files.iter().filter_map(|(path, hash)| Some((node::below(path, dir), read.get(hash)?.as_slice())));
+    Ok(git::refs(known))
 }
 
 /// What a ref is on the disk.
-fn current(root: &Beneath, dir: &[u8], name: &[u8]) -> io::Result<Value> {
+fn current(root: &Beneath, path: &[u8]) -> io::Result<Value> {
+    let Some(at) = git::git_path(path) else { return Ok(None) };
     let mut files = Vec::new();
-    for file in [b"packed-refs".as_slice(), name] {
-        files.extend(root.read(&node::join(dir, file))?.map(|it| (file, it)));
+    for file in [b"packed-refs".as_slice(), at.inner] {
+        files.extend(root.read(&node::join(at.dir, file))?.map(|it| (file, it)));
     }
-    Ok(git::refs(files.iter().map(|(name, bytes)| (*name, bytes.as_slice()))).remove(name))
+    Ok(git::refs(files.iter().map(|(name, bytes)| (*name, bytes.as_slice()))).remove(at.inner))
 }
 
 /// Sets or deletes a ref, if it is still what it has to be. `temp` is a name that nobody else uses.
-pub fn apply(root: &Beneath, step: &RefStep, temp: &[u8]) -> io::Result<()> {
-    if current(root, &step.dir, &step.name)? == step.to {
+pub fn apply(root: &Beneath, step: &Change<Value>, temp: &[u8]) -> io::Result<()> {
+    if current(root, &step.path)? == step.new {
         return unlock(root, step);
     }
-    let path = node::join(&step.dir, &step.name);
-    make_folders(root, &path)?;
-    let (folder, name) = root.parent(&path)?;
-    let lock = [name, b".lock"].concat();
+    make_folders(root, &step.path)?;
+    let (folder, name) = root.parent(&step.path)?;
+    let (folder, lock) = (folder.as_fd(), [name, b".lock"].concat());
     // A lock that has its content from the start can be told from git's own after a crash.
-    beneath::remove(folder.as_fd(), temp)?;
     fault::step("ref: temp")?;
-    let mut file = beneath::create(folder.as_fd(), temp, 0o644)?;
-    file.write_all(&content(step))?;
+    beneath::create(folder, temp, 0o644)?.write_all(&content(step))?;
     fault::step("ref: lock")?;
     unlock(root, step)?;
-    let locked = linkat(&folder, temp, &folder, &*lock, AtFlags::empty());
-    beneath::remove(folder.as_fd(), temp)?;
+    let locked = linkat(folder, temp, folder, &*lock, AtFlags::empty());
+    beneath::remove(folder, temp)?;
     locked.map_err(|it| match it {
-        rustix::io::Errno::EXIST => io::Error::other("git is at work in this repository: it holds a lock on a ref"),
+        Errno::EXIST => io::Error::other("git is at work in this repository: it holds a lock on a ref"),
         it => it.into(),
     })?;
-    let res = set_locked(root, step, &lock);
-    if res.is_err() {
-        beneath::remove(folder.as_fd(), &lock)?;
-    }
-    res
+    let set = || {
+        if current(root, &step.path)? != step.old {
+            return Err(io::Error::other("a ref was changed by somebody else meanwhile"));
+        }
+        fault::step("ref: set")?;
+        if step.new.is_some() {
+            return Ok(renameat(folder, &*lock, folder, name)?);
+        }
+        delete_packed(root, &step.path)?;
+        beneath::remove(folder, name)?;
+        fault::step("ref: unlock")?;
+        beneath::remove(folder, &lock)
+    };
+    set().inspect_err(|_| _ = beneath::remove(folder, &lock))
 }
 
-fn set_locked(root: &Beneath, step: &RefStep, lock: &[u8]) -> io::Result<()> {
-    let path = node::join(&step.dir, &step.name);
-    let (folder, name) = root.parent(&path)?;
-    if current(root, &step.dir, &step.name)? != step.now {
-        return Err(io::Error::other("a ref was changed by somebody else meanwhile"));
-    }
-    fault::step("ref: set")?;
-    if step.to.is_some() {
-        return Ok(renameat(&folder, lock, &folder, name)?);
-    }
-    delete_packed(root, step)?;
-    beneath::remove(folder.as_fd(), name)?;
-    fault::step("ref: unlock")?;
-    beneath::remove(folder.as_fd(), lock)?;
-    Ok(())
-}
-
-fn delete_packed(root: &Beneath, step: &RefStep) -> io::Result<()> {
-    let folder = root.dir(&step.dir)?;
-    let Some(bytes) = root.read(&node::join(&step.dir, b"packed-refs"))? else { return Ok(()) };
-    let Some(rest) = git::without_ref(&bytes, &step.name) else { return Ok(()) };
-    let mut file = beneath::create(folder.as_fd(), b"packed-refs.lock", 0o644)?;
-    file.write_all(&rest)?;
+fn delete_packed(root: &Beneath, path: &[u8]) -> io::Result<()> {
+    let Some(at) = git::git_path(path) else { return Ok(()) };
+    let Some(bytes) = root.read(&node::join(at.dir, b"packed-refs"))? else { return Ok(()) };
+    let Some(rest) = git::without_ref(&bytes, at.inner) else { return Ok(()) };
+    let folder = root.dir(at.dir)?;
+    beneath::create_new(folder.as_fd(), b"packed-refs.lock", 0o644)?.write_all(&rest)?;
     Ok(renameat(&folder, "packed-refs.lock", &folder, "packed-refs")?)
 }
 
-fn content(step: &RefStep) -> Vec<u8> {
-    match &step.to {
+fn content(step: &Change<Value>) -> Vec<u8> {
+    match &step.new {
         Some(it) => [it, b"\n".as_slice()].concat(),
         None => b"castor takes this ref back\n".to_vec(),
     }
 }
 
 /// Removes a lock that a killed castor left: one with the content that this step gives it.
-fn unlock(root: &Beneath, step: &RefStep) -> io::Result<()> {
-    let lock = [&*node::join(&step.dir, &step.name), b".lock"].concat();
-    if root.read(&lock)? == Some(content(step)) {
-        let (folder, name) = root.parent(&lock)?;
-        beneath::remove(folder.as_fd(), name)?;
+fn unlock(root: &Beneath, step: &Change<Value>) -> io::Result<()> {
+    let lock = [&*step.path, b".lock"].concat();
+    if root.read(&lock)? != Some(content(step)) {
+        return Ok(());
     }
-    Ok(())
+    let (folder, name) = root.parent(&lock)?;
+    beneath::remove(folder.as_fd(), name)
 }
 
 /// Folders above a ref; empty ones in its place go.
 fn make_folders(root: &Beneath, path: &[u8]) -> io::Result<()> {
-    let mut above: Vec<&[u8]> = node::ancestors(path).filter(|it| !it.is_empty()).collect();
-    above.reverse();
-    for dir in above {
+    let above: Vec<&[u8]> = node::ancestors(path).filter(|it| !it.is_empty()).collect();
+    for dir in above.into_iter().rev() {
         let (folder, name) = root.parent(dir)?;
-        match mkdirat(&folder, name, rustix::fs::Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => (),
-            Err(it) => return Err(it.into()),
-        }
+        beneath::make_dir(folder.as_fd(), name, 0o755)?;
     }
     remove_empty(root, path)
 }
 
 /// Removes folders without files, where one stands in a ref's place.
 fn remove_empty(root: &Beneath, path: &[u8]) -> io::Result<()> {
-    let (folder, name) = root.parent(path)?;
-    let is_dir = beneath::stat(folder.as_fd(), name)?.is_some_and(|it| node::type_of(&it).is_dir());
-    if !is_dir {
+    if !root.stat(path)?.is_some_and(|it| node::type_of(&it).is_dir()) {
         return Ok(());
     }
-    for (inner, is_dir) in root.list(path)? {
-        if is_dir {
-            remove_empty(root, &node::join(path, &inner))?;
-        }
+    for (inner, _) in root.list(path)? {
+        remove_empty(root, &node::join(path, &inner))?;
     }
+    let (folder, name) = root.parent(path)?;
     Ok(unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
 }

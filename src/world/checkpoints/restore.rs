@@ -1,17 +1,17 @@
 //! A restore over all roots of a session: looked at, planned, checked, written down, done; or not done at all.
 
-use std::{io, path::PathBuf};
+use std::{collections::BTreeSet, io};
 
 use super::{
     Buffers, Failure, PlannedPath, RestoreOutcome, RestorePlan,
-    apply::Apply,
-    changes,
-    codec::{Call, Cause, Change},
+    apply::apply,
+    beneath, changes, fault,
     git::{self, Part},
-    journal::Journal,
-    node::{self, Hash, Mark, Node, RelPath},
-    plan::{Plan, Undo, absolute, shown},
-    store::Store,
+    node::{self, Hash, Node, RelPath},
+    plan::{Plan, absolute, plan, shown},
+    record::{Cause, Change, Journal, frame},
+    store::{Sight, Store, now},
+    walk::in_parallel,
 };
 use crate::base::{
     checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, Restored},
@@ -19,53 +19,31 @@ use crate::base::{
 };
 
 /// What is to be done in each root, in the order of `stores`.
-pub fn plan_all(stores: &[&mut Store], order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<Plan>, Failure> {
-    let one = |store: &&mut Store| {
-        let history = store.history()?;
-        Undo::new(store, order, &history).plan(buffers)
-    };
-    stores.iter().map(one).collect()
+pub fn plan_all(stores: &[Store], order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<Plan>, Failure> {
+    stores.iter().map(|it| plan(it, order, buffers)).collect()
 }
 
 /// For people and clients.
-pub fn describe(stores: &[&mut Store], plans: &[Plan]) -> RestorePlan {
+pub fn describe(stores: &[Store], plans: &[Plan]) -> RestorePlan {
     let mut res = RestorePlan::default();
     for (store, plan) in stores.iter().zip(plans) {
-        let mut add = |path: &[u8], now: bool, to: Option<&Node>, conflict: Option<&String>| {
-            let change = match (now, to) {
-                (true, None) => ChangeKind::Removed,
-                (false, _) => ChangeKind::Added,
-                (true, Some(_)) => ChangeKind::Changed,
-            };
-            let file = to.and_then(Node::hash).map(|it| (store.path.clone(), *it));
-            res.paths.push(PlannedPath {
-                path: absolute(&store.path, path),
-                change,
-                conflict: conflict.cloned(),
-                file,
-            });
+        let planned = |path: &[u8], it: &Change, conflict| PlannedPath {
+            path: absolute(&store.path, path),
+            // A repository is one path, however many of its files come back.
+            change: if path.ends_with(b".git") { ChangeKind::Changed } else { it.kind() },
+            conflict,
+            file: it.new.as_ref().and_then(Node::hash).map(|it| (store.path.clone(), *it)),
         };
-        for step in plan.steps.iter().filter(|it| !is_still(it)) {
-            add(shown(&step.path), step.now.is_some(), step.to.as_ref(), None);
-        }
-        for (path, to) in &plan.to_client {
-            add(path, true, to.as_ref(), None);
-        }
-        for step in &plan.refs {
-            add(&step.dir, true, None, None);
-        }
-        for (path, to, why) in &plan.conflicts {
-            add(path, store.manifest.get(path).is_some(), to.as_ref(), Some(why));
-        }
+        let steps = plan.steps.iter().filter(|it| !it.is_still()).chain(&plan.to_client);
+        res.paths.extend(steps.map(|it| planned(shown(&it.path), it, None)));
+        let refs = plan.refs.iter().map(|it| Change { path: shown(&it.path).into(), old: None, new: None });
+        res.paths.extend(refs.map(|it| planned(&it.path, &it, None)));
+        res.paths.extend(plan.conflicts.iter().map(|(it, why)| planned(&it.path, it, Some(why.clone()))));
         res.not_kept.extend(plan.not_kept.iter().map(|it| absolute(&store.path, it)));
         res.notes.extend(note(store));
     }
-    // A repository is one path, however many of its files come back.
     res.paths.sort_by(|a, b| (&a.path, &a.conflict).cmp(&(&b.path, &b.conflict)));
     res.paths.dedup_by(|b, a| a.path == b.path && a.conflict == b.conflict);
-    for it in res.paths.iter_mut().filter(|it| it.path.ends_with(".git")) {
-        it.change = ChangeKind::Changed;
-    }
     res
 }
 
@@ -80,11 +58,7 @@ fn note(store: &Store) -> Option<String> {
     })
 }
 
-fn is_still(step: &super::plan::Step) -> bool {
-    node::is_same(step.now.as_ref(), step.to.as_ref())
-}
-
-pub fn restore(stores: &mut [&mut Store], order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome, Failure> {
+pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome, Failure> {
     let plans = plan_all(stores, order, buffers)?;
     let found = describe(stores, &plans);
     let conflict = |it: &PlannedPath| Some(Conflict { path: it.path.clone(), reason: it.conflict.clone()? });
@@ -94,146 +68,102 @@ pub fn restore(stores: &mut [&mut Store], order: &RestoreOrder, buffers: &Buffer
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);
     }
-    for (store, plan) in stores.iter().zip(&plans) {
-        for (path, to) in &plan.to_client {
-            res.to_client.push(for_client(store, path, to.as_ref())?);
+    let (mut journals, mut nets) = (Vec::new(), Vec::new());
+    for (store, mut plan) in stores.iter().zip(plans) {
+        for it in &mut plan.to_client {
+            res.to_client.push(for_client(store, it)?);
+            it.old = store.manifest.get(&it.path).cloned();
         }
+        nets.push(std::mem::take(&mut plan.to_client));
+        journals.push(Journal { call: store.call(&order.id), steps: plan.steps, refs: plan.refs });
     }
-    let extra: Vec<Vec<Change>> = stores.iter().zip(&plans).map(|(store, it)| client_changes(store, it)).collect();
-    let journals: Vec<Journal> = stores.iter().zip(plans).map(|(store, it)| journal(store, order, it)).collect();
-    for (store, journal) in stores.iter().zip(&journals) {
-        check(store, journal)?;
-    }
+    stores.iter().zip(&journals).try_for_each(|(store, it)| check(store, it))?;
     act(stores, &journals)?;
-    let mut all = Vec::new();
-    for ((store, journal), extra) in stores.iter_mut().zip(&journals).zip(extra) {
-        let net = finish(store, journal, extra)?;
-        all.push((store, net));
+    for ((store, journal), net) in stores.iter_mut().zip(&journals).zip(&mut nets) {
+        finish(store, journal, net)?;
     }
-    let mut paths: Vec<PathBuf> =
-        found.paths.into_iter().filter(|it| it.conflict.is_none()).map(|it| it.path).collect();
-    paths.dedup();
-    res.restored.restored = paths;
-    res.changes = changes::describe(all.iter().map(|(store, net)| (&***store, net.as_slice())));
+    res.restored.restored = found.paths.into_iter().filter(|it| it.conflict.is_none()).map(|it| it.path).collect();
+    res.restored.restored.dedup();
+    res.changes = changes::describe(stores.iter().zip(nets.iter().map(Vec::as_slice)));
     Ok(res)
 }
 
-fn for_client(store: &Store, path: &[u8], to: Option<&Node>) -> Result<(AbsPath, Vec<u8>), Failure> {
-    let path = absolute(&store.path, path);
-    let damaged = || Failure::Damaged { path: path.clone() };
-    let bytes = to.and_then(Node::hash).and_then(|it| store.blobs.read(it).ok()).ok_or_else(damaged)?;
-    Ok((AbsPath::new(&path).ok_or_else(damaged)?, bytes))
-}
-
-/// What the client will have written.
-fn client_changes(store: &Store, plan: &Plan) -> Vec<Change> {
-    let change = |(path, to): &(RelPath, Option<Node>)| {
-        let new = to.clone().map(|it| Node { young: true, mark: Mark { size: it.mark.size, ..Mark::default() }, ..it });
-        Change { path: path.clone(), old: store.manifest.get(path).cloned(), new }
-    };
-    plan.to_client.iter().map(change).collect()
-}
-
-/// Folders that must be opened for what is done in them are steps too, so that they are closed again.
-fn journal(store: &Store, order: &RestoreOrder, plan: Plan) -> Journal {
-    let mut steps = plan.steps;
-    let known: std::collections::BTreeSet<RelPath> = steps.iter().map(|it| it.path.clone()).collect();
-    let above: std::collections::BTreeSet<RelPath> =
-        steps.iter().flat_map(|it| node::ancestors(&it.path)).map(RelPath::from).collect();
-    for path in above.into_iter().filter(|it| !known.contains(it)) {
-        let closed = store.manifest.get(&path).filter(|it| it.is_dir() && it.mode & 0o700 != 0o700);
-        steps.extend(closed.map(|it| super::plan::Step { path, now: Some(it.clone()), to: Some(it.clone()) }));
-    }
-    steps.sort_by(|a, b| a.path.cmp(&b.path));
-    Journal { session: store.session.clone(), id: order.id.clone(), steps, refs: plan.refs }
+fn for_client(store: &Store, change: &Change) -> Result<(AbsPath, Vec<u8>), Failure> {
+    let path = absolute(&store.path, &change.path);
+    let bytes = change.new.as_ref().and_then(Node::hash).and_then(|it| store.blobs.read(it).ok());
+    AbsPath::new(&path).zip(bytes).ok_or(Failure::Damaged { path })
 }
 
 /// Every content that comes back is what it was, or nothing is written.
 fn check(store: &Store, journal: &Journal) -> Result<(), Failure> {
-    let hashes = journal.hashes();
-    let n = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, 4);
-    let find_bad = |part: &[Hash]| part.iter().copied().find(|it| !store.blobs.is_sound(it).unwrap_or(false));
-    let bad = std::thread::scope(|scope| {
-        let parts = hashes.chunks(hashes.len().div_ceil(n).max(1));
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || find_bad(part))).collect();
-        threads.into_iter().map(|it| it.join().unwrap_or(Some(Hash::default()))).find_map(|it| it)
-    });
-    let Some(bad) = bad else { return Ok(()) };
-    let step = journal.steps.iter().find(|it| it.to.as_ref().and_then(Node::hash) == Some(&bad));
-    Err(Failure::Damaged { path: step.map(|it| absolute(&store.path, &it.path)).unwrap_or_default() })
+    let hash = |it: &Change| it.new.as_ref().and_then(Node::hash).copied();
+    let hashes: BTreeSet<Hash> = journal.steps.iter().filter_map(hash).collect();
+    let hashes: Vec<Hash> = hashes.into_iter().collect();
+    let bad = in_parallel(&hashes, |it| (!store.blobs.is_sound(it)).then_some(*it)).into_iter().flatten().next();
+    let step = bad.and_then(|bad| journal.steps.iter().find(|it| hash(it) == Some(bad)));
+    step.map_or(Ok(()), |it| Err(Failure::Damaged { path: absolute(&store.path, &it.path) }))
 }
 
 /// All roots, or none.
-fn act(stores: &[&mut Store], journals: &[Journal]) -> Result<(), Failure> {
-    let all = || stores.iter().zip(journals);
-    let write = || all().filter(|it| !it.1.is_empty()).try_for_each(|(store, it)| it.write(store));
-    let mut res = write();
-    if res.is_ok() {
-        res = all().try_for_each(|(store, it)| Apply::new(&store.root, &store.blobs, it, false).run());
-    }
-    let Err(source) = res else { return Ok(()) };
-    let back = || -> io::Result<()> {
-        for (store, journal) in all() {
-            let back = journal.reversed();
-            Apply::new(&store.root, &store.blobs, &back, true).run()?;
-            Journal::remove(store)?;
-        }
-        Ok(())
-    };
-    match back() {
+fn act(stores: &[Store], journals: &[Journal]) -> Result<(), Failure> {
+    let all = || stores.iter().zip(journals).filter(|it| !it.1.is_empty());
+    let write = |(store, it): (&Store, &Journal)| store.dir.replace(Journal::NAME, &frame(it)?, true);
+    let done =
+        all().try_for_each(write).and_then(|()| all().try_for_each(|(store, it)| apply(store, it, false).map(drop)));
+    let Err(source) = done else { return Ok(()) };
+    let mut back = all().map(|(store, it)| {
+        apply(store, &it.reversed(), true)?;
+        remove_journal(store)
+    });
+    match back.try_for_each(|it: io::Result<()>| it) {
         Ok(()) => Err(Failure::Io { what: "the restore was taken back".to_owned(), source }),
         Err(_) => Err(Failure::Half { source }),
     }
 }
 
+fn remove_journal(store: &Store) -> io::Result<()> {
+    fault::step("journal: remove")?;
+    beneath::remove(store.dir.fd(), Journal::NAME)
+}
+
 /// Writes down what the restore changed: what it did, and what became of refs.
-fn finish(store: &mut Store, journal: &Journal, extra: Vec<Change>) -> Result<Vec<Change>, Failure> {
-    let mut changes = extra;
-    let now = super::store::now();
-    for step in journal.steps.iter().filter(|it| !is_still(it)) {
-        let stat = store.root.stat(&step.path).map_err(|it| store.failed(it))?;
-        let new = step.to.as_ref().zip(stat).map(|(to, stat)| Node::new(to.kind.clone(), &stat, now));
-        let old = store.manifest.get(&step.path).cloned();
-        if !node::is_same(old.as_ref(), new.as_ref()) {
-            changes.push(Change { path: step.path.clone(), old, new });
-        }
+fn finish(store: &mut Store, journal: &Journal, changes: &mut Vec<Change>) -> Result<(), Failure> {
+    for step in journal.steps.iter().filter(|it| !it.is_still()) {
+        let stat = store.root.stat(&step.path)?;
+        let new = step.new.as_ref().zip(stat).map(|(to, stat)| Node::new(to.kind.clone(), &stat, now()));
+        let change = Change { path: step.path.clone(), old: store.manifest.get(&step.path).cloned(), new };
+        changes.extend(Some(change).filter(|it| !it.is_still()));
     }
-    let cause = || Cause::Calls(vec![Call { session: journal.session.clone(), id: journal.id.clone() }]);
+    let cause = || Cause::Calls(vec![journal.call.clone()]);
     store.append(cause(), changes.clone())?;
-    let files = |it: &super::refs::RefStep| [b"packed-refs".as_slice(), &it.name].map(|name| node::join(&it.dir, name));
-    let refs: Vec<RelPath> = journal.refs.iter().flat_map(files).map(RelPath::from).collect();
+    let packed = journal.refs.iter().filter_map(|it| Some(node::join(git::git_path(&it.path)?.dir, b"packed-refs")));
+    let refs: BTreeSet<RelPath> =
+        packed.map(RelPath::from).chain(journal.refs.iter().map(|it| it.path.clone())).collect();
     if !refs.is_empty() {
-        let capture = store.look(Some(&refs), &|| false)?;
-        changes.extend(capture.changes.iter().cloned());
-        store.commit(capture, cause())?;
+        changes.extend(store.look(&Sight::Paths(refs.into_iter().collect()), Some(cause()), &|| false)?);
     }
-    Journal::remove(store).map_err(|it| store.failed(it))?;
-    Ok(changes)
+    Ok(remove_journal(store)?)
 }
 
 /// Finishes what a crash interrupted, or takes it back. The caller has the root's lock.
 pub fn recover(store: &mut Store) -> Result<Vec<String>, Failure> {
-    let Some(journal) = Journal::read(store).map_err(|it| store.failed(it))? else { return Ok(Vec::new()) };
-    let root = store.path.clone();
+    let Some(journal) = store.dir.read_frame::<Journal>(Journal::NAME)? else { return Ok(Vec::new()) };
     // What is damaged by now cannot be finished.
-    let sound = check(store, &journal).is_ok();
-    let mut passed = Vec::new();
-    let mut run = |store: &Store, journal: &Journal| {
-        let mut apply = Apply::new(&store.root, &store.blobs, journal, true);
-        let res = apply.run();
-        passed = std::mem::take(&mut apply.passed);
-        res
+    let done = check(store, &journal).ok().and_then(|()| apply(store, &journal, true).ok());
+    let (what, passed) = match done {
+        Some(it) => {
+            finish(store, &journal, &mut Vec::new())?;
+            ("was finished", it)
+        }
+        None => {
+            let passed = apply(store, &journal.reversed(), true).map_err(|source| Failure::Half { source })?;
+            remove_journal(store)?;
+            ("was taken back", passed)
+        }
     };
-    let what = if sound && run(store, &journal).is_ok() {
-        finish(store, &journal, Vec::new())?;
-        "was finished"
-    } else {
-        run(store, &journal.reversed()).map_err(|source| Failure::Half { source })?;
-        Journal::remove(store).map_err(|it| store.failed(it))?;
-        "was taken back"
-    };
+    let root = &store.path;
     let mut res = vec![format!("A restore in {root} that was interrupted {what}.")];
-    let left = |it: &RelPath| format!("{} was changed since, and stays as it is.", absolute(&root, it).display());
+    let left = |it: &RelPath| format!("{} was changed since, and stays as it is.", absolute(root, it).display());
     res.extend(passed.iter().filter(|it| git::part(it) != Some(Part::Other)).map(left));
     Ok(res)
 }

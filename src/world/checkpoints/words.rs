@@ -27,6 +27,9 @@ impl Default for Limits {
     }
 }
 
+/// What could not be read or written, where nothing nearer is known.
+const NOWHERE: &str = "the checkpoints";
+
 /// Why there is no checkpoint, or no restore.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -49,10 +52,18 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// For `map_err`, with what could not be done.
-    pub(super) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Io { what, source }
+    /// Says what could not be read or written, where nothing nearer did.
+    pub(super) fn at(self, place: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Io { what, source } if what == NOWHERE => Self::Io { what: place(), source },
+            it => it,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(source: io::Error) -> Self {
+        Self::Io { what: NOWHERE.to_owned(), source }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Cases one by one: conflicts, two sessions, clients with buffers, branches, what is built.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
 
 use super::{Bed, Checkpoints, bed, call, conflicts, has_git, id, never, order, undo};
 use crate::{
@@ -121,6 +124,28 @@ fn a_folder_with_files_of_the_user_is_not_replaced() {
     assert_eq!(bed.read("a"), "a file\n");
     undo(&checkpoints, "p", &["q"]);
     assert_eq!((bed.read("a/mine"), bed.read("a/x")), ("mine\n".into(), "x\n".into()));
+}
+
+#[test]
+fn a_closed_folder_is_opened_for_what_comes_back_and_closed_again() {
+    let bed = bed();
+    bed.write("d/e/a", "0\n");
+    let set = |mode| {
+        for dir in ["d/e", "d"] {
+            fs::set_permissions(bed.path(dir), fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    set(0o500);
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || {
+        set(0o700);
+        fs::remove_file(bed.path("d/e/a")).unwrap();
+        set(0o500);
+    });
+    assert_eq!(undo(&checkpoints, "r", &["c"]).restored.restored, [bed.path("d/e/a")]);
+    let mode = |dir: &str| bed.path(dir).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((bed.read("d/e/a"), mode("d"), mode("d/e")), ("0\n".into(), 0o500, 0o500));
+    set(0o700);
 }
 
 #[test]

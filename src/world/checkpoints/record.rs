@@ -1,0 +1,137 @@
+//! What is written down: who changed what, and what a restore is about to do; in frames with a checksum.
+
+use std::io;
+
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::node::{self, Node, RelPath};
+use crate::base::{
+    checkpoint::ChangeKind,
+    ids::{CheckpointId, SessionId},
+};
+
+/// A call, or a restore.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    pub session: SessionId,
+    pub id: CheckpointId,
+}
+
+/// Who changed something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cause {
+    /// Nobody that castor knows.
+    User,
+    /// The calls that were running; more than one: nobody knows which.
+    Calls(Vec<Call>),
+    /// As `Calls`, but castor was stopped meanwhile: or the user, after that.
+    Stopped(Vec<Call>),
+    /// Nobody: what is held and what is not was decided anew.
+    Rules,
+}
+
+/// What became of one path, or is to: of what lies there, or of the ref that it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Change<T = Option<Node>> {
+    pub path: RelPath,
+    pub old: T,
+    pub new: T,
+}
+
+/// What a ref says; `None`: it is not there.
+pub type Value = Option<Vec<u8>>;
+
+impl<T: Clone> Change<T> {
+    pub fn reversed(&self) -> Self {
+        Self { path: self.path.clone(), old: self.new.clone(), new: self.old.clone() }
+    }
+}
+
+impl Change {
+    pub fn is_still(&self) -> bool {
+        node::is_same(self.old.as_ref(), self.new.as_ref())
+    }
+
+    pub fn was_dir(&self) -> bool {
+        self.old.as_ref().is_some_and(Node::is_dir)
+    }
+
+    pub fn becomes_dir(&self) -> bool {
+        self.new.as_ref().is_some_and(Node::is_dir)
+    }
+
+    /// Whether more than a mode changes.
+    pub fn is_new_content(&self) -> bool {
+        self.old.as_ref().map(|it| &it.kind) != self.new.as_ref().map(|it| &it.kind)
+    }
+
+    pub fn kind(&self) -> ChangeKind {
+        match (&self.old, &self.new) {
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            _ => ChangeKind::Changed,
+        }
+    }
+}
+
+/// What changed between two looks at a root.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Delta {
+    pub seq: u64,
+    /// Seconds since 1970.
+    pub at: i64,
+    pub cause: Cause,
+    pub changes: Vec<Change>,
+}
+
+impl Delta {
+    pub fn calls(&self) -> &[Call] {
+        match &self.cause {
+            Cause::Calls(it) | Cause::Stopped(it) => it,
+            Cause::User | Cause::Rules => &[],
+        }
+    }
+}
+
+/// What a restore is about to do in one root: on the disk before it does it, so that after a crash it is done, or taken
+/// back.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Journal {
+    pub call: Call,
+    /// Sorted by path, so that a folder comes before what is in it.
+    pub steps: Vec<Change>,
+    pub refs: Vec<Change<Value>>,
+}
+
+impl Journal {
+    pub const NAME: &[u8] = b"journal";
+
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.refs.is_empty()
+    }
+
+    pub fn reversed(&self) -> Self {
+        let steps = self.steps.iter().map(Change::reversed).collect();
+        Self { call: self.call.clone(), steps, refs: self.refs.iter().rev().map(Change::reversed).collect() }
+    }
+}
+
+const CHECK: usize = 8;
+
+/// A frame: how long, the beginning of its hash, the bytes.
+pub fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let payload = postcard::to_allocvec(value).map_err(io::Error::other)?;
+    let check = digest(&SHA256, &payload);
+    let check = check.as_ref().get(..CHECK).unwrap_or_default();
+    Ok([&(payload.len() as u64).to_le_bytes(), check, &payload].concat())
+}
+
+/// What the frame at the start of `bytes` holds, and what follows it; `None`: it is torn.
+pub fn unframe<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<8>()?;
+    let (check, rest) = rest.split_first_chunk::<CHECK>()?;
+    let (payload, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+    let is_whole = digest(&SHA256, payload).as_ref().starts_with(check);
+    Some((is_whole.then(|| postcard::from_bytes(payload).ok())??, rest))
+}
