@@ -85,7 +85,11 @@ pub fn now() -> i64 {
 
 /// `None`: the store was removed meanwhile.
 fn lock(dir: &Beneath, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, Failure> {
-    let file = dir.own(b"lock", OFlags::CREATE)?;
+    let file = match dir.own(b"lock", OFlags::CREATE) {
+        // Nothing can be made in a folder that is gone.
+        Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
     let mut waited = Duration::ZERO;
     while !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
         if cancel() {
