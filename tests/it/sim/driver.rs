@@ -242,6 +242,7 @@ impl Driver {
         let beside = |it: &Task| match it.kind {
             Kind::Hook => Some("hooked nothing"),
             Kind::Hold => Some("held ok"),
+            Kind::Compare => Some("compared nothing"),
             Kind::Restore => Some("restored a"),
             _ => None,
         };
