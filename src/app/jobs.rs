@@ -43,6 +43,8 @@ pub enum Job {
     Farewell { desk: Arc<Desk>, run: Box<HookRun> },
     /// Answered by `Listed`.
     List(Search),
+    /// What the sandbox can hold here is found out before the first session asks. Not answered.
+    Probe,
     /// A log is to be durable. Not answered.
     Sync(File),
     /// A session's checkpoints are not needed any more; with `forget` not even by a later castor. A chore.

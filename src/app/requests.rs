@@ -40,6 +40,7 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
     let response = initialize::response(&client, &login);
     state.world.store.serve(&client.name);
     state.client = Some(client);
+    state.world.probe();
     done(&response)
 }
 

@@ -29,7 +29,6 @@ use crate::{
         trust::{Trust, why_not_mode},
     },
     engine::{
-        policy,
         record::{Fork, Origin, Record},
         session::Session,
         step::{Input, Out},
@@ -142,7 +141,6 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     };
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
     let mut record = Record::replay(&entries).ok_or_else(missing)?;
-    let void = record.grants.iter().any(policy::is_void);
     bring_up_to_date(&mut record, &site);
     let model = match state.sessions.get(id) {
         // What was chosen here since holds.
@@ -160,9 +158,6 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
             let mut session = Session::resume(record, spec);
             session.order(model);
             admit(state, session, log, desk);
-            if void {
-                state.step(id, Input::Noticed(VOID.to_owned()));
-            }
         }
         None => admit_again(state, record, spec, desk),
     }
@@ -322,15 +317,10 @@ pub fn record_again(state: &State, desk: &Desk) -> Option<Record> {
     Some(record)
 }
 
-/// Of what was allowed under an earlier version.
-const VOID: &str = "What was allowed in this session no longer means anything, and is ignored: the network for all commands. A \
-                    yes to the network is for one line now.";
-
 /// What a log says of places and rights was true when it was written.
 fn bring_up_to_date(record: &mut Record, site: &Site) {
     record.cwd.clone_from(&site.cwd);
     record.roots.clone_from(&site.roots);
-    record.grants.retain(|it| !policy::is_void(it));
     if allow_mode(record.mode, &site.ground.trust, &site.settings).is_err() {
         record.mode = Mode::Default;
     }

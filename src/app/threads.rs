@@ -42,7 +42,7 @@ use crate::{
         self, checkers, disk,
         mcp::{self, Doors, Launch, News},
         models::Sink,
-        process::Groups,
+        process::{Groups, sandbox},
         redaction::Stream,
         tools::{Known, shell, truncate},
         workspace::{
@@ -198,6 +198,7 @@ impl Workers for Threads {
             Job::Effect(it) => self.effect(it),
             Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
             Job::Farewell { desk, run } => self.farewell(desk, *run),
+            Job::Probe => self.block(|| _ = sandbox::has_mounts()),
             Job::Sync(log) => self.block(move || sync(&log)),
             Job::Part { checkpoints, forget } => self.chore(holding::part(checkpoints, forget)),
             Job::Stash { file, text } => self.chore(chores::stash(file, text)),

@@ -188,6 +188,11 @@ impl World {
         self.workers.start(Job::List(Search { ticket, wish, store, cache }));
     }
 
+    /// Finds out what the sandbox can hold here: it starts a process, so the first session should not wait for it.
+    pub fn probe(&mut self) {
+        self.workers.start(Job::Probe);
+    }
+
     /// Makes a log durable on its own time.
     pub fn sync(&mut self, log: File) {
         self.chores.unsynced.push(log);

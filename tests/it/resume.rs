@@ -120,6 +120,26 @@ fn a_session_that_goes_on_keeps_its_model() {
     assert_eq!(bed.n_asked(), (3, 0));
 }
 
+/// The network for all commands, as earlier versions offered it, is nothing that holds any more.
+#[test]
+fn what_no_longer_means_anything_is_said_once() {
+    let mut bed = Bed::new(&["One.", "Two.", "Three."], &[]);
+    let session = bed.session();
+    let old = r#"{"at":1,"fact":"granted","grant":{"grant":"network"}}"#;
+    let file = bed.sandbox.home().join(format!(".castor/sessions/{session}.jsonl"));
+    fs::write(&file, bed.log(&session) + old + "\n").unwrap();
+    for is_said in [true, false] {
+        let before = bed.log(&session);
+        let mut client = bed.agent(None);
+        client.call("session/load", bed.place(&session)).unwrap();
+        assert_eq!(bed.log(&session), before, "looking changes nothing");
+        let (answer, told) = prompt(&mut client, &session, "and now?");
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+        assert_eq!(told.contains("a yes to the network is for one line now"), is_said, "{told}");
+        client.end().unwrap();
+    }
+}
+
 /// No key, or no such provider any more: what was said is there to look at, and a prompt says what is missing.
 #[test]
 fn a_model_out_of_reach_keeps_nobody_from_loading() {

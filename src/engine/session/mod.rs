@@ -19,10 +19,11 @@ use crate::{
         hook::{HookEvent, HookRun},
         ids::PromptId,
         limits::Limits,
-        log::{Entry, Fact, Mode},
+        log::{Entry, Fact, Grant, Mode},
         now::Now,
     },
     engine::{
+        policy,
         record::{Before, Origin, Record, Serial, Step},
         scheduler::elicitation,
         step::{Act, Choice, Effect, Input, Out},
@@ -237,6 +238,7 @@ impl Session {
                 let text = format!("This session goes on with the model {model}, {why}; before, it was {own}.");
                 self.kept.arrivals.notice(text);
             }
+            strike_out_void(&mut step, &mut self.kept);
             if let Some((command, args)) = commands::find(&content) {
                 let before = step.record.model.clone();
                 if let Some(errand) = commands::run(command, args, &mut step, &self.spec, prompt, &content) {
@@ -258,6 +260,19 @@ impl Session {
             }
             self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.kept, prompt, content));
         }
+    }
+}
+
+const VOID: &str = "This session once allowed the network to all commands. castor ignores that: a yes to the network is \
+                    for one line now.";
+
+/// What was allowed under an earlier version and means nothing any more. As with a model that was ordered: not before a
+/// prompt, and said once.
+fn strike_out_void(step: &mut Step<'_>, kept: &mut Kept) {
+    let void: Vec<Grant> = step.record.grants.iter().filter(|it| policy::is_void(it)).cloned().collect();
+    if !void.is_empty() {
+        void.into_iter().for_each(|grant| step.log(Fact::Revoked { grant }));
+        kept.arrivals.notice(VOID.to_owned());
     }
 }
 

@@ -158,7 +158,7 @@ impl World {
                 }
                 Job::List(it) => self.searches.push(it),
                 // Nobody waits for it.
-                Job::Sync(_) => (),
+                Job::Sync(_) | Job::Probe => (),
                 Job::Save { .. } | Job::Keep { .. } => {
                     self.chores += 1;
                     self.saves += 1;

@@ -89,13 +89,14 @@ pub(super) fn has_landlock() -> bool {
     rules::abi() > 0
 }
 
-/// Who can make namespaces for this user; some distributions forbid it to all but few programs. Found out once, when it is
-/// first needed; but that there is nothing left to find it out with is no answer.
+/// Who can make namespaces for this user; some distributions forbid it to all but few programs. Found out once: who asks
+/// meanwhile waits. But that there was nothing left to find it out with is no answer, and it is tried again.
 pub(super) fn namespaces() -> Namespaces {
-    static FOUND: OnceLock<Namespaces> = OnceLock::new();
-    if let Some(it) = FOUND.get() {
-        return it.clone();
-    }
+    static FOUND: OnceLock<Option<Namespaces>> = OnceLock::new();
+    FOUND.get_or_init(find_namespaces).clone().or_else(find_namespaces).unwrap_or(Namespaces::None)
+}
+
+fn find_namespaces() -> Option<Namespaces> {
     let can = |it: &Namespaces| {
         let mut trial = Command::new("/proc/self/exe");
         trial.args([ARG, &Task::Try(it.clone()).to_string()]).env_clear();
@@ -105,15 +106,12 @@ pub(super) fn namespaces() -> Namespaces {
             code => Some(code == 0),
         }
     };
-    let found = || {
-        for it in std::iter::once(Namespaces::Helper).chain(bubblewrap::places().map(Namespaces::Bubblewrap)) {
-            if can(&it)? {
-                return Some(it);
-            }
+    for it in std::iter::once(Namespaces::Helper).chain(bubblewrap::places().map(Namespaces::Bubblewrap)) {
+        if can(&it)? {
+            return Some(it);
         }
-        Some(Namespaces::None)
-    };
-    found().map_or(Namespaces::None, |it| FOUND.get_or_init(|| it).clone())
+    }
+    Some(Namespaces::None)
 }
 
 /// Does nothing unless this process was started as the helper; then it never returns.

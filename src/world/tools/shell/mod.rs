@@ -58,7 +58,7 @@ nothing on its standard input: commands that ask questions fail. Returns what it
 and `Exit Code`, `Signal`, `Background PIDs` and `Process Group PGID` where they say something. A command that prints \
 nothing for long is ended; use quiet, non-interactive flags where there are any. For servers and watchers set \
 `is_background` instead of appending `&`: the call returns at once and the output goes to a file. Commands may be \
-sandboxed; temporary files go to $TMPDIR.";
+sandboxed: credentials in the home folder then look absent. Temporary files go to $TMPDIR.";
 
 const STAYED: &str = "It was not left in the background: the configuration that it was let write is for this one call, \
                       which waited for its end.";
