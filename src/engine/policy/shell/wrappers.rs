@@ -89,8 +89,13 @@ const WRAPPERS: &[Wrapper] = &[
         operands: 0,
     },
 ];
+/// Wrappers that take variables in front of the command, behind `--`, too.
+const SETS_VARIABLES: &[&str] = &["env", "sudo", "doas"];
 /// Shells whose `-c` is read like the line itself.
 const SHELLS: &[&str] = &["bash", "dash", "sh"];
+/// Their options as far as they are understood.
+const SHELL_LETTERS: &str = "abcefhklmnopruvxBCEHOPT";
+const SHELL_FLAGS: &[&str] = &["--login", "--noediting", "--noprofile", "--norc", "--posix", "--verbose", "--version"];
 
 /// What the command runs besides itself.
 ///
@@ -116,15 +121,15 @@ fn looks_up(args: &[Word]) -> bool {
 }
 
 fn behind(wrapper: &Wrapper, program: &str, args: &[Word]) -> Result<Inner, Opaque> {
-    let (mut rest, mut placeholder) = (args, None);
+    let (mut rest, mut placeholder, mut ended) = (args, None, false);
     while let Some((first, more)) = rest.split_first() {
         let option = match first.literal() {
-            Some("--") => {
-                rest = more;
-                break;
+            Some("--") if !ended => {
+                (rest, ended) = (more, true);
+                continue;
             }
-            Some(it) if it.starts_with('-') => it,
-            Some(it) if program == "env" && it.contains('=') => {
+            Some(it) if it.starts_with('-') && !ended => it,
+            Some(it) if SETS_VARIABLES.contains(&program) && it.contains('=') => {
                 rest = assignment(it, more)?;
                 continue;
             }
@@ -203,26 +208,30 @@ fn found(args: &[Word]) -> Result<Inner, Opaque> {
 
 /// `sh -c 'script'`; one in a file is a word like others.
 fn script(args: &[Word]) -> Result<Inner, Opaque> {
-    let mut rest = args;
+    let (mut rest, mut given) = (args, false);
     while let Some((first, more)) = rest.split_first() {
-        let Some(option) = first.literal().filter(|it| it.starts_with('-') || first.text.starts_with('+')) else {
+        let option = first.literal().ok_or(UNKNOWN_SCRIPT)?;
+        let Some(letters) = option.strip_prefix(['-', '+']) else { break };
+        rest = more;
+        if matches!(option, "-" | "--") {
             break;
-        };
-        let letters = option.trim_start_matches('-');
-        if option.starts_with("--") || letters.is_empty() {
-            return Ok(Inner::Nothing);
         }
-        if letters.contains('c') && letters.chars().all(|it| "celux".contains(it)) {
-            let text = more.first().and_then(Word::literal).ok_or(UNKNOWN_SCRIPT)?;
-            return Ok(Inner::Script(text.to_owned()));
+        if SHELL_FLAGS.contains(&option) {
+            continue;
         }
-        if letters.contains('c') {
+        if letters.is_empty() || letters.contains(|it| !SHELL_LETTERS.contains(it)) {
             return Err(UNKNOWN_SCRIPT);
         }
-        rest = more;
+        given |= letters.contains('c');
+        // Each takes its value from the words that follow.
+        let n_valued = letters.chars().filter(|it| matches!(it, 'o' | 'O')).count();
+        rest = rest.get(n_valued..).ok_or(UNKNOWN_SCRIPT)?;
     }
-    match args.iter().any(|it| it.text.starts_with("-") && it.text.contains('c') || it.kind != WordKind::Literal) {
-        true => Err(UNKNOWN_SCRIPT),
-        false => Ok(Inner::Nothing),
+    match rest.first() {
+        Some(it) if given => it.literal().map(|it| Inner::Script(it.to_owned())).ok_or(UNKNOWN_SCRIPT),
+        None if given => Err(UNKNOWN_SCRIPT),
+        // What a pattern comes to may be an option.
+        Some(it) if it.literal().is_none() => Err(UNKNOWN_SCRIPT),
+        _ => Ok(Inner::Nothing),
     }
 }
