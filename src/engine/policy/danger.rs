@@ -50,6 +50,8 @@ pub fn find(spelling: &Spelling, found: Option<&Rule>) -> Option<&'static Rule> 
         return None;
     }
     let own = TABLE.by_program.get(&program).into_iter().flatten();
+    // What follows it is another command: of `rm -rf d && ls /` the one is held against a row without the other.
+    let spelling = &spelling.alone();
     let mut rows = own.chain(&TABLE.others).filter_map(|at| TABLE.rows.get(*at));
     rows.find(|row| row.matches_command(spelling) == Hit::Yes && !found.is_some_and(|it| is_named_by(row, it)))
 }

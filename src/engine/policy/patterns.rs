@@ -48,6 +48,11 @@ impl<'a> Spelling<'a> {
         Self { command, args, whole, line, plain, json }
     }
 
+    /// The same without what stands beside the command in its line.
+    pub fn alone(&self) -> Self {
+        Self::new(self.command, None, self.args)
+    }
+
     fn line(&self) -> &str {
         self.line.get_or_init(|| self.command.literal_line().unwrap_or_else(|| self.command.text.clone()))
     }
