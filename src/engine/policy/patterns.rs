@@ -124,7 +124,17 @@ fn behind_options(prefix: &[String], command: &Command) -> Hit {
     let (Some(program), Some((want, sub))) = (command.program(), prefix.split_first()) else { return Hit::No };
     match sub.is_empty() || !program.eq_ignore_ascii_case(want) {
         true => Hit::No,
-        false => follow(sub, command.args()),
+        false => follow(sub, without_toolchain(program, command.args())),
+    }
+}
+
+/// `cargo +nightly publish` is `cargo publish`: rustup runs it, and takes its own word away.
+fn without_toolchain<'w>(program: &str, args: &'w [Word]) -> &'w [Word] {
+    const PROXIED: &[&str] =
+        &["cargo", "cargo-clippy", "cargo-fmt", "clippy-driver", "rust-analyzer", "rustc", "rustdoc", "rustfmt"];
+    match args.split_first() {
+        Some((it, rest)) if it.text.starts_with('+') && PROXIED.contains(&program) => rest,
+        _ => args,
     }
 }
 
@@ -164,20 +174,20 @@ fn operands(args: &[Word]) -> Vec<usize> {
     res
 }
 
-/// `-fu` has `-f` in it, `--forc` is `--force` and `--force=x`, too.
+/// `-fu` has `-f` in it; `--fo` is `--force`, as who parses options takes a beginning for the whole, and `--force=x`, too.
 fn is_option(word: &str, want: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
     let letter = want.strip_prefix('-').filter(|it| it.len() == 1);
     match letter {
         Some(it) => word.starts_with('-') && !word.starts_with("--") && word.contains(it),
-        None => name == want || name.len() > 4 && name.starts_with("--") && want.starts_with(name),
+        None => name == want || name.len() > 2 && name.starts_with("--") && want.starts_with(name),
     }
 }
 
 /// The command as it would be typed plainly: without the program's folder, behind options of git itself.
 fn plain_line(command: &Command) -> Option<String> {
     let program = command.program()?;
-    let args = if program == "git" { git_words(command.args()) } else { command.args() };
+    let args = if program == "git" { git_words(command.args()) } else { without_toolchain(program, command.args()) };
     Some([program].into_iter().chain(args.iter().map(|it| it.text.as_str())).collect::<Vec<_>>().join(" "))
 }
 
