@@ -107,7 +107,8 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
     let hold = confinement::hold(ground, settings);
     let (held, facts) = match screens {
         Screens::Client { .. } => {
-            ("off; commands run in your editor's terminals".to_owned(), policy::Sandbox::default())
+            let facts = policy::Sandbox { trusted: ground.trust.is_trusted(), ..policy::Sandbox::default() };
+            ("off; commands run in your editor's terminals".to_owned(), facts)
         }
         _ => (hold.in_words(), confinement::facts(hold, ground, settings)),
     };

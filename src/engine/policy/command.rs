@@ -370,6 +370,9 @@ impl<'a> Judge<'a> {
 fn are_believed(query: &Query, script: &Script, commands: &[Command]) -> bool {
     let literal = |it: &Command| it.words.iter().all(|it| it.kind == WordKind::Literal);
     let stays = |it: &Command| literal(it) && !persistent::works_elsewhere(it, query.roots);
+    if !query.sandbox.trusted && commands.iter().any(safe::is_led_by_the_folder) {
+        return false;
+    }
     match query.sandbox.available {
         true => !commands.iter().any(|it| persistent::names_outside(it, query.roots)),
         false => !script.assigns && commands.iter().all(stays),

@@ -24,7 +24,8 @@ use crate::base::{
 /// 4. A row of `danger.toml`: ask, unless a rule of the user's names that prefix.
 /// 5. An opaque line while any deny rule for commands exists: ask; in yolo and where nobody can be asked, deny.
 /// 6. The user's allow and ask rules, then grants.
-/// 7. It only looks (a plain line, all of it in `safe.toml`, nothing written): allow.
+/// 7. It only looks (a plain line, all of it in `safe.toml`, nothing written, nothing that starts what a folder names that
+///    nobody trusts): allow.
 /// 8. The mode's row, which is castor's own rules; `auto` asks where a command is not confined or cannot be undone.
 /// 9. What is left to ask is denied where nobody can be asked.
 ///

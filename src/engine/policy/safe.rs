@@ -47,6 +47,14 @@ pub fn read() -> Vec<Row> {
     toml::from_str::<File>(include_str!("safe.toml")).map(|it| it.row).unwrap_or_default()
 }
 
+/// Programs that start what the folder's own files name: a repository's configuration, a toolchain's file.
+const LED_BY_THE_FOLDER: &[&str] = &["cargo", "git", "go", "pnpm", "rustc"];
+
+/// Whether a command starts what nobody trusts in a folder that nobody trusts.
+pub fn is_led_by_the_folder(command: &Command) -> bool {
+    command.program().is_some_and(|it| LED_BY_THE_FOLDER.contains(&it))
+}
+
 /// Whether all that a plain line does is look.
 pub fn only_looks(script: &Script) -> bool {
     !script.writes_files() && script.commands.iter().all(looks)
