@@ -12,7 +12,7 @@ use crate::{
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, Hold, Leave, Level, OwnFolders},
+        sandbox::{Confinement, HOME_CONFIG, Held, Hold, Leave, Level, OwnFolders},
         text,
         trust::Trust,
     },
@@ -73,23 +73,12 @@ pub fn of(
         Level::ReadOnly => true,
     };
     let home = state.env.get("HOME").and_then(AbsPath::new);
-    let real = |it: AbsPath| disk::real_path(&it).unwrap_or(it);
     let written = &settings.children.sandbox.writable;
     let writable = written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).filter(is_there).collect();
-    let mut kept = vec![real(state.world.store.home().clone())];
-    if let Some(home) = home.clone().map(real) {
-        kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
-        // Dotfiles are often links.
-        let led: Vec<AbsPath> = kept.iter().cloned().map(real).filter(|it| !kept.contains(it)).collect();
-        kept.extend(led);
-    }
+    let Held { kept, masked } = everywhere(home.clone(), state.world.store.home());
     let home = home.map(real);
     let castor = real(state.world.store.home().clone());
-    let of_home = home.iter().flat_map(|home| guarded::credentials().chain([".castor"]).map(|it| home.join(it)));
-    let masked =
-        of_home.chain(guarded::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor.clone()]);
-    let readable = &settings.children.sandbox.readable;
-    let credentials = readable.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).collect();
+    let credentials = readable(settings, home.as_ref());
     let caches = (!read_only).then(|| castor.join("caches").join(key_of(folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
     let git_of_home = home.as_ref().map(|it| it.join(".git"));
@@ -102,7 +91,7 @@ pub fn of(
         writable,
         kept,
         read_only_paths: Vec::new(),
-        masked: masked.map(real).collect(),
+        masked,
         home,
         leave: Leave { credentials, ..Leave::default() },
         own: OwnFolders {
@@ -112,6 +101,42 @@ pub fn of(
         },
         network: settings.children.sandbox.network,
     })
+}
+
+/// What no command sees, and what none writes.
+fn everywhere(home: Option<AbsPath>, castor: &AbsPath) -> Held {
+    let castor = real(castor.clone());
+    let home = home.map(real);
+    let mut kept = vec![castor.clone()];
+    if let Some(home) = &home {
+        kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
+        // Dotfiles are often links.
+        let led: Vec<AbsPath> = kept.iter().cloned().map(real).filter(|it| !kept.contains(it)).collect();
+        kept.extend(led);
+    }
+    let of_home = home.iter().flat_map(|home| guarded::credentials().chain([".castor"]).map(|it| home.join(it)));
+    let masked = of_home.chain(guarded::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor]);
+    Held { kept, masked: masked.map(real).collect() }
+}
+
+/// The same for tools that touch files by themselves, but for what the settings open.
+pub fn held(env: &Env, castor: &AbsPath, settings: &Settings) -> Held {
+    let home = env.get("HOME").and_then(AbsPath::new);
+    let Held { kept, mut masked } = everywhere(home.clone(), castor);
+    let (open, castor) = (readable(settings, home.as_ref()), real(castor.clone()));
+    masked.retain(|secret| {
+        castor.is_within(secret) || !open.iter().any(|it| it.is_within(secret) || secret.is_within(it))
+    });
+    Held { kept, masked }
+}
+
+/// Credentials that commands may read.
+fn readable(settings: &Settings, home: Option<&AbsPath>) -> Vec<AbsPath> {
+    settings.children.sandbox.readable.iter().filter_map(|it| folder_of(it, home)).map(real).collect()
+}
+
+fn real(it: AbsPath) -> AbsPath {
+    disk::real_path(&it).unwrap_or(it)
 }
 
 /// A name for a workspace's own folder among castor's: what one leaves in a cache is nobody else's.

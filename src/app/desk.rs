@@ -6,7 +6,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     app::{fault::Fault, hooks::HookDesk, mcp::servers::McpTool},
-    base::{ids::SessionId, path::AbsPath, sandbox::Confinement},
+    base::{
+        ids::SessionId,
+        path::AbsPath,
+        sandbox::{Confinement, Held},
+    },
     world::{
         checkpoints::Checkpoints, models::Generator, redaction::Secrets, tools::ToolSettings, workspace::memory::Wanted,
     },
@@ -40,6 +44,8 @@ pub struct Children {
     pub env: Arc<Vec<(String, String)>>,
     /// What commands may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+    /// What tools of castor's own ask about as commands are kept from it.
+    pub held: Arc<Held>,
     pub hooks: HookDesk,
     /// Ends what commands left running.
     pub closed: Closed,

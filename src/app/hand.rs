@@ -93,6 +93,7 @@ impl Hand {
             env: desk.children.env.clone(),
             terminals: self.terminals(),
             confined: desk.children.confined.as_ref().and_then(|it| it.with(&self.leave)).map(Arc::new),
+            held: desk.children.held.clone(),
         }
     }
 

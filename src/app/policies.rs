@@ -149,8 +149,15 @@ mod tests {
 
     fn ask(rules: &Rules, tool: &str, kind: ToolKind, args: &Value, mode: Mode) -> Decision {
         let path = AbsPath::new("/w/a").unwrap();
-        let target =
-            TargetPath { real: path.clone(), path, access: Access::Write, line: None, in_roots: true, named: false };
+        let target = TargetPath {
+            real: path.clone(),
+            path,
+            access: Access::Write,
+            line: None,
+            in_roots: true,
+            named: false,
+            held: false,
+        };
         let targets = Targets { paths: vec![target], ..Targets::default() };
         let query = Query { mode, ..Query::new(tool, kind, args, &targets) };
         policy::explain(rules, &query).verdict.decision

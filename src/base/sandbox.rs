@@ -173,6 +173,27 @@ pub struct Confinement {
     pub network: bool,
 }
 
+/// What commands are kept from wherever the workspace is, for castor's own hands: as [`Confinement`] has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub kept: Vec<AbsPath>,
+    pub masked: Vec<AbsPath>,
+}
+
+impl Held {
+    /// Whether no command of a session in these folders would see `real`. A workspace in what is masked is seen.
+    pub fn is_masked(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
+        let opens = |all: &AbsPath| roots.iter().any(|it| it.is_within(all) && real.is_within(it));
+        self.masked.iter().any(|it| real.is_within(it) && !opens(it))
+    }
+
+    /// Whether none would write it. What is elsewhere is asked about as that.
+    pub fn is_kept(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
+        let root = roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count());
+        root.is_some_and(|root| self.kept.iter().any(|it| it.is_within(root) && real.is_within(it)))
+    }
+}
+
 /// Castor's own folders that a confined process, or castor for it, works with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnFolders {

@@ -78,6 +78,9 @@ pub struct TargetPath {
     /// A repository's settings name it: git obeys what is there, as it does hooks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
+    /// No command would see it, or none would write what this is to write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

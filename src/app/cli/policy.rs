@@ -27,7 +27,7 @@ use crate::{
     base::{
         log::{Decision, Mode},
         path::AbsPath,
-        sandbox::Hold,
+        sandbox::{Held, Hold},
         tool::ToolKind,
         trust::{PieceKind, Trust},
     },
@@ -36,7 +36,7 @@ use crate::{
         disk,
         secrets::Env,
         workspace::{
-            Warning,
+            self, Warning,
             ground::{self, Ground},
         },
     },
@@ -118,8 +118,10 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                     let settings = sessions::settings_of(&Options::default(), &ground);
                     let hold = confinement::hold(&ground, &settings);
                     let facts = confinement::facts(hold, &ground, &settings);
-                    let held = (it.kind == ToolKind::Execute).then_some(hold);
-                    check(&rules, (&cwd, env), &it, (mode, !headless), (held, facts), out)?
+                    let hold = (it.kind == ToolKind::Execute).then_some(hold);
+                    let home = workspace::castor_home(env);
+                    let held = home.map(|it| confinement::held(env, &it, &settings)).unwrap_or_default();
+                    check(&rules, (&cwd, env), &it, (mode, !headless), (hold, facts, held), out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
@@ -223,11 +225,11 @@ fn check(
     (cwd, env): (&AbsPath, &Env),
     asked: &Asked,
     (mode, interactive): (Mode, bool),
-    (held, sandbox): (Option<Hold>, Sandbox),
+    (hold, sandbox, held): (Option<Hold>, Sandbox, Held),
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched::targets(asked, (cwd, env), &roots)?;
+    let (targets, refused) = touched::targets(asked, (cwd, env), &roots, held)?;
     let Asked { tool, kind, args, server } = asked;
     let server = server.as_deref();
     let origin = Origin { server, ..Origin::default() };
@@ -260,7 +262,7 @@ fn check(
             writeln!(out, "         {why}")?;
         }
     }
-    if let Some(it) = held {
+    if let Some(it) = hold {
         writeln!(out, "  sandbox: {}", it.in_words())?;
     }
     let is_own = |it: &str| it.starts_with("default/");

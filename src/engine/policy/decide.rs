@@ -20,7 +20,7 @@ use crate::base::{
 /// 1. A deny rule: deny, in every mode. Of a shell command each part counts, also those within substitutions and behind
 ///    wrappers; what a rule that denies may mean, and only the shell knows, is asked about, and denied in yolo.
 /// 2. What the sandbox masks or holds, and trust: that is decided where the command runs.
-/// 3. A plain word that names a secret file, and file tools on guarded names: ask, in every mode.
+/// 3. A plain word that names a secret file, and file tools on guarded names or what is held from commands: ask, in every mode.
 /// 4. A row of `danger.toml`: ask, unless a rule of the user's names that prefix.
 /// 5. An opaque line while any deny rule for commands exists: ask; in yolo and where nobody can be asked, deny.
 /// 6. The user's allow and ask rules, then grants.

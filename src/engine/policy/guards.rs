@@ -18,6 +18,8 @@ use crate::base::{
 
 const OBEYED: &str = "configuration that castor, an editor, a shell or git obeys";
 const NAMED: &str = "what .git/config names";
+const MASKED: &str = "what commands do not see";
+const KEPT: &str = "what no command writes";
 
 /// What of a call is guarded, and why that is worth a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,10 @@ pub fn of_target(target: &TargetPath) -> Option<Guard> {
     let secret = places.into_iter().find_map(|it| SECRETS.find(it.as_path())).filter(|_| !public);
     if let Some(name) = secret {
         return Some(Guard::secret(name));
+    }
+    if target.held {
+        let writes = target.access == Access::Write;
+        return Some(if writes { Guard { reason: OBEYED, name: KEPT } } else { Guard::secret(MASKED) });
     }
     let obeyed = || places.into_iter().find_map(|it| CONFIG.find(it.as_path()));
     let obeyed = || obeyed().or_else(|| target.named.then_some(NAMED));

@@ -385,6 +385,7 @@ impl World {
             line: None,
             in_roots: self.dice(3) > 0,
             named: false,
+            held: false,
         };
         Ok(Targets { title: "title".to_owned(), paths: vec![target], ..Targets::default() })
     }

@@ -141,7 +141,7 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let cancel = &ctx.cancel;
     let (mut found, mut secrets) = (Vec::new(), 0);
     for (dir, pattern) in &call.places {
-        let plan = Plan::new(dir.clone(), paths::real_now(&ctx.known.places, dir)?, &ctx.roots, call.rules.clone())?;
+        let plan = Plan::new(dir.clone(), paths::real_now(&ctx.known.places, dir)?, ctx, call.rules.clone())?;
         if !plan.is_dir {
             let message = format!("Search path is not a directory: {dir}");
             return Err(ToolError::new("search_path_not_a_directory", message));

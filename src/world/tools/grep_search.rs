@@ -162,7 +162,7 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let mut rules = Rules::of(ctx);
     // `.geminiignore` is what the user wants hidden: `no_ignore` is the model's wish and does not lift it.
     rules.git &= !call.no_ignore;
-    let plan = Plan::new(call.dir.clone(), paths::real_now(&ctx.known.places, &call.dir)?, &ctx.roots, rules)?;
+    let plan = Plan::new(call.dir.clone(), paths::real_now(&ctx.known.places, &call.dir)?, ctx, rules)?;
     let include = call.include(&plan.start)?;
     let excludes = if call.no_ignore { Excludes::None } else { Excludes::Search };
     let stop = Stop { cancel: ctx.cancel.clone(), at: Instant::now() + TIMEOUT };

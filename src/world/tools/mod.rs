@@ -31,7 +31,7 @@ use crate::{
     base::{
         fs::{BoxFuture, Fs},
         path::AbsPath,
-        sandbox::Confinement,
+        sandbox::{Confinement, Held},
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
@@ -92,6 +92,8 @@ pub struct ToolContext {
     pub terminals: Terminals,
     /// What commands of ours may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
+    /// What is asked about as commands are kept from it, also where nothing confines them.
+    pub held: Arc<Held>,
 }
 
 impl ToolContext {

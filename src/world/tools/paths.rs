@@ -40,7 +40,11 @@ fn target_now(ctx: &ToolContext, path: AbsPath, access: Access, line: Option<u32
     let home = home.as_ref().map(AbsPath::as_path);
     let named = || git_config_paths::names(real.as_path(), &ctx.roots, home).map_or(true, |it| it.is_some());
     let named = access == Access::Write && named();
-    Ok(TargetPath { path, real, access, line, in_roots, named })
+    let writes = access == Access::Write;
+    // What a call's long output went to lies in castor's folder.
+    let held = ctx.held.is_masked(&real, &ctx.roots) || writes && ctx.held.is_kept(&real, &ctx.roots);
+    let held = held && !real.is_within(&scratch);
+    Ok(TargetPath { path, real, access, line, in_roots, named, held })
 }
 
 /// As [`target`], of a file's content: where a file of secrets is the same under another name, that is touched, too.

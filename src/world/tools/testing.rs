@@ -66,6 +66,7 @@ impl Ground {
             env: Arc::new(Vec::new()),
             terminals: Terminals::default(),
             confined: None,
+            held: Arc::default(),
         }
     }
 

@@ -86,14 +86,16 @@ pub struct Plan {
     pub is_dir: bool,
     /// The start is a place of secrets: policy asked about all of it.
     asked: bool,
+    /// Folders and files below the start that commands do not see.
+    masked: Vec<AbsPath>,
 }
 
 impl Plan {
     /// Blocks. What the user names is searched even when it is ignored. `start` is where `shown` really is.
-    pub fn new(shown: AbsPath, start: AbsPath, roots: &[AbsPath], rules: Rules) -> Result<Self, ToolError> {
+    pub fn new(shown: AbsPath, start: AbsPath, ctx: &ToolContext, rules: Rules) -> Result<Self, ToolError> {
         let missing = |_| ToolError::new("search_path_not_found", format!("Path does not exist: {shown}"));
         let is_dir = disk::metadata(&start).map_err(missing)?.is_dir;
-        let top = top_of(&start, roots).filter(|it| !is_ignored(it, &start, is_dir, &rules));
+        let top = top_of(&start, &ctx.roots).filter(|it| !is_ignored(it, &start, is_dir, &rules));
         let top = top.unwrap_or_else(|| start.clone());
         // All on the way: the walk goes through them, wherever it is to begin.
         let mut way = start.as_path().ancestors().take_while(|it| it.starts_with(&top)).filter_map(AbsPath::new);
@@ -103,7 +105,9 @@ impl Plan {
             return Err(ToolError::new("search_path_not_readable", why));
         }
         let asked = SECRETS.find(start.as_path()).is_some();
-        Ok(Self { shown, start, top, rules, is_dir, asked })
+        let below = ctx.held.masked.iter().filter(|it| it.is_within(&start) && **it != start);
+        let masked = below.cloned().collect();
+        Ok(Self { shown, start, top, rules, is_dir, asked, masked })
     }
 
     /// Everything below `start/prefix`, parents before children, siblings by name.
@@ -144,7 +148,7 @@ impl Plan {
     /// the first part of what is secret, as in `.docker/config.json`.
     pub fn is_secret(&self, real: &Path) -> bool {
         let judged = if self.asked { real.strip_prefix(&self.start).ok() } else { Some(real) };
-        judged.is_some_and(|it| SECRETS.find(it).is_some())
+        judged.is_some_and(|it| SECRETS.find(it).is_some()) || self.masked.iter().any(|it| real.starts_with(it))
     }
 
     /// `real`, a path of this walk, under the name the call gave to its start.
@@ -292,7 +296,7 @@ mod tests {
         ground.write("../outside/far.txt", b"");
         let check = |start: &str, rules: Rules, expected: &str| {
             let at = ground.cwd.join(start);
-            let plan = Plan::new(at.clone(), at, &ground.ctx().roots, rules.clone()).unwrap();
+            let plan = Plan::new(at.clone(), at, &ground.ctx(), rules.clone()).unwrap();
             let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
             let files: Vec<_> = files.map(|it| plan.shown(it.path())).collect();
             if start == "." {
@@ -328,7 +332,7 @@ mod tests {
             let ground = Ground::new(&[("sub/.git/info/a", ""), (".git/info/a", ""), ("a", ""), ("sub/b", "")]);
             let walk = |from: &str| -> Result<_, crate::base::tool::ToolError> {
                 let start = ground.cwd.join(from);
-                let plan = Plan::new(start.clone(), start, &ground.ctx().roots, rules(true, true))?;
+                let plan = Plan::new(start.clone(), start, &ground.ctx(), rules(true, true))?;
                 let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
                 Ok(files.map(|it| plan.shown(it.path()).shown_from(&ground.cwd)).collect::<Vec<_>>())
             };

@@ -9,6 +9,7 @@ use super::asked::Asked;
 use crate::{
     base::{
         path::AbsPath,
+        sandbox::Held,
         tool::{Access, TargetPath, Targets, ToolKind},
     },
     world::{
@@ -24,11 +25,12 @@ pub fn targets(
     asked: &Asked,
     (cwd, env): (&AbsPath, &Env),
     roots: &[AbsPath],
+    held: Held,
 ) -> io::Result<(Targets, Option<String>)> {
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);
     let Some(tool) = own.filter(|_| asked.server.is_none()) else { return Ok((guessed(), None)) };
-    let ctx = context(cwd, roots, env);
+    let ctx = ToolContext { held: Arc::new(held), ..context(cwd, roots, env) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(match runtime.block_on(tool.targets(&asked.args, &ctx)) {
         Ok(it) => (it, None),
@@ -53,6 +55,7 @@ fn context(cwd: &AbsPath, roots: &[AbsPath], env: &Env) -> ToolContext {
         env: Arc::new(env_of_children),
         terminals: Terminals::default(),
         confined: None,
+        held: Arc::default(),
     }
 }
 
@@ -65,7 +68,7 @@ fn guess(args: &Value, kind: ToolKind, cwd: &AbsPath, roots: &[AbsPath]) -> Targ
         let path = cwd.join(it);
         let real = disk::real_path(&path).unwrap_or_else(|_| path.clone());
         let in_roots = roots.iter().any(|it| real.is_within(it));
-        TargetPath { path, real, access, line: None, in_roots, named: false }
+        TargetPath { path, real, access, line: None, in_roots, named: false, held: false }
     });
     let command = args.get("command").and_then(Value::as_str).filter(|_| kind == ToolKind::Execute);
     Targets { paths: paths.collect(), command: command.map(str::to_owned), ..Targets::default() }

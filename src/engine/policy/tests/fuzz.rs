@@ -186,7 +186,15 @@ impl AnyCall {
         let paths = ["/w/a", "/etc/x", "/w/.git/config", "/"].iter().take(dice.roll(4)).map(|it| {
             let path = AbsPath::new(it).unwrap();
             let access = if dice.roll(2) == 0 { Access::Read } else { Access::Write };
-            TargetPath { in_roots: it.starts_with("/w"), real: path.clone(), path, access, line: None, named: false }
+            TargetPath {
+                in_roots: it.starts_with("/w"),
+                real: path.clone(),
+                path,
+                access,
+                line: None,
+                named: false,
+                held: false,
+            }
         });
         let paths = paths.collect();
         let command = (dice.roll(6) > 0 && tool.starts_with("run")).then_some(command);

@@ -11,6 +11,7 @@ fn path(path: &str, access: Access) -> TargetPath {
         access,
         line: None,
         named: false,
+        held: false,
     }
 }
 
@@ -207,7 +208,6 @@ fn what_programs_obey_needs_a_word_of_its_own() {
     }
 }
 
-#[test]
 /// A repository's configuration names programs that git starts, a toolchain's file what cargo is.
 #[test]
 fn nothing_of_a_folder_that_is_not_trusted_looks() {
@@ -241,11 +241,12 @@ fn nothing_of_a_folder_that_is_not_trusted_looks() {
     check(false, "ls -la && cat a | wc -l", Decision::Allow);
 }
 
+#[test]
 fn a_link_hides_nothing() {
     let rules = rules("");
     let check = |path: &str, real: &str, access: Access, want: Decision| {
         let (path, real) = (AbsPath::new(path).unwrap(), AbsPath::new(real).unwrap());
-        let target = TargetPath { path, real, access, line: None, in_roots: true, named: false };
+        let target = TargetPath { path, real, access, line: None, in_roots: true, named: false, held: false };
         let targets = Targets { paths: vec![target], ..Targets::default() };
         let kind = if access == Access::Write { ToolKind::Edit } else { ToolKind::Read };
         let query = Query { mode: Mode::Yolo, ..Query::new("any", kind, &Value::Null, &targets) };
@@ -256,6 +257,23 @@ fn a_link_hides_nothing() {
     check("/w/.env", "/w/readme", Access::Read, Decision::Ask);
     check("/w/notes", "/w/.git/hooks/pre-push", Access::Write, Decision::Ask);
     check("/w/notes", "/w/.git/hooks/pre-push", Access::Read, Decision::Allow);
+}
+
+/// What commands do not see, or do not write, is asked about in every mode, and a yes to more does not reach it.
+#[test]
+fn what_is_held_from_commands_is_asked_about() {
+    let rules = rules("[[rule]]\ntoolName='*'\ndecision='allow'\npriority=900");
+    for (access, want) in [(Access::Read, "secrets may be kept there"), (Access::Write, "configuration that castor")] {
+        let held = TargetPath { held: true, ..path("/w/state/c/settings.json", access) };
+        let targets = Targets { paths: vec![held], ..Targets::default() };
+        let kind = if access == Access::Write { ToolKind::Edit } else { ToolKind::Read };
+        let grants = [Grant::Edits, Grant::Tool { tool: "any".to_owned() }];
+        for mode in [Mode::Default, Mode::AutoEdit, Mode::Auto, Mode::Yolo] {
+            let query = Query { mode, grants: &grants, ..Query::new("any", kind, &Value::Null, &targets) };
+            let got = decide(&rules, &query);
+            assert!(got.decision == Decision::Ask && got.rule.starts_with(want), "{mode:?}: {}", got.rule);
+        }
+    }
 }
 
 /// A plain word that names such a file is asked about in every mode; what a pattern comes to is nobody's guess.

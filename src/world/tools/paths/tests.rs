@@ -3,7 +3,10 @@
 
 use std::{
     fs,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde_json::{Value, json};
@@ -13,6 +16,7 @@ use crate::{
         content::joined_text,
         fs::{BoxFuture, Fs, FsError},
         path::AbsPath,
+        sandbox::Held,
         tool::{Access, Targets, ToolOutput},
     },
     world::{
@@ -213,4 +217,49 @@ fn searches_do_not_read_secrets() {
     let said = ground.said(&GrepSearch, &json!({"pattern": "TOKEN"}));
     assert!(said.contains("Found 1 match") && said.contains("2 file(s) left out"), "{said}");
     assert!(ground.said(&GrepSearch, &json!({"pattern": "TOKEN", "dir_path": ".env"})).contains("TOKEN=1"));
+}
+
+/// castor's own folder may lie in the workspace, or a home folder may be one.
+#[test]
+fn what_commands_do_not_see_or_write_is_told() {
+    let ground = Ground::new(&[
+        ("state/c/settings.json", "WORD"),
+        ("state/a", "WORD"),
+        (".local/bin/ls", "WORD"),
+        ("../all/w2/a", ""),
+        ("../scratch/out", ""),
+    ]);
+    ground.link("state/c", "c");
+    let at = |it: &str| ground.cwd.join(it);
+    let kept = ["state/c", ".local", "../all"].map(at).to_vec();
+    let held = Held { kept, masked: ["state/c", "../all", "../scratch"].map(at).to_vec() };
+    let roots = vec![ground.cwd.clone(), at("../all/w2")];
+    let ctx = ToolContext { held: Arc::new(held), roots, ..ground.ctx() };
+    for (path, reads, writes) in [
+        ("state/c/settings.json", true, true),
+        ("state/c", true, true),
+        ("c/new", true, true),
+        ("state", false, false),
+        ("state/c2", false, false),
+        (".local/bin/ls", false, true),
+        (".local/new/deep", false, true),
+        ("../all/x", true, true),
+        ("../all/w2/a", false, false),
+        ("../scratch/out", false, false),
+    ] {
+        let held = |access| ground.block_on(paths::target(&ctx, &at(path), access, None)).unwrap().held;
+        assert_eq!((held(Access::Read), held(Access::Write)), (reads, writes), "{path}");
+    }
+    let said =
+        |tool: &dyn Builtin, args: &Value| joined_text(&ground.block_on(tool.run(args, None, &ctx)).unwrap().content);
+    let found = said(&GrepSearch, &json!({"pattern": "WORD", "dir_path": "state"}));
+    assert!(found.contains("Found 1 match") && found.contains("1 file(s) left out"), "{found}");
+    let found = said(&Glob, &json!({"pattern": "state/**/*"}));
+    assert!(
+        found.contains("state/a") && !found.contains("settings.json") && found.contains("1 file(s) left"),
+        "{found}"
+    );
+    // Who was asked about the folder itself sees what is in it.
+    let found = said(&GrepSearch, &json!({"pattern": "WORD", "dir_path": "state/c"}));
+    assert!(found.contains("Found 1 match") && !found.contains("left out"), "{found}");
 }

@@ -80,6 +80,7 @@ impl Bench {
             env: Arc::new(env),
             terminals: Terminals::default(),
             confined: None,
+            held: Arc::default(),
         };
         let groups = Groups::default();
         Self { dir, ctx, shell: Shell::new(groups.clone()), groups, shown, completed }
