@@ -80,7 +80,7 @@ impl Hand {
             cwd: desk.cwd.clone(),
             roots: desk.roots.clone(),
             scratch: desk.scratch.clone(),
-            known,
+            known: Known { held: desk.children.held.clone(), ..known },
             fs,
             cancel: self.cancel.clone(),
             progress: self.progress(),
@@ -93,7 +93,6 @@ impl Hand {
             env: desk.children.env.clone(),
             terminals: self.terminals(),
             confined: desk.children.confined.as_ref().and_then(|it| it.with(&self.leave)).map(Arc::new),
-            held: desk.children.held.clone(),
         }
     }
 

@@ -98,10 +98,12 @@ impl Threads {
                 self.leaves.spawn(resolve(hand, call));
             }
             Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
-            Effect::Preview { call, places, seen } => self.leaves.spawn(preview(hand, call, Known { places, seen })),
+            Effect::Preview { call, places, seen } => {
+                self.leaves.spawn(preview(hand, call, Known { places, seen, ..Known::default() }))
+            }
             Effect::Run { call, places, base, seen, leave, hold, .. } => {
                 let span = traces::tool_span(&call);
-                let known = Known { places, seen };
+                let known = Known { places, seen, ..Known::default() };
                 self.leaves.spawn(run(Hand { leave, ..hand }, Allowed { call, known, base, hold }, log, span));
             }
             Effect::OpenCheckpoints => holding::open(hand),

@@ -229,15 +229,8 @@ fn input(line: &str) -> Input {
             let place = |it: &Value| {
                 let path = AbsPath::new(it.as_str()?)?;
                 let in_roots = path.as_path().starts_with("/w");
-                Some(TargetPath {
-                    real: path.clone(),
-                    path,
-                    access: Access::Read,
-                    line: None,
-                    in_roots,
-                    named: false,
-                    held: false,
-                })
+                let (line, named, held) = (None, false, false);
+                Some(TargetPath { real: path.clone(), path, access: Access::Read, line, in_roots, named, held })
             };
             let paths = json().get("paths").and_then(Value::as_array).map(|it| it.iter().filter_map(place).collect());
             let paths = paths.unwrap_or_default();

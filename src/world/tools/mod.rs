@@ -92,8 +92,6 @@ pub struct ToolContext {
     pub terminals: Terminals,
     /// What commands of ours may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
-    /// What is asked about as commands are kept from it, also where nothing confines them.
-    pub held: Arc<Held>,
 }
 
 impl ToolContext {
@@ -112,13 +110,15 @@ impl ToolContext {
     }
 }
 
-/// What is known of the call.
+/// What is known of the call, and of the places that it may touch.
 #[derive(Clone, Default)]
 pub struct Known {
     /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
     pub places: Arc<[TargetPath]>,
     /// What the model knows of the file that it writes as a whole.
     pub seen: Option<BaseHash>,
+    /// What is asked about as commands are kept from it, also where nothing confines them.
+    pub held: Arc<Held>,
 }
 
 /// For what goes on when its call has returned.

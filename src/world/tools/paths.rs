@@ -42,7 +42,7 @@ fn target_now(ctx: &ToolContext, path: AbsPath, access: Access, line: Option<u32
     let named = access == Access::Write && named();
     let writes = access == Access::Write;
     // What a call's long output went to lies in castor's folder.
-    let held = ctx.held.is_masked(&real, &ctx.roots) || writes && ctx.held.is_kept(&real, &ctx.roots);
+    let held = ctx.known.held.is_masked(&real, &ctx.roots) || writes && ctx.known.held.is_kept(&real, &ctx.roots);
     let held = held && !real.is_within(&scratch);
     Ok(TargetPath { path, real, access, line, in_roots, named, held })
 }

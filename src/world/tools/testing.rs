@@ -66,7 +66,6 @@ impl Ground {
             env: Arc::new(Vec::new()),
             terminals: Terminals::default(),
             confined: None,
-            held: Arc::default(),
         }
     }
 

@@ -105,7 +105,7 @@ impl Plan {
             return Err(ToolError::new("search_path_not_readable", why));
         }
         let asked = SECRETS.find(start.as_path()).is_some();
-        let below = ctx.held.masked.iter().filter(|it| it.is_within(&start) && **it != start);
+        let below = ctx.known.held.masked.iter().filter(|it| it.is_within(&start) && **it != start);
         let masked = below.cloned().collect();
         Ok(Self { shown, start, top, rules, is_dir, asked, masked })
     }

@@ -30,7 +30,7 @@ pub fn targets(
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);
     let Some(tool) = own.filter(|_| asked.server.is_none()) else { return Ok((guessed(), None)) };
-    let ctx = ToolContext { held: Arc::new(held), ..context(cwd, roots, env) };
+    let ctx = context(cwd, roots, env, Known { held: Arc::new(held), ..Known::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(match runtime.block_on(tool.targets(&asked.args, &ctx)) {
         Ok(it) => (it, None),
@@ -39,14 +39,14 @@ pub fn targets(
 }
 
 /// For looking at places only: nothing is run, written or told.
-fn context(cwd: &AbsPath, roots: &[AbsPath], env: &Env) -> ToolContext {
+fn context(cwd: &AbsPath, roots: &[AbsPath], env: &Env, known: Known) -> ToolContext {
     let named = |it: &str| env.get(it).map(|value| (it.to_owned(), value.to_owned()));
     let env_of_children = ["HOME", "PATH"].into_iter().filter_map(named).collect();
     ToolContext {
         cwd: cwd.clone(),
         roots: roots.to_vec(),
         scratch: cwd.clone(),
-        known: Known::default(),
+        known,
         fs: Arc::new(DiskFs),
         cancel: CancellationToken::new(),
         progress: Arc::new(|_| Box::pin(async {})),
@@ -55,7 +55,6 @@ fn context(cwd: &AbsPath, roots: &[AbsPath], env: &Env) -> ToolContext {
         env: Arc::new(env_of_children),
         terminals: Terminals::default(),
         confined: None,
-        held: Arc::default(),
     }
 }
 

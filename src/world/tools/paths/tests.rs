@@ -22,7 +22,7 @@ use crate::{
     world::{
         disk::DiskFs,
         tools::{
-            Builtin, ToolContext, glob::Glob, grep_search::GrepSearch, list_directory::ListDirectory, paths,
+            Builtin, Known, ToolContext, glob::Glob, grep_search::GrepSearch, list_directory::ListDirectory, paths,
             read_file::ReadFile, replace::Replace, testing::Ground, write_file::WriteFile,
         },
     },
@@ -234,7 +234,7 @@ fn what_commands_do_not_see_or_write_is_told() {
     let kept = ["state/c", ".local", "../all"].map(at).to_vec();
     let held = Held { kept, masked: ["state/c", "../all", "../scratch"].map(at).to_vec() };
     let roots = vec![ground.cwd.clone(), at("../all/w2")];
-    let ctx = ToolContext { held: Arc::new(held), roots, ..ground.ctx() };
+    let ctx = ToolContext { known: Known { held: Arc::new(held), ..Known::default() }, roots, ..ground.ctx() };
     for (path, reads, writes) in [
         ("state/c/settings.json", true, true),
         ("state/c", true, true),

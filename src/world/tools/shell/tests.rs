@@ -80,7 +80,6 @@ impl Bench {
             env: Arc::new(env),
             terminals: Terminals::default(),
             confined: None,
-            held: Arc::default(),
         };
         let groups = Groups::default();
         Self { dir, ctx, shell: Shell::new(groups.clone()), groups, shown, completed }
