@@ -73,13 +73,13 @@ pub fn of_target(target: &TargetPath) -> Option<Guard> {
     if let Some(name) = secret {
         return Some(Guard::secret(name));
     }
-    if target.held {
-        let writes = target.access == Access::Write;
-        return Some(if writes { Guard { reason: OBEYED, name: KEPT } } else { Guard::secret(MASKED) });
+    if target.held && target.access == Access::Read {
+        return Some(Guard::secret(MASKED));
     }
     let obeyed = || places.into_iter().find_map(|it| CONFIG.find(it.as_path()));
     let obeyed = || obeyed().or_else(|| target.named.then_some(NAMED));
     let obeyed = || obeyed().or_else(|| places.into_iter().find_map(makes_repository));
+    let obeyed = || obeyed().or_else(|| target.held.then_some(KEPT));
     let name = (target.access == Access::Write).then(obeyed).flatten()?;
     Some(Guard { reason: OBEYED, name })
 }
