@@ -196,10 +196,13 @@ impl Confinement {
         Some(if leave.looks { res.looking() } else { res })
     }
 
-    /// The same where only what can be given back may be written: not the folders of the settings, nor `not_kept`.
+    /// The same where only what can be given back may be written: not the folders of the settings, nor `not_kept`, nor
+    /// a repository outside the roots that the user did not open.
     #[must_use]
     pub fn undoable(&self, not_kept: &[AbsPath]) -> Self {
-        Self { writable: Vec::new(), read_only_paths: not_kept.to_vec(), ..self.clone() }
+        let is_closed = |git: &&AbsPath| !self.leave.write.iter().any(|it| git.is_within(it));
+        let read_only_paths = self.gits.iter().filter(is_closed).chain(not_kept).cloned().collect();
+        Self { writable: Vec::new(), read_only_paths, ..self.clone() }
     }
 
     /// That of who only looks.

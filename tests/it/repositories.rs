@@ -11,7 +11,11 @@ use std::{
 
 use serde_json::json;
 
-use crate::{client::WATCHDOG, confined::Bed, incidents::prompt};
+use crate::{
+    client::{Namespaces, WATCHDOG},
+    confined::{Bed, work_in_auto},
+    incidents::prompt,
+};
 
 const WORK: &str = "echo x > q && git add q && git commit -qm two && git branch two && git status --short && \
                     [ $(git log --format=%s | head -1) = two ] && echo '<<worked>>'";
@@ -30,7 +34,10 @@ pub fn git(folder: &Path, args: &[&str]) {
 
 /// A session in `root`, beside `repo`, a repository with a linked worktree `tree`; `writable` below the folder of both.
 fn bed(root: &str, writable: &[&str], commands: &[&str]) -> Bed {
-    let mut bed = Bed::new(commands);
+    placed(Bed::new(commands), root, writable)
+}
+
+fn placed(mut bed: Bed, root: &str, writable: &[&str]) -> Bed {
     bed.sandbox.write("repo/sub/a", "");
     let top = bed.path("..").canonicalize().unwrap();
     let repo = top.join("repo");
@@ -65,6 +72,36 @@ fn git_works_in_linked_worktrees_and_in_folders_of_a_repository() {
         for it in ["hooks/evil", "commondir", "config.worktree"] {
             assert!(!bed.path("../repo/.git").join(it).exists(), "{it}");
         }
+    }
+}
+
+/// What no checkpoint can give back is not written unasked.
+#[test]
+fn auto_asks_before_it_writes_a_repository_outside_the_roots() {
+    let git_folder = |bed: &Bed| bed.path("../repo/.git").canonicalize().unwrap();
+    let heads = |bed: &Bed| fs::read_dir(git_folder(bed).join("refs/heads")).unwrap().count();
+    for root in ["tree", "repo/sub"] {
+        let mut bed = placed(Bed::prepared(&["git branch new"], work_in_auto), root, &[]);
+        if bed.sandbox.namespaces == Namespaces::Nobody {
+            return;
+        }
+        let prompt = json!({"sessionId": bed.session, "prompt": [{"type": "text", "text": "go"}]});
+        bed.client.request_as(json!("p"), "session/prompt", prompt);
+        let question = loop {
+            let it = bed.client.next().unwrap().expect("the question");
+            if it["method"] == "session/request_permission" {
+                break it;
+            }
+        };
+        let asked = question.to_string();
+        let folder = git_folder(&bed).display().to_string();
+        assert!(asked.contains(&format!("from writing below {folder}.")), "{root}: {asked}");
+        let before = heads(&bed);
+        let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+        bed.client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
+        while bed.client.next().unwrap().expect("the end")["id"] != "p" {}
+        assert_eq!(heads(&bed), before + 1, "{root}");
+        bed.client.end().unwrap();
     }
 }
 

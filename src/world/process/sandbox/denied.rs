@@ -132,7 +132,10 @@ fn refused(it: &Confinement, cwd: &AbsPath, line: &str, low: &str) -> Option<Den
     Some(match config(it, &real) {
         _ if it.leave.looks && it.roots.iter().any(|root| real.is_within(root)) => Denial::Looks,
         Some(path) => Denial::Config { path },
-        None if it.is_not_kept_by_checkpoints(&real) => Denial::NotKept { path: real },
+        None if it.is_not_kept_by_checkpoints(&real) => match it.gits.iter().find(|git| real.is_within(git)) {
+            Some(git) => Denial::Write { folder: git.clone() },
+            None => Denial::NotKept { path: real },
+        },
         None => folder(it, &real).map_or(Denial::Other, |folder| Denial::Write { folder }),
     })
 }

@@ -83,8 +83,8 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     }
     let roots = plan.writable.clone();
     // What was there when the session began; another folder in its place is nobody's yes.
-    let gits = it.gits.iter().map(AbsPath::as_path).filter(|git| git.canonicalize().is_ok_and(|it| it == **git));
-    for git in gits.filter(|_| !it.read_only) {
+    let open = it.gits.iter().filter(|git| !it.read_only && !it.read_only_paths.contains(git)).map(AbsPath::as_path);
+    for git in open.filter(|git| git.canonicalize().is_ok_and(|it| it == **git)) {
         guard_git(git, plan, standing)?;
         plan.writable.push(git.to_owned());
     }
