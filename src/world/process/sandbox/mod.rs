@@ -3,10 +3,12 @@
 #[cfg(target_os = "linux")]
 mod apparmor;
 mod below;
+mod committed;
 pub mod denied;
 mod environment;
 mod git_config;
 pub mod git_config_paths;
+mod git_objects;
 mod guards;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
@@ -275,7 +277,8 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each
 /// that may be written.
 pub fn look(it: &Confinement) -> Quarantine {
-    Quarantine::look(&guards::writable(it).unwrap_or_default())
+    let folders = guards::writable(it).unwrap_or_default();
+    Quarantine::look(&folders).since(committed::begun(it.own.tmp.as_path(), &folders))
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

@@ -24,6 +24,7 @@ use nix::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    committed::{self, Begun},
     git_config_paths,
     placeholders::{looks_like_one, open_folder},
 };
@@ -51,6 +52,8 @@ pub struct Quarantine {
     heads: Vec<Head>,
     /// May be made: the user said so.
     open: Vec<PathBuf>,
+    /// What the session began with.
+    begun: Arc<Begun>,
     /// What is new from now on may be anybody's.
     settled: AtomicBool,
     /// What was put aside, and the heads that were restored, and nobody was told of.
@@ -79,6 +82,11 @@ impl Quarantine {
         open: &[PathBuf],
     ) -> Self {
         Self { standing, absent, heads, open: open.to_owned(), ..self }
+    }
+
+    /// The same, where what a commit from before has is not new.
+    pub(super) fn since(self, begun: Arc<Begun>) -> Self {
+        Self { begun, ..self }
     }
 
     /// Whether configuration may be written, which holds for one call.
@@ -129,7 +137,8 @@ impl Quarantine {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
             let new = obeyed(root, deep(root));
-            let new = new.difference(before).filter(|name| !self.is_wanted(&root.join(name)));
+            let is_new = |name: &&PathBuf| !self.is_wanted(&root.join(name)) && !self.is_vouched_for(root, name);
+            let new = new.difference(before).filter(is_new);
             res.extend(new.filter_map(|name| self.put_name(root, name)));
         }
         let is_new = |it: &&PathBuf| it.symlink_metadata().is_ok() && !self.is_wanted(it);
@@ -148,6 +157,14 @@ impl Quarantine {
     fn is_wanted(&self, path: &Path) -> bool {
         let is_repository = || path.ends_with(".git") && git_config_paths::is_plain(path);
         self.open.iter().any(|it| path.starts_with(it)) || is_repository()
+    }
+
+    /// Whether all of it is files that the user named, or that a commit from before has as they are.
+    fn is_vouched_for(&self, root: &Path, name: &Path) -> bool {
+        let files = committed::files(&root.join(name)).filter(|_| link_on_the_way(root, name).is_none());
+        let Some(mut files) = files.filter(|_| name != Path::new(HEAD)) else { return false };
+        files.retain(|it| !self.open.contains(it));
+        files.is_empty() || self.begun.has(&files)
     }
 
     /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
