@@ -194,8 +194,9 @@ impl Confinement {
         res.network |= leave.network;
         res.leave = res.leave.and(leave);
         // Of a file that is obeyed by itself its name says all; of what lies in a folder the sandbox asks for the folder.
-        let whole = res.leave.named.iter().filter(|it| res.config_of(it).as_ref() == Some(it)).cloned().collect();
-        res.leave = res.leave.and(&Leave { config: whole, ..Leave::default() });
+        let named = res.leave.named.iter().filter(|it| !res.read_only && res.config_of(it).as_ref() == Some(it));
+        let config = named.cloned().collect();
+        res.leave = res.leave.and(&Leave { config, ..Leave::default() });
         Some(if leave.looks { res.looking() } else { res })
     }
 
@@ -428,6 +429,11 @@ mod tests {
         assert!(big.writes(&path("/w/big/x")) && !big.writes(&path("/w/.vscode/a")));
         let grant = |folder: &str| Denial::Write { folder: path(folder) }.grant();
         assert!(grant("/opt").is_none() && grant("/opt/x").is_some());
+        // What is asked for by name is open where that is all there is to it.
+        let named = [path("/w/.npmrc"), path("/w/.vscode/a"), path("/h/.castor/x"), path("/w/plain")].to_vec();
+        let named = it.with(&Leave { named, ..Leave::default() }).unwrap();
+        assert_eq!(named.leave.config, [path("/w/.npmrc")]);
+        assert!(named.writes(&path("/w/.npmrc")) && !named.writes(&path("/w/.vscode/a")));
         assert_eq!(it.with(&Denial::Other.leave()), None);
         assert_eq!(it.with(&Leave::default()), Some(it));
     }

@@ -78,7 +78,9 @@ impl Denial {
         match self {
             Self::Network => Leave { network: true, ..Leave::default() },
             Self::Credential { path } => Leave { network: true, credentials: vec![path.clone()], ..Leave::default() },
-            Self::Write { folder } | Self::Hidden { folder } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            Self::Write { folder } | Self::Hidden { folder } => {
+                Leave { write: vec![folder.clone()], ..Leave::default() }
+            }
             Self::Config { path } | Self::NotKept { path } => Leave { config: vec![path.clone()], ..Leave::default() },
             Self::Looks => Leave::default(),
             Self::Other => Leave { unconfined: true, ..Leave::default() },

@@ -93,9 +93,8 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, command: &str, code: Option<i3
     if let Some(path) = lines.iter().find_map(|(_, low)| credential(it, low)) {
         return Some(Denial::Credential { path });
     }
-    let kept_from = |(line, low): &(&str, String)| {
-        refused(it, cwd, line, low).or_else(|| hidden(it, cwd, command, line, low))
-    };
+    let kept_from =
+        |(line, low): &(&str, String)| refused(it, cwd, line, low).or_else(|| hidden(it, cwd, command, line, low));
     if let Some(it) = lines.iter().find_map(kept_from) {
         return Some(it);
     }

@@ -246,3 +246,52 @@ fn sparse(change: &mut &[u8], order: u64, bits: Range<u32>) -> Option<usize> {
     }
     Some(res)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write, path::Path};
+
+    use flate2::{Compression, write::ZlibEncoder};
+
+    use super::{Id, Kind, Objects, changed, entries, hash};
+
+    fn write(git: &Path, id: Id, text: &[u8]) {
+        let path = git.join("objects").join(id.path());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = ZlibEncoder::new(fs::File::create(path).unwrap(), Compression::default());
+        file.write_all(text).unwrap();
+        file.finish().unwrap();
+    }
+
+    #[test]
+    fn an_object_is_what_its_name_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = dir.path().canonicalize().unwrap();
+        // As git names it.
+        let id = Id::read(b"ce013625030ba8dba906f756967f9e9ca394464a").unwrap();
+        assert_eq!((hash(Kind::Blob, b"hello\n"), Id::read(b"ce01")), (id, None));
+        assert!(Objects::of(&git).read(id).is_none());
+        for (text, want) in [("blob 6\0hello\n", true), ("blob 6\0other\n", false), ("tree 6\0hello\n", false)] {
+            write(&git, id, text.as_bytes());
+            assert_eq!(Objects::of(&git).read(id).is_some(), want, "{text}");
+        }
+        let large = vec![0; 1 << 20];
+        let name = hash(Kind::Blob, &large);
+        write(&git, name, &[b"blob 1048576\0", large.as_slice()].concat());
+        let objects = Objects::of(&git);
+        assert_eq!((0..100).filter(|_| objects.read(name).is_some()).count(), 63, "the budget has an end");
+    }
+
+    #[test]
+    fn changes_and_trees_that_are_cut_off_say_nothing() {
+        let change = [5, 8, 0x91, 1, 4, 2, b'x', b'y', 0x90, 2];
+        assert_eq!(changed(b"abcde", &change).unwrap(), b"bcdexyab");
+        for end in [0, 1, 3, 4, 6, 9] {
+            assert_eq!(changed(b"abcde", &change[..end]), None, "{end}");
+        }
+        assert_eq!(changed(b"abc", &change), None);
+        let tree = [b"100644 a\0".as_slice(), &[1; 20], b"40000 b\0", &[2; 19]].concat();
+        let names: Vec<_> = entries(&tree).map(|it| (it.0, it.1, it.2.0[0])).collect();
+        assert_eq!(names, [(b"100644".as_slice(), b"a".as_slice(), 1)]);
+    }
+}

@@ -41,7 +41,7 @@ pub(super) use environment::scrubbed;
 pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
 use helper::{Namespaces, Start, Task};
-pub use placeholder_records::sweep;
+pub use placeholder_records::{put_aside, sweep};
 pub use placeholders::{Gone, Placeholders};
 pub use quarantine::Quarantine;
 pub use reachable::opens;

@@ -130,7 +130,7 @@ impl Placeholders {
         self.folder = None;
         let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
         let heads = std::mem::take(&mut self.heads);
-        self.quarantine = Arc::new(before.with(standing, absent, heads, open));
+        self.quarantine = Arc::new(before.with(standing, absent, heads, open).noted(&self.records));
     }
 
     /// The folder for temporary files.

@@ -21,11 +21,13 @@ use nix::{
     fcntl::{OFlag, openat, renameat},
     sys::stat::Mode,
 };
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     committed::{self, Begun},
     git_config_paths,
+    placeholder_records::{self, Noted},
     placeholders::{looks_like_one, open_folder},
 };
 use crate::base::{
@@ -39,26 +41,36 @@ const ASIDE: &str = ".castor-aside";
 /// Names that are taken are passed over, but not for ever.
 const TRIES: usize = 100;
 
-/// What was there before a command, and what was mended since.
-#[derive(Debug, Default)]
+/// What was there before a command, and what was mended since. The next castor has the first of it, where this one is killed.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
     /// Links on the way to guarded names: the user's, and not put aside.
     links: BTreeSet<PathBuf>,
     /// What somebody would obey and was not there.
+    #[serde(skip)]
     absent: Vec<PathBuf>,
     /// Placeholders: device and number of each.
+    #[serde(skip)]
     standing: Vec<(PathBuf, (u64, u64))>,
+    #[serde(skip)]
     heads: Vec<Head>,
     /// May be made: the user said so.
     open: Vec<PathBuf>,
     /// What the session began with.
+    #[serde(skip)]
     begun: Arc<Begun>,
     /// What is new from now on may be anybody's.
+    #[serde(skip)]
     settled: AtomicBool,
     /// What was put aside, and the heads that were restored, and nobody was told of.
+    #[serde(skip)]
     mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
+    #[serde(skip)]
     gone: CancellationToken,
+    /// As long as it is written down.
+    #[serde(skip)]
+    noted: Mutex<Option<Noted>>,
 }
 
 impl Quarantine {
@@ -89,6 +101,12 @@ impl Quarantine {
         Self { begun, ..self }
     }
 
+    /// The same, written down in case that castor is killed.
+    pub(super) fn noted(self, records: &Path) -> Self {
+        let noted = (!self.roots.is_empty()).then(|| placeholder_records::note_before(records, &self)).flatten();
+        Self { noted: Mutex::new(noted), ..self }
+    }
+
     /// Whether configuration may be written, which holds for one call.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
@@ -110,13 +128,19 @@ impl Quarantine {
     pub fn settle(&self) -> Findings {
         let res = self.findings();
         self.settled.store(true, Ordering::Relaxed);
+        self.forget();
         res
     }
 
     /// Nobody who was confined is left.
     pub(super) fn over(&self) {
         self.mend();
+        self.forget();
         self.gone.cancel();
+    }
+
+    fn forget(&self) {
+        drop(self.noted.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     fn mend(&self) {
