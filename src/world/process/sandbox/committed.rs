@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::BufRead,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -17,7 +17,10 @@ use super::{
     git_objects::{Id, Kind, Objects, entries, hash},
     repository,
 };
-use crate::{base::path::AbsPath, world::disk};
+use crate::{
+    base::{path::AbsPath, sandbox::Confinement},
+    world::disk,
+};
 
 /// More files are no configuration that somebody looked at.
 const MAX_FILES: usize = 256;
@@ -42,19 +45,13 @@ struct Repository {
 static BEGUN: Mutex<BTreeMap<PathBuf, Arc<Begun>>> = Mutex::new(BTreeMap::new());
 
 /// What a session began with, noted now if nobody did it before.
-pub(super) fn begun(tmp: &Path, roots: &[PathBuf]) -> Arc<Begun> {
-    if roots.is_empty() {
-        return Arc::default();
-    }
+pub(super) fn begun(it: &Confinement) -> Arc<Begun> {
+    let look = || Arc::new(Begun(it.folders().filter_map(|it| Repository::around(it.as_path())).collect()));
     let mut all = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
-    all.entry(tmp.to_owned()).or_insert_with(|| Arc::new(Begun::look(roots))).clone()
+    all.entry(it.own.tmp.as_path().to_owned()).or_insert_with(look).clone()
 }
 
 impl Begun {
-    pub(super) fn look(roots: &[PathBuf]) -> Self {
-        Self(roots.iter().filter_map(|it| Repository::around(it)).collect())
-    }
-
     /// Whether each of these files of one folder is in some commit, as it is now.
     pub(super) fn has(&self, files: &[PathBuf]) -> bool {
         let around = |it: &&Repository| files.iter().all(|file| file.starts_with(&it.top));
@@ -95,7 +92,8 @@ impl Repository {
         let mut met = BTreeSet::new();
         while let Some(id) = waiting.pop_front().filter(|_| !left.is_empty()) {
             // A tag leads to its commit as a commit does to those before it.
-            let Some((Kind::Commit | Kind::Tag, text)) = objects.read(id).filter(|_| met.insert(id)) else { continue };
+            let new = Some(id).filter(|it| met.insert(*it));
+            let Some((Kind::Commit | Kind::Tag, text)) = new.and_then(|it| objects.read(it)) else { continue };
             for (word, id) in text.lines().map_while(Result::ok).map_while(|it| leads_to(&it)) {
                 match word {
                     Word::Tree if met.insert(id) => left.retain(|path, want| find(&objects, id, path) != Some(*want)),
@@ -135,11 +133,13 @@ fn find(objects: &Objects, tree: Id, path: &Path) -> Option<(bool, Id)> {
     Some(found)
 }
 
-/// The files that make up what is new in a place; `None`: there is something else in it, or too many.
+/// The files that make up what is new in a place; `None`: there is something else in it, or too many. Who has another name
+/// for a file may write it later on.
 pub(super) fn files(path: &Path) -> Option<Vec<PathBuf>> {
     let mut res = Vec::new();
     files_below(path, MAX_FILES, &mut res)?;
-    (!res.is_empty()).then_some(res)
+    let has_one_name = |it: &PathBuf| fs::symlink_metadata(it).is_ok_and(|it| it.nlink() == 1);
+    (!res.is_empty() && res.iter().all(has_one_name)).then_some(res)
 }
 
 fn files_below(path: &Path, max: usize, res: &mut Vec<PathBuf>) -> Option<()> {

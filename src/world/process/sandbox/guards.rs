@@ -115,7 +115,7 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
         them.sort();
         them.dedup();
     }
-    let before = Quarantine::look(&roots).since(committed::begun(it.own.tmp.as_path(), &roots));
+    let before = Quarantine::look(&roots).since(committed::begun(it));
     let stays = [plan.notes.open.clone(), open(&it.leave.named)].concat();
     standing.remember(before, std::mem::take(&mut plan.notes.absent), &stays);
     Ok(())

@@ -277,8 +277,7 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each
 /// that may be written.
 pub fn look(it: &Confinement) -> Quarantine {
-    let folders = guards::writable(it).unwrap_or_default();
-    Quarantine::look(&folders).since(committed::begun(it.own.tmp.as_path(), &folders))
+    Quarantine::look(&guards::writable(it).unwrap_or_default()).since(committed::begun(it))
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

@@ -394,6 +394,25 @@ mod tests {
         assert!(out.join("workflows").exists() && root.join(".github.castor-aside").is_symlink());
     }
 
+    /// A folder only where that is all there is in it, under no other name.
+    #[test]
+    fn what_the_user_named_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
+        let named = [".npmrc", ".vscode/deep/a", ".zed/a", ".idea/a", ".helix/a", ".github/workflows/a"].map(at);
+        let before = Quarantine::look(&[at("")]).with(Vec::new(), Vec::new(), Vec::new(), &named);
+        for it in named.iter().chain(&[at(".zed/b"), at("src/a")]) {
+            fs::create_dir_all(it.parent().unwrap()).unwrap();
+            fs::write(it, "x").unwrap();
+        }
+        fs::hard_link(at(".idea/a"), at("src/other")).unwrap();
+        symlink("../src", at(".helix/b")).unwrap();
+        fs::create_dir(at(".castor")).unwrap();
+        let mut aside = before.put_aside();
+        aside.sort();
+        assert_eq!(aside, [".castor", ".helix", ".idea", ".zed"].map(at));
+    }
+
     /// Another castor made its own where ours was, and did not lock it yet.
     #[test]
     fn another_placeholder_is_not_put_aside_and_what_was_absent_is() {
