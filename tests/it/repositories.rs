@@ -120,6 +120,41 @@ fn writable_folders_may_hold_roots_guards_and_one_another() {
     }
 }
 
+/// Commits what no commit had, and checks it out.
+const FORGE: &str = "blob=$(echo evil | git hash-object -w --stdin); export GIT_INDEX_FILE=$TMPDIR/index
+    git read-tree HEAD && git update-index --add --cacheinfo 100644,$blob,.mcp.json
+    new=$(git commit-tree -p HEAD -m evil $(git write-tree)); unset GIT_INDEX_FILE
+    git branch evil $new && git checkout -qf evil && git show editor:.mcp.json && echo '<<forged>>'";
+
+#[test]
+fn what_a_commit_from_before_has_stays_and_what_the_session_commits_goes() {
+    for packed in [false, true] {
+        let mut bed = bed("repo", &[], &["bash forge.sh", "git checkout -qf editor~2", "git checkout -q editor"]);
+        let root = bed.path("../repo").canonicalize().unwrap();
+        (0..200).for_each(|n| fs::write(root.join(format!("file-{n}")), n.to_string()).unwrap());
+        git(&root, &["checkout", "-qb", "editor"]);
+        for (file, text) in [(".mcp.json", "{}"), (".vscode/deep/run", "mine"), ("file-0", "later")] {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), text).unwrap();
+            git(&root, &["add", "."]);
+            git(&root, &["commit", "-qm", file]);
+        }
+        git(&root, &["tag", "-am", "last", "last"]);
+        git(&root, &["checkout", "-q", "main"]);
+        fs::write(root.join("forge.sh"), FORGE).unwrap();
+        if packed {
+            git(&root, &["gc", "-q", "--aggressive", "--prune=now"]);
+        }
+        let told = bed.run();
+        assert!(told.contains("<<forged>>") && told.contains("put aside"), "{told}");
+        assert!(!root.join(".mcp.json").exists() && root.join(".mcp.json.castor-aside").exists());
+        for file in [".mcp.json", ".vscode/deep/run"] {
+            let told = bed.run();
+            assert!(!told.contains("put aside") && root.join(file).exists(), "{packed} {file}: {told}");
+        }
+    }
+}
+
 /// Makes the root a repository of its own, with a program that git would run.
 const ATTACK: &str = "mkdir objects refs; cp .git/HEAD HEAD
     printf '[core]\\nrepositoryformatversion=0\\nbare=false\\nworktree=%s\\nfsmonitor=touch %s/PWNED; false\\n' $PWD $PWD > config

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     danger,
-    guards::{self, Guard},
+    guards::{self, Guard, Named},
     patterns::{Hit, Spelling},
     persistent, plans, prefixes,
     query::{Query, auto_on_offer},
@@ -35,8 +35,12 @@ pub fn decide(rules: &Rules, query: &Query, text: Result<&str, &'static str>) ->
     let careful = matches!(query.mode, Mode::Default | Mode::AutoEdit);
     let asks = verdict.decision == Decision::Ask && ordinary;
     let network = query.mode == Mode::Yolo && query.sandbox.gives_network();
-    let network = network && !judge.guarded.iter().any(|it| it.1.is_secret());
+    let network = network && !judge.named.guards.iter().any(|it| it.1.is_secret());
+    let is_asked = verdict.decision == Decision::Ask && judge.line.why_opaque().is_none();
+    let start = query.roots.first().filter(|_| is_asked);
+    let writes = start.iter().flat_map(|start| judge.named.written.iter().map(|it| start.join(it))).collect();
     Verdict {
+        writes,
         // With the network it sees no secrets; what only looks sees them, and has none.
         looks: judge.looks && !network,
         network,
@@ -75,8 +79,8 @@ struct Judge<'a> {
     commands: Vec<Command>,
     /// All of it only looks.
     looks: bool,
-    /// The commands that name what is guarded.
-    guarded: Vec<(usize, Guard)>,
+    /// What of it is guarded.
+    named: Named,
     /// It goes to folders that are not the session's.
     leaves: bool,
     /// Rules that allow count though it is opaque.
@@ -98,7 +102,7 @@ impl<'a> Judge<'a> {
         let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
         let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !it.is_empty());
         let looks = matches!(&line, Line::Plain(it) if safe::only_looks(it) && are_believed(query, it, &it.commands));
-        let guarded = guards::guarded_words(line.script(), dir, query.sandbox.available);
+        let named = guards::guarded_words(line.script(), dir, query.sandbox.available);
         let goes = |it: &&Command| matches!(it.name(), Some("cd" | "pushd" | "popd"));
         let stays = |it: &Command| it.args().len() == 1 && !persistent::works_elsewhere(it, query.roots);
         let leaves = line.script().commands.iter().filter(goes).any(|it| !stays(it));
@@ -106,7 +110,7 @@ impl<'a> Judge<'a> {
         if commands.is_empty() {
             commands.push(Command::new(vec![Word::expanded(text)], text.to_owned()));
         }
-        let mut res = Self { query, rules, text, line, commands, looks, guarded, leaves, trusts_opaque: false };
+        let mut res = Self { query, rules, text, line, commands, looks, named, leaves, trusts_opaque: false };
         res.trusts_opaque = res.line.why_opaque().is_some() && res.is_trusted_though_opaque();
         res
     }
@@ -156,7 +160,7 @@ impl<'a> Judge<'a> {
     }
 
     fn guard(&self, at: usize) -> Option<Guard> {
-        self.guarded.iter().find(|it| it.0 == at).map(|it| it.1)
+        self.named.guards.iter().find(|it| it.0 == at).map(|it| it.1)
     }
 
     /// Whether a command of a plain line does nothing but look, or run others that are judged themselves.

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
+    path::AbsPath,
     sandbox::Leave,
     text,
 };
@@ -29,6 +30,8 @@ pub struct Verdict {
     pub looks: bool,
     /// It has the network, as its mode says.
     pub network: bool,
+    /// Configuration that a yes lets it write, as the question names it.
+    pub writes: Vec<AbsPath>,
     /// The question may be answered with the mode `auto`.
     pub offers_auto: bool,
     /// What "allow for this session" would grant; `None`: it is not on offer.
@@ -38,7 +41,7 @@ pub struct Verdict {
 impl Verdict {
     /// What it lets the call do, or keeps it from, in the sandbox.
     pub fn leave(&self) -> Leave {
-        Leave { network: self.network, looks: self.looks, ..Leave::default() }
+        Leave { network: self.network, looks: self.looks, named: self.writes.clone(), ..Leave::default() }
     }
 
     pub fn denied(rule: String, message: String) -> Self {
@@ -54,6 +57,7 @@ impl Verdict {
             why: None,
             looks: false,
             network: false,
+            writes: Vec::new(),
             offers_auto: false,
             grant: None,
         }
