@@ -8,7 +8,7 @@ use super::{
     patterns::{Hit, Spelling},
     persistent, plans, prefixes,
     query::{Query, auto_on_offer},
-    rule::{Matcher, Rule, Tier},
+    rule::{Rule, Tier},
     rules::Rules,
     safe,
     shell::{self, Command, Line, Role, Script, Word, WordKind},
@@ -67,8 +67,7 @@ struct Part {
 /// A line with what was found out about it.
 struct Judge<'a> {
     query: &'a Query<'a>,
-    /// Those that speak of this tool, here and now, in order.
-    rules: Vec<&'a Rule>,
+    rules: &'a Rules,
     text: &'a str,
     line: Line,
     /// Of the line; one that stands for all of it, where nothing could be read.
@@ -95,7 +94,6 @@ struct Speaking<'a> {
 
 impl<'a> Judge<'a> {
     fn new(rules: &'a Rules, query: &'a Query<'a>, text: &'a str, line: Line) -> Self {
-        let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
         let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !it.is_empty());
         let looks = matches!(&line, Line::Plain(it) if safe::only_looks(it) && are_believed(query, it, &it.commands));
         let guarded = guards::guarded_words(line.script(), dir, query.sandbox.available);
@@ -117,7 +115,7 @@ impl<'a> Judge<'a> {
         let words: Vec<Word> = self.text.split_whitespace().map(Word::literally).collect();
         let first = if first.name().is_some() { first.clone() } else { Command::new(words, self.text.to_owned()) };
         let spelling = Spelling::new(&first, None, self.query.args);
-        let allows = |it: &&&Rule| it.decision == Decision::Allow && it.allows.opaque;
+        let allows = |it: &&Rule| it.decision == Decision::Allow && it.allows.opaque && it.applies(self.query);
         self.rules.iter().filter(allows).any(|it| it.matches_command(&spelling) == Hit::Yes)
     }
 
@@ -212,8 +210,8 @@ impl<'a> Judge<'a> {
             let why = format!("neither a checkpoint nor the sandbox takes it back: {}", spelling.command.text);
             return Some(PartialVerdict { why: Some(why), ..PartialVerdict::ask(row.name(self.query.tool)) });
         }
-        let denies = |it: &&Rule| it.decision == Decision::Deny && it.is_specific();
-        let hidden = self.line.why_opaque().filter(|_| self.rules.iter().copied().any(|it| denies(&it)))?;
+        let denies = |it: &Rule| it.decision == Decision::Deny && it.is_specific() && it.applies(self.query);
+        let hidden = self.line.why_opaque().filter(|_| self.rules.iter().any(denies))?;
         let why = format!("nobody can tell what the line runs: {hidden}; some commands are denied");
         match self.query.mode == Mode::Yolo || !self.query.interactive {
             true => Some(PartialVerdict {
@@ -230,7 +228,7 @@ impl<'a> Judge<'a> {
         let mut saved: Option<&Rule> = None;
         // A yes of one folder is none for another.
         let strays = |it: &Rule| it.decision == Decision::Allow && it.who.folder.is_some() && self.strays(command);
-        for rule in self.rules.iter().copied() {
+        for rule in self.rules.of_command(self.query, spelling) {
             if rule.is_broken() {
                 res.broken = res.broken.or(Some(rule));
                 continue;
@@ -357,7 +355,7 @@ impl<'a> Judge<'a> {
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {
         let is_simple = matches!(&self.line, Line::Plain(it) if it.is_simple());
         // A yes for the session does not read what cannot be read.
-        let broken = self.rules.iter().any(|it| matches!(it.matcher, Matcher::Broken));
+        let broken = self.rules.iter().any(|it| it.is_broken() && it.applies(self.query));
         if !is_simple || asked.is_empty() || broken || asked.iter().any(|it| self.strays(it)) {
             return None;
         }
