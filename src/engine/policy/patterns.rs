@@ -36,6 +36,7 @@ pub struct Spelling<'a> {
     whole: Option<&'a str>,
     /// Its words as one line, or its text where not all of them are literal; then what else it may be written as.
     lines: OnceCell<Vec<Cow<'a, str>>>,
+    first_words: OnceCell<Vec<String>>,
     /// The arguments as text, with this command in place of the whole one; and as they are.
     json: OnceCell<(String, Option<String>)>,
 }
@@ -45,7 +46,8 @@ impl<'a> Spelling<'a> {
     pub fn new(command: &'a Command, whole: Option<&'a str>, args: &'a Value) -> Self {
         let whole = whole.filter(|it| *it != command.text);
         let name = command.name().map(|it| (it, base_name(it)));
-        Self { command, name, args, whole, lines: OnceCell::new(), json: OnceCell::new() }
+        let (lines, first_words, json) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { command, name, args, whole, lines, first_words, json }
     }
 
     /// The first is the one that counts for a rule that allows.
@@ -62,13 +64,16 @@ impl<'a> Spelling<'a> {
     }
 
     /// The first words of all that rules are held against, in lower case; `None`: its name is not written out.
-    pub fn first_words(&self) -> Option<Vec<String>> {
+    pub fn first_words(&self) -> Option<&[String]> {
         let (name, program) = self.name?;
-        let mut words = vec![name];
-        for it in [program].into_iter().chain(self.lines().iter().filter_map(|it| it.split(' ').next())) {
-            words.extend(Some(it).filter(|it| !words.contains(it)));
-        }
-        Some(words.into_iter().map(str::to_ascii_lowercase).collect())
+        let read = || {
+            let mut words = vec![name];
+            for it in [program].into_iter().chain(self.lines().iter().filter_map(|it| it.split(' ').next())) {
+                words.extend(Some(it).filter(|it| !words.contains(it)));
+            }
+            words.into_iter().map(str::to_ascii_lowercase).collect()
+        };
+        Some(self.first_words.get_or_init(read))
     }
 
     fn json(&self) -> &(String, Option<String>) {

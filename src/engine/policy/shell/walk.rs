@@ -1,6 +1,6 @@
 //! The syntax tree, walked once without recursion: lists commands, and notes what makes a line opaque.
 
-use std::sync::LazyLock;
+use std::{cell::RefCell, sync::LazyLock};
 
 use tree_sitter::{Language, Node, Parser, Tree, TreeCursor};
 
@@ -25,6 +25,13 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     names.map(|name| Kind { name, is_known: KNOWN.contains(&name) }).collect()
 });
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_bash::LANGUAGE.into());
+
+thread_local!(static PARSER: RefCell<Parser> = {
+    let mut res = Parser::new();
+    // Without a language it reads nothing.
+    _ = res.set_language(&LANGUAGE);
+    RefCell::new(res)
+});
 
 impl Kind {
     fn of(node: Node) -> &'static Self {
@@ -118,10 +125,7 @@ pub fn walk(source: &str) -> Result<Walked, Opaque> {
 }
 
 fn parse(text: &str) -> Result<Tree, Opaque> {
-    let mut parser = Parser::new();
-    // A fresh parser each time: making one costs little next to a parse, and there is nothing to share.
-    parser.set_language(&LANGUAGE).map_err(|_| Opaque("the shell grammar does not load"))?;
-    let tree = parser.parse(text, None).ok_or(Opaque("the shell grammar gave up"))?;
+    let tree = PARSER.with_borrow_mut(|it| it.parse(text, None)).ok_or(Opaque("the shell grammar gave up"))?;
     if tree.root_node().has_error() { Err(NOT_SHELL) } else { Ok(tree) }
 }
 
@@ -169,6 +173,7 @@ impl Walker<'_> {
             self.note("it has more in it than commands and words");
         }
         match kind.name {
+            "word" | "command_name" => Ok(()),
             "command" => self.command(node),
             "declaration_command" => {
                 self.declaration(node);
