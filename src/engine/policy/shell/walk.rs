@@ -1,6 +1,6 @@
 //! The syntax tree, walked once without recursion: lists commands, and notes what makes a line opaque.
 
-use std::{cell::RefCell, sync::LazyLock};
+use std::sync::LazyLock;
 
 use tree_sitter::{Language, Node, Parser, Tree, TreeCursor};
 
@@ -25,13 +25,6 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     names.map(|name| Kind { name, is_known: KNOWN.contains(&name) }).collect()
 });
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_bash::LANGUAGE.into());
-
-thread_local!(static PARSER: RefCell<Parser> = {
-    let mut res = Parser::new();
-    // Without a language it reads nothing.
-    _ = res.set_language(&LANGUAGE);
-    RefCell::new(res)
-});
 
 impl Kind {
     fn of(node: Node) -> &'static Self {
@@ -125,7 +118,10 @@ pub fn walk(source: &str) -> Result<Walked, Opaque> {
 }
 
 fn parse(text: &str) -> Result<Tree, Opaque> {
-    let tree = PARSER.with_borrow_mut(|it| it.parse(text, None)).ok_or(Opaque("the shell grammar gave up"))?;
+    // A fresh parser each time: making one costs little next to a parse, and there is nothing to share.
+    let mut parser = Parser::new();
+    parser.set_language(&LANGUAGE).map_err(|_| Opaque("the shell grammar does not load"))?;
+    let tree = parser.parse(text, None).ok_or(Opaque("the shell grammar gave up"))?;
     if tree.root_node().has_error() { Err(NOT_SHELL) } else { Ok(tree) }
 }
 
