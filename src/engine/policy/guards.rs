@@ -50,16 +50,15 @@ impl Guard {
     pub fn is_named_by(&self, rule: &Rule) -> bool {
         let signs = self.name.split(['*', ' ']).map(|it| it.trim_matches('/')).filter(|it| !it.is_empty());
         let all = |has: &dyn Fn(&str) -> bool| signs.clone().all(has);
+        let written = |pattern: &str| all(&|sign| pattern.replace('\\', "").contains(sign));
         let allows = rule.decision == Decision::Allow && rule.tier >= Tier::User;
         allows
             && match &rule.matcher {
                 Matcher::Prefixes(list) => {
                     list.iter().any(|prefix| all(&|sign| prefix.iter().any(|it| it.ends_with(sign))))
                 }
-                Matcher::Args(it) | Matcher::Command(it) => {
-                    let written = it.as_str().replace('\\', "");
-                    all(&|sign| written.contains(sign))
-                }
+                Matcher::Args(it) => written(it.as_str()),
+                Matcher::Command(it) => written(it.as_str()),
                 _ => false,
             }
     }
@@ -205,8 +204,8 @@ fn find(word: &Word, folder: Option<&str>, is_held: bool) -> Option<Guard> {
         let own = |text: &str| list.find_names(names(text), text.starts_with('/'));
         own(text).or_else(|| joined.as_deref().and_then(own))
     };
-    let config = || entry(CONFIG).filter(|_| !is_held).map(|name| Guard { reason: OBEYED, name });
-    entry(SECRETS).map(Guard::secret).or_else(config)
+    let config = || entry(CONFIG).map(|name| Guard { reason: OBEYED, name });
+    entry(SECRETS).map(Guard::secret).or_else(|| if is_held { None } else { config() })
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
