@@ -1,6 +1,7 @@
 //! Checkpoints on real disks.
 #![allow(clippy::disallowed_methods)]
 
+pub mod fault;
 mod hostile;
 mod interrupted;
 mod lives;
