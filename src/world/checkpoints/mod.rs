@@ -295,7 +295,7 @@ fn held(stores: &[Store]) -> Held {
 fn unheld(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> Held {
     let is_held = |file: &AbsPath| {
         stores.iter().filter_map(|it| Some((it, it.relative(file)?))).any(|(store, path)| {
-            let is_kept = |it: &[u8]| store.manifest.get(it).is_none_or(|it| it.why().is_none());
+            let is_kept = |it: &[u8]| store.manifest.get(it).why().is_none();
             !is_on_disk || (is_kept(&path) && node::ancestors(&path).all(is_kept))
         })
     };

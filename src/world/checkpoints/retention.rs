@@ -1,14 +1,11 @@
 //! What of the stores is kept, and what goes: sessions that are deleted, and the oldest when there is too much.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    time::UNIX_EPOCH,
-};
+use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
 use super::{
     Failure, Limits, Retention, Swept,
     beneath::Beneath,
-    node::{Hash, Node},
+    node::Node,
     place,
     record::Delta,
     restore,
@@ -129,9 +126,8 @@ fn forget(store: &mut Store, gone: &[SessionId]) -> Result<u64, Failure> {
     if history.len() < before {
         store.replace_log(&history)?;
     }
-    let mut live: HashSet<Hash> = store.manifest.below(b"").filter_map(|it| it.1.hash()).copied().collect();
     let nodes = history.iter().flat_map(|it| &it.changes).flat_map(|it| [&it.old, &it.new]);
-    live.extend(nodes.flatten().filter_map(Node::hash));
+    let live = nodes.chain(store.manifest.below(b"").map(|it| it.1)).filter_map(Node::hash).collect();
     let freed = store.blobs.collect(&live)?;
     place::add_used(&store.dir, -freed.cast_signed())?;
     Ok(freed)

@@ -7,11 +7,10 @@ use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
-    sync::atomic::{AtomicU64, AtomicUsize},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
 
 use super::{
     Cancel, Content, Failure, Limits,
@@ -91,7 +90,7 @@ fn lock(dir: &Beneath, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, F
         other => other?,
     };
     let mut waited = Duration::ZERO;
-    while !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
+    while !try_lock(&file)? {
         if cancel() {
             return Err(Failure::Cancelled);
         }
@@ -166,7 +165,7 @@ impl Store {
         if !is_decided {
             let paths = self.manifest.below(b"").filter(|it| Rules::is_list(it.0));
             // What cannot be read ignores nothing.
-            let read = |path: &RelPath, it: &Node| Some(Rules::digest(path, self.blobs.read(it.hash()?).ok()?));
+            let read = |path: &RelPath, it: &Node| Some(Rules::digest(path, self.blobs.read(&it.hash()?).ok()?));
             let lists: Lists = paths.filter_map(|(path, it)| Some((path.clone(), read(path, it)?))).collect();
             self.dir.replace(b"rules", &frame(&lists)?, false)?;
             self.rules = Rules::new(Some(lists));
@@ -230,11 +229,9 @@ impl Store {
         self.blobs.limit = self.limits.store;
         self.blobs.left = self.limits.store.saturating_sub(place::used(&self.dir)?);
         self.manifest.begin();
-        let (bytes, n) = (AtomicU64::new(0), AtomicUsize::new(0));
-        let look = Look { store: self, now: now(), cancel, bytes, n };
         let seen = match at {
-            Sight::Root => look.walk(),
-            Sight::Paths(it) => look.look_at(it),
+            Sight::Root => Look::new(self, cancel).walk(),
+            Sight::Paths(it) => Look::new(self, cancel).look_at(it),
             Sight::Contents(it) => self.take_contents(it),
         };
         place::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
@@ -257,16 +254,16 @@ impl Store {
     fn compare(&self, seen: &Seen) -> (Vec<Change>, Vec<Change>) {
         let (mut rules, mut changes) = (Vec::new(), Vec::new());
         let mut anew: Option<&RelPath> = None;
-        let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new.as_ref()));
-        for (path, old, new) in all.filter(|it| !node::is_same(it.1, it.2)) {
-            let both = old.zip(new);
-            let is_turned = both.is_some_and(|(a, b)| a.why().is_some() != b.why().is_some());
-            let stayed = both.is_some_and(|(a, b)| a.mark.is_same_content(&b.mark));
-            if is_turned && [old, new].into_iter().flatten().any(|it| it.why() == Some(Why::Exempt)) {
+        let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new));
+        for (path, old, new) in all.filter(|it| !it.1.is_same(it.2)) {
+            let both = !old.is_absent() && !new.is_absent();
+            let is_turned = both && old.why().is_some() != new.why().is_some();
+            if is_turned && [old, new].iter().any(|it| it.why() == Some(Why::Exempt)) {
                 anew = Some(path);
             }
-            let is_anew = (is_turned && stayed) || anew.is_some_and(|it| node::is_within(path, it));
-            let change = Change { path: path.clone(), old: old.cloned(), new: new.cloned() };
+            let is_anew =
+                (is_turned && old.mark.is_same_content(&new.mark)) || anew.is_some_and(|it| node::is_within(path, it));
+            let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
             if is_anew { rules.push(change) } else { changes.push(change) }
         }
         (rules, changes)
@@ -275,14 +272,15 @@ impl Store {
     /// Files as a client has them.
     fn take_contents(&self, files: &[Content]) -> Result<Seen, Failure> {
         let mut seen = Seen::new();
-        for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_ref()))) {
-            let mode = self.manifest.get(&path).map_or(0o644, |it| it.mode);
+        for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_deref()))) {
+            let old = self.manifest.get(&path);
             let kind = match content {
-                Some(it) if it.len() as u64 > self.limits.file => Some(Kind::Skipped(Why::Big)),
-                Some(it) => Some(Kind::File(self.blobs.put(it)?)),
-                None => None,
+                Some(it) if it.len() as u64 > self.limits.file => Kind::Skipped(Why::Big),
+                Some(it) => Kind::File(self.blobs.put(it)?),
+                None => Kind::Absent,
             };
-            seen.insert(path, kind.zip(content).map(|(kind, it)| Node::unseen(kind, mode, it.len() as u64)));
+            let mode = if old.is_absent() { 0o644 } else { old.mode };
+            seen.insert(path, Node::unseen(kind, mode, content.map_or(0, <[u8]>::len) as u64));
         }
         Ok(seen)
     }
