@@ -13,14 +13,8 @@ use std::{
 use rustix::fs::{AtFlags, Mode, fchmod, linkat, mkdirat, renameat, symlinkat};
 
 use super::{
-    beneath::{self, if_there},
-    blobs::{Blobs, hash_of_file},
-    fault, git,
-    node::{self, Kind, Mark, Node, RelPath},
-    record::{Change, Journal},
-    refs,
-    store::Store,
-    walk::in_parallel,
+    Change, Journal, Kind, Mark, Node, RelPath, Store, beneath, beneath::if_there, blobs::Blobs, blobs::hash_of_file,
+    fault, git, node, refs, walk::in_parallel,
 };
 
 /// How a journal is worked off.

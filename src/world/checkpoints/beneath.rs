@@ -14,8 +14,7 @@ use rustix::{
 };
 use serde::de::DeserializeOwned;
 
-use super::{fault, node::split, record::unframe};
-use crate::base::path::AbsPath;
+use super::{AbsPath, fault, node::split, record::unframe};
 
 /// A folder to go on from: what stands at its path by then does not matter.
 pub struct Beneath(OwnedFd);

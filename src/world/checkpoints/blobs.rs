@@ -11,12 +11,7 @@ use std::{
 use ring::digest::{Context, Digest, SHA256, digest};
 use rustix::fs::{self as at, AtFlags, SeekFrom};
 
-use super::{
-    Failure,
-    beneath::{self, Beneath},
-    fault,
-    node::Hash,
-};
+use super::{Beneath, Failure, Hash, beneath, fault};
 
 pub struct Blobs {
     dir: Beneath,

@@ -9,12 +9,7 @@ use std::{
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    Failure, FileDiff,
-    git::{self, Part},
-    node::{Kind, Node, RelPath, Why},
-    plan::{absolute, shown},
-    record::{Change, Delta},
-    store::Store,
+    Change, Delta, Failure, FileDiff, Kind, Node, Part, RelPath, Store, Why, git, plan::absolute, plan::shown,
 };
 use crate::base::checkpoint::{ChangeKind, Changes, FileChange, MAX_CHANGES};
 

@@ -8,10 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    git,
-    node::{Kind, Node, RelPath},
-};
+use super::{Kind, Node, RelPath, git};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {

@@ -16,17 +16,9 @@ use rustix::{
 };
 
 use super::{
-    beneath::{self, Beneath, if_there, make_dir},
-    node,
-    record::{Call, frame, unframe},
+    AbsPath, Beneath, Call, CheckpointId, SessionId, beneath, beneath::if_there, node, record::frame, record::unframe,
 };
-use crate::{
-    base::{
-        ids::{CheckpointId, SessionId},
-        path::AbsPath,
-    },
-    world::disk::hash,
-};
+use crate::world::disk::hash;
 
 pub fn folder(home: &AbsPath) -> AbsPath {
     home.join("checkpoints")
@@ -37,7 +29,7 @@ pub fn make(home: &AbsPath, root: &AbsPath) -> io::Result<Beneath> {
     let path = root.as_path().as_os_str().as_bytes();
     let all = folder(home);
     for dir in [home, &all] {
-        make_dir(CWD, dir.as_path(), 0o700)?;
+        beneath::make_dir(CWD, dir.as_path(), 0o700)?;
     }
     let res = Beneath::open(all.as_path())?.make(hash(path).split_at(32).0.as_bytes())?;
     if res.stat(b"root")?.is_none() {

@@ -8,19 +8,10 @@ use std::{
 };
 
 use super::{
-    Buffers, Failure,
-    blobs::hash_of,
-    git::{self, Part},
-    judge::{Link, Who, judge},
-    node::{self, Kind, Node, RelPath, Why},
-    record::{Change, Delta, Value},
-    refs,
-    store::Store,
+    AbsPath, Buffers, Change, Delta, Failure, Kind, Node, Part, RelPath, Store, Value, Why, blobs::hash_of, git,
+    judge::Link, judge::Who, judge::judge, node, refs,
 };
-use crate::base::{
-    checkpoint::{ChangeKind, OnConflict, RestoreOrder},
-    path::AbsPath,
-};
+use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
 /// What is to be done in one root.
 #[derive(Debug, Default)]
@@ -46,7 +37,7 @@ pub struct Undo<'a> {
 }
 
 pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Plan, Failure> {
-    let who = |it: Delta| Some((Who::of(&it, &store.session, |id| order.undo.contains(id))?, it));
+    let who = |it: Delta| Some((Who::of(&it, &store.session.id, |id| order.undo.contains(id))?, it));
     let history = store.history()?.into_iter().filter_map(who).collect();
     let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
     let chains = undo.chains();
@@ -217,10 +208,7 @@ impl Undo<'_> {
 }
 
 pub fn absolute(root: &AbsPath, path: &[u8]) -> PathBuf {
-    match path.is_empty() {
-        true => root.as_path().to_owned(),
-        false => root.as_path().join(OsStr::from_bytes(path)),
-    }
+    root.as_path().join(OsStr::from_bytes(path)).components().collect()
 }
 
 /// What people are shown of a path: of git's folder only what git obeys, and the rest as the folder.

@@ -4,14 +4,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{
-    blobs::hash_of,
-    node::{Node, RelPath},
-};
-use crate::base::{
-    checkpoint::ChangeKind,
-    ids::{CheckpointId, SessionId},
-};
+use super::{CheckpointId, Node, RelPath, SessionId, blobs::hash_of};
+use crate::base::checkpoint::ChangeKind;
 
 /// A call, or a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

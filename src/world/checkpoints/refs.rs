@@ -12,14 +12,8 @@ use rustix::{
 };
 
 use super::{
-    Failure,
-    beneath::{self, Beneath},
-    fault,
-    git::{self, Part, Refs},
-    judge::{Link, judge},
-    node::{self, Hash, RelPath},
-    plan::{Plan, Undo, absolute},
-    record::{Change, Delta, Value},
+    Beneath, Change, Delta, Failure, Hash, Part, RelPath, Value, beneath, fault, git, git::Refs, judge::Link,
+    judge::judge, node, plan::Plan, plan::Undo, plan::absolute,
 };
 
 type Files = BTreeMap<RelPath, Hash>;

@@ -3,20 +3,11 @@
 use std::{collections::BTreeMap, io, path::Path};
 
 use super::{
-    Buffers, Failure, PlannedPath, RestoreOutcome, RestorePlan,
-    apply::apply,
-    beneath, changes, fault,
-    git::{self, Part},
-    node::{self, Hash, Node, RelPath},
-    plan::{Plan, absolute, plan, shown},
-    record::{Cause, Change, Journal, frame},
-    store::{Sight, Store, now},
-    walk::in_parallel,
+    AbsPath, Buffers, Cause, Change, Failure, Hash, Journal, Node, Part, PlannedPath, RelPath, RestoreOutcome,
+    RestorePlan, Sight, Store, apply::apply, beneath, fault, git, node, plan::Plan, plan::absolute, plan::plan,
+    plan::shown, record::frame, store::now, walk::in_parallel,
 };
-use crate::base::{
-    checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, Restored},
-    path::AbsPath,
-};
+use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, Restored};
 
 /// What is to be done in each root, in the order of `stores`.
 pub fn plan_all(stores: &[Store], order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<Plan>, Failure> {
@@ -71,17 +62,16 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
             res.to_client.push(for_client(store, it)?);
             it.old = store.manifest.get(&it.path).clone();
         }
-        nets.push(std::mem::take(&mut plan.to_client));
+        nets.push(plan.to_client);
         journals.push(Journal { call: store.call(&order.id), steps: plan.steps, refs: plan.refs });
     }
     stores.iter().zip(&journals).try_for_each(|(store, it)| check(store, it))?;
     act(stores, &journals)?;
-    for ((store, journal), net) in stores.iter_mut().zip(&journals).zip(&mut nets) {
+    for ((store, journal), net) in stores.iter_mut().zip(&journals).zip(nets) {
         finish(store, journal, net)?;
     }
     res.restored.restored = found.paths.into_iter().filter(|it| it.conflict.is_none()).map(|it| it.path).collect();
     res.restored.restored.dedup();
-    res.changes = changes::describe(stores.iter().zip(nets.iter().map(Vec::as_slice)));
     Ok(res)
 }
 
@@ -122,19 +112,19 @@ fn remove_journal(store: &Store) -> io::Result<()> {
     beneath::remove(store.dir.fd(), Journal::NAME)
 }
 
-/// Writes down what the restore changed: what it did, and what became of refs.
-fn finish(store: &mut Store, journal: &Journal, changes: &mut Vec<Change>) -> Result<(), Failure> {
+/// Writes down what the restore changed: what it did, what the client is to do, and what became of refs.
+fn finish(store: &mut Store, journal: &Journal, mut changes: Vec<Change>) -> Result<(), Failure> {
     for step in journal.steps.iter().filter(|it| !it.is_still()) {
         let new = store.root.stat(&step.path)?.map(|it| Node::new(step.new.kind.clone(), &it, now()));
         let (path, old) = (step.path.clone(), store.manifest.get(&step.path).clone());
         changes.extend(Some(Change { path, old, new: new.unwrap_or_default() }).filter(|it| !it.is_still()));
     }
     let cause = || Cause::Calls(vec![journal.call.clone()]);
-    store.append(cause(), changes.clone())?;
+    store.append(cause(), changes)?;
     let packed = journal.refs.iter().filter_map(|it| Some(node::join(git::git_path(&it.path)?.dir, b"packed-refs")));
     let refs: Vec<RelPath> = journal.refs.iter().map(|it| it.path.clone()).chain(packed.map(RelPath::from)).collect();
     if !refs.is_empty() {
-        changes.extend(store.look(&Sight::Paths(refs), Some(cause()), &|| false)?);
+        store.look(&Sight::Paths(refs), Some(cause()), &|| false)?;
     }
     Ok(remove_journal(store)?)
 }
@@ -146,7 +136,7 @@ pub fn recover(store: &mut Store) -> Result<Vec<String>, Failure> {
     let done = check(store, &journal).ok().and_then(|()| apply(store, &journal, true).ok());
     let (what, passed) = match done {
         Some(it) => {
-            finish(store, &journal, &mut Vec::new())?;
+            finish(store, &journal, Vec::new())?;
             ("was finished", it)
         }
         None => {

@@ -3,15 +3,8 @@
 use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
 use super::{
-    Failure, Limits, Retention, Swept,
-    beneath::Beneath,
-    node::Node,
-    place,
-    record::Delta,
-    restore,
-    store::{Lock, Store},
+    AbsPath, Beneath, Delta, Failure, Limits, Lock, Node, Retention, Session, SessionId, Store, Swept, place, restore,
 };
-use crate::base::{ids::SessionId, path::AbsPath};
 
 /// Finishes, or takes back, what a crash left half done in a root; what there is to say about it.
 ///
@@ -70,7 +63,7 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
         let gone: Vec<SessionId> = gone.into_iter().map(|it| it.0).collect();
         res.n_sessions += gone.len();
         res.bytes += forget(&mut store, &gone)?;
-        if place::others(&store.dir, &store.session)?.others {
+        if place::others(&store.dir, &store.session.id)?.others {
             continue;
         }
         if kept.is_empty() && store.used_at() < since {
@@ -87,7 +80,7 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
         if place::used(&store.dir)? <= retention.store {
             break;
         }
-        if place::others(&store.dir, &store.session)?.others {
+        if place::others(&store.dir, &store.session.id)?.others {
             continue;
         }
         match session {
@@ -102,7 +95,8 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
 }
 
 fn open(home: &AbsPath, root: &AbsPath) -> Result<(Store, Lock), Failure> {
-    Store::open(home, root, &SessionId::from(""), Limits::default(), &|| false)
+    let nobody = Session { home: home.clone(), id: "".into(), limits: Limits::default() };
+    Store::open(&nobody, root, &|| false)
 }
 
 /// The sessions that changed something, and when they did last.

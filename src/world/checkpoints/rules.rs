@@ -10,11 +10,7 @@ use std::{
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{
-    beneath::Beneath,
-    git,
-    node::{self, RelPath},
-};
+use super::{Beneath, RelPath, git, node};
 
 /// Names of folders that programs build, and can build again.
 const BUILT: &str = ".angular .cache .dart_tool .eggs .gradle .mypy_cache .next .nox .nuxt .output .parcel-cache \

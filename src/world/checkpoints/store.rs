@@ -13,21 +13,19 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    Cancel, Content, Failure, Limits,
-    beneath::Beneath,
-    blobs::Blobs,
-    fault,
-    manifest::Manifest,
-    node::{self, Kind, Mark, Node, RelPath, Why},
-    place::{self, Register, try_lock},
-    record::{Call, Cause, Change, Delta, frame, unframe},
-    rules::{Lists, Rules},
-    walk::{Look, Seen},
+    AbsPath, Beneath, Call, Cancel, Cause, Change, CheckpointId, Content, Delta, Failure, Kind, Limits, Mark, Node,
+    RelPath, SessionId, Why, blobs::Blobs, fault, manifest::Manifest, node, place, place::Register, place::try_lock,
+    record::frame, record::unframe, restore, rules::Lists, rules::Rules, walk::Look, walk::Seen,
 };
-use crate::base::{
-    ids::{CheckpointId, SessionId},
-    path::AbsPath,
-};
+
+/// Whose checkpoints they are, and how much they may hold.
+#[derive(Clone)]
+pub struct Session {
+    /// castor's own folder.
+    pub home: AbsPath,
+    pub id: SessionId,
+    pub limits: Limits,
+}
 
 /// The store of a root, as one session has it open.
 pub struct Store {
@@ -36,8 +34,7 @@ pub struct Store {
     pub dir: Beneath,
     pub blobs: Blobs,
     pub manifest: Manifest,
-    pub session: SessionId,
-    pub limits: Limits,
+    pub session: Session,
     /// castor's own folder, by device and inode.
     pub home: Option<(u64, u64)>,
     pub rules: Rules,
@@ -106,15 +103,9 @@ fn lock(dir: &Beneath, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, F
 
 impl Store {
     /// Opens the store of a root, makes it where there is none, and takes its lock. The session is not in it yet.
-    pub fn open(
-        home: &AbsPath,
-        root: &AbsPath,
-        session: &SessionId,
-        limits: Limits,
-        cancel: Cancel,
-    ) -> Result<(Self, Lock), Failure> {
+    pub fn open(session: &Session, root: &AbsPath, cancel: Cancel) -> Result<(Self, Lock), Failure> {
         loop {
-            let dir = place::make(home, root)?;
+            let dir = place::make(&session.home, root)?;
             let Some(lock) = lock(&dir, root, cancel)? else { continue };
             let mut res = Self {
                 path: root.clone(),
@@ -123,8 +114,7 @@ impl Store {
                 dir,
                 manifest: Manifest::default(),
                 session: session.clone(),
-                limits,
-                home: home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino())),
+                home: session.home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino())),
                 rules: Rules::default(),
                 register: None,
                 left: Vec::new(),
@@ -141,12 +131,14 @@ impl Store {
         // The folder may be another one by now.
         self.root = Beneath::open_real(&self.path)?;
         self.load()?;
+        // Another castor may have been killed in a restore.
+        restore::recover(self)?.iter().for_each(|it| tracing::warn!("{it}"));
         Ok(lock)
     }
 
     /// Puts the session into the store.
     pub fn register(&mut self) -> Result<(), Failure> {
-        let found = Register::open(&self.dir, &self.session)?;
+        let found = Register::open(&self.dir, &self.session.id)?;
         let (register, left) = found.ok_or_else(|| Failure::Busy { root: self.path.clone() })?;
         (self.register, self.left) = (Some(register), left);
         Ok(())
@@ -155,7 +147,7 @@ impl Store {
     /// The first look of a session. What other sessions decided about folders that are built counts; with none of them,
     /// what git ignores from now on is what it ignores now.
     pub fn begin(&mut self, cancel: Cancel) -> Result<(), Failure> {
-        let others = place::others(&self.dir, &self.session)?;
+        let others = place::others(&self.dir, &self.session.id)?;
         // Calls of those that are gone are asked about.
         self.left.extend(others.stopped);
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
@@ -226,8 +218,8 @@ impl Store {
 
     /// Looks at a root, and writes down what changed. Without a cause it is whose it seems to be.
     pub fn look(&mut self, at: &Sight, cause: Option<Cause>, cancel: Cancel) -> Result<Vec<Change>, Failure> {
-        self.blobs.limit = self.limits.store;
-        self.blobs.left = self.limits.store.saturating_sub(place::used(&self.dir)?);
+        self.blobs.limit = self.session.limits.store;
+        self.blobs.left = self.session.limits.store.saturating_sub(place::used(&self.dir)?);
         self.manifest.begin();
         let seen = match at {
             Sight::Root => Look::new(self, cancel).walk(),
@@ -237,10 +229,7 @@ impl Store {
         place::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
         let seen = seen?;
         let (rules, changes) = self.compare(&seen);
-        let cause = match cause {
-            Some(it) => it,
-            None => self.cause_between()?,
-        };
+        let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
         self.append(Cause::Rules, rules)?;
         self.append(cause, changes.clone())?;
         for (path, node) in seen {
@@ -275,7 +264,7 @@ impl Store {
         for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_deref()))) {
             let old = self.manifest.get(&path);
             let kind = match content {
-                Some(it) if it.len() as u64 > self.limits.file => Kind::Skipped(Why::Big),
+                Some(it) if it.len() as u64 > self.session.limits.file => Kind::Skipped(Why::Big),
                 Some(it) => Kind::File(self.blobs.put(it)?),
                 None => Kind::Absent,
             };
@@ -328,8 +317,8 @@ impl Store {
     }
 
     /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.
-    pub fn cause_between(&mut self) -> io::Result<Cause> {
-        let others = place::others(&self.dir, &self.session)?;
+    fn cause_between(&mut self) -> io::Result<Cause> {
+        let others = place::others(&self.dir, &self.session.id)?;
         let own = self.register.iter().flat_map(Register::wide);
         let live: Vec<Call> = own.chain(others.live).collect();
         let mut stopped = std::mem::take(&mut self.left);
@@ -342,7 +331,7 @@ impl Store {
     }
 
     pub fn call(&self, id: &CheckpointId) -> Call {
-        Call { session: self.session.clone(), id: id.clone() }
+        Call { session: self.session.id.clone(), id: id.clone() }
     }
 
     pub fn begin_call(&mut self, id: &CheckpointId, wide: bool) -> io::Result<()> {
@@ -382,6 +371,6 @@ impl Store {
 
     pub fn close(&mut self) -> io::Result<()> {
         self.save_index()?;
-        self.register.take().map_or(Ok(()), |it| it.close(&self.dir, &self.session))
+        self.register.take().map_or(Ok(()), |it| it.close(&self.dir, &self.session.id))
     }
 }

@@ -5,17 +5,14 @@ use std::{
     io,
     os::fd::{AsFd, BorrowedFd},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    thread::ScopedJoinHandle,
 };
 
 use rustix::fs::{FileType, Stat, fstat};
 
 use super::{
-    Cancel, Failure,
-    beneath::{self, if_there, is_gone},
-    fault,
-    git::{self, Part},
-    node::{self, Kind, Mark, Node, RelPath, Why},
-    store::{Store, now},
+    Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::if_there, beneath::is_gone, fault,
+    git, node, store::now,
 };
 
 /// One look, as of `now` in seconds since 1970.
@@ -52,18 +49,18 @@ const MAX_THREADS: usize = 4;
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Tests end a thread at one of its steps.
-    let n = if cfg!(test) { 1 } else { cores.min(MAX_THREADS).min(items.len()) };
-    let next = AtomicUsize::new(0);
+    let n = if cfg!(test) { 1 } else { cores.min(MAX_THREADS).min(items.len()).max(1) };
+    // Neighbours stay together: two threads in one folder wait for each other.
+    let (next, size) = (AtomicUsize::new(0), (items.len() / (n * 8)).clamp(1, 64));
     let work = || {
-        let items = std::iter::from_fn(|| items.get(next.fetch_add(1, Relaxed)));
-        items.map(&act).collect::<Vec<R>>()
+        let parts = std::iter::from_fn(|| items.chunks(size).nth(next.fetch_add(1, Relaxed)));
+        parts.flatten().map(&act).collect::<Vec<R>>()
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (1..n).map(|_| scope.spawn(work)).collect();
         let mut res = work();
-        for it in threads {
-            res.extend(it.join().unwrap_or_else(|it| std::panic::resume_unwind(it)));
-        }
+        let join = |it: ScopedJoinHandle<_>| it.join().unwrap_or_else(|it| std::panic::resume_unwind(it));
+        res.extend(threads.into_iter().flat_map(join));
         res
     })
 }
@@ -83,9 +80,9 @@ impl<'a> Look<'a> {
             let found = in_parallel(&dirs, |it| self.enter(it).map_err(|why| why.at(|| shown(it))));
             dirs.clear();
             for it in found {
-                let mut it = it?;
-                seen.append(&mut it.seen);
-                dirs.append(&mut it.dirs);
+                let it = it?;
+                seen.extend(it.seen);
+                dirs.extend(it.dirs);
             }
         }
         seen.extend(self.store.manifest.unseen().map(|it| (it.clone(), Node::default())));
@@ -100,7 +97,7 @@ impl<'a> Look<'a> {
         let all: BTreeSet<&[u8]> = paths.iter().flat_map(|it| node::ancestors(it).chain([&**it])).collect();
         for (path, (dir, name)) in all.into_iter().filter_map(|it| Some((it, node::split(it)?))) {
             match if_there(self.store.root.dir(dir))? {
-                Some(dir) => self.look(&Entry::new(dir.as_fd(), name, path), &mut found)?,
+                Some(dir) => self.look(dir.as_fd(), name, path, &mut found)?,
                 None => self.gone(path, &mut found.seen),
             }
         }
@@ -124,7 +121,7 @@ impl<'a> Look<'a> {
             if (self.cancel)() {
                 return Err(Failure::Cancelled);
             }
-            self.look(&Entry::new(dir.as_fd(), &name, &node::join(path, &name)), &mut found)?;
+            self.look(dir.as_fd(), &name, &node::join(path, &name), &mut found)?;
         }
         Ok(found)
     }
@@ -139,7 +136,8 @@ impl<'a> Look<'a> {
     }
 
     /// One entry, again if it changes under our eyes.
-    fn look(&self, at: &Entry, found: &mut Found) -> Result<(), Failure> {
+    fn look(&self, dir: BorrowedFd, name: &[u8], path: &[u8], found: &mut Found) -> Result<(), Failure> {
+        let at = &Entry { dir, name, path, part: git::part(path) };
         for is_last in [false, false, true] {
             let Some(stat) = beneath::stat(at.dir, at.name)? else { break };
             if at.part == Some(Part::Passing) || self.is_home(&stat) {
@@ -164,7 +162,7 @@ impl<'a> Look<'a> {
 
     /// What stands there; `None`: look again.
     fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>, Failure> {
-        let is_full = || self.n.load(Relaxed) >= self.store.limits.root_files && !old.is_dir();
+        let is_full = || self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir();
         let kind = match node::type_of(stat) {
             FileType::Directory if self.store.rules.is_exempt(&self.store.root, at.path) => Kind::Skipped(Why::Exempt),
             FileType::Directory if is_full() => Kind::Skipped(Why::Full),
@@ -199,7 +197,7 @@ impl<'a> Look<'a> {
 
     /// The content of a file. Absent: look again.
     fn read(&self, at: &Entry, old: &Node, mark: Mark) -> Result<Kind, Failure> {
-        let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.limits, &self.store.blobs);
+        let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.session.limits, &self.store.blobs);
         // What is held already stays so.
         let is_more = self.n.load(Relaxed) >= limits.root_files && old.hash().is_none();
         let is_beyond = is_more || self.bytes.load(Relaxed) + mark.size > limits.root_bytes;
@@ -240,12 +238,6 @@ impl<'a> Look<'a> {
         if !old.is_same(&node) || old.mark != node.mark || old.young != node.young {
             seen.insert(path.into(), node);
         }
-    }
-}
-
-impl<'a> Entry<'a> {
-    fn new(dir: BorrowedFd<'a>, name: &'a [u8], path: &'a [u8]) -> Self {
-        Self { dir, name, path, part: git::part(path) }
     }
 }
 

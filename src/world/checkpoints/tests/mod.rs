@@ -89,6 +89,13 @@ impl Bed {
     }
 }
 
+impl Checkpoints {
+    /// As a kill leaves it.
+    fn abandon(self) {
+        self.state().stores.clear();
+    }
+}
+
 /// A call that may write anything.
 fn call(checkpoints: &Checkpoints, name: &str, act: impl FnOnce()) -> Changes {
     checkpoints.before(&id(name), &Scope::Roots, &never).unwrap();
