@@ -194,11 +194,7 @@ impl<'a> Apply<'a> {
 
     /// Of what stands there, whatever its own mode is; a link is not followed.
     fn chmod(&self, path: &[u8], mode: u16) -> io::Result<()> {
-        let (root, mode) = (&self.store.root, Mode::from_raw_mode(mode.into()));
-        match path.is_empty() {
-            true => Ok(fchmod(root.fd(), mode)?),
-            false => root.at(path, |dir, name| chmod_at(dir, name, mode)),
-        }
+        self.store.root.at(path, |dir, name| chmod_at(dir, name, Mode::from_raw_mode(mode.into())))
     }
 
     /// The nearest folder above that stays one: what is written there survives what is done on the way.

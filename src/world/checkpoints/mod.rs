@@ -4,7 +4,6 @@
 //! by whom, and contents by their hash. All calls block; whoever calls is on a thread that may.
 
 mod apply;
-mod beneath;
 mod blobs;
 mod changes;
 mod fault;
@@ -12,6 +11,7 @@ mod git;
 mod judge;
 mod manifest;
 mod node;
+mod own;
 mod place;
 mod plan;
 mod record;
@@ -35,13 +35,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::base::{
-    checkpoint::{Changes, Held, RestoreOrder, Scope},
-    ids::{CheckpointId, SessionId},
-    path::AbsPath,
+use crate::{
+    base::{
+        checkpoint::{Changes, Held, RestoreOrder, Scope},
+        ids::{CheckpointId, SessionId},
+        path::AbsPath,
+    },
+    world::disk::beneath::{self, Beneath},
 };
 // What all files here speak of.
-use beneath::Beneath;
 use git::Part;
 use node::{Hash, Kind, Mark, Node, RelPath, Why};
 use record::{Call, Cause, Change, Delta, Journal, Value};

@@ -3,6 +3,8 @@
 use rustix::fs::{FileType, RawMode, Stat};
 use serde::{Deserialize, Serialize};
 
+pub use crate::world::disk::beneath::split;
+
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
 
@@ -136,14 +138,6 @@ pub fn bits(stat: &Stat) -> u16 {
 
 pub fn type_of(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode as RawMode)
-}
-
-/// The folder and the name; `None` for the root.
-pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    match path.iter().rposition(|it| *it == b'/') {
-        Some(at) => Some((path.get(..at)?, path.get(at + 1..)?)),
-        None => (!path.is_empty()).then_some((b"", path)),
-    }
 }
 
 pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {

@@ -156,10 +156,9 @@ impl Undo<'_> {
         plan.steps.iter().for_each(|it| _ = above.remove(&it.path));
         for path in above {
             let old = self.store.manifest.get(&path).clone();
-            match old.is_absent() {
-                true => plan.steps.push(Change { path, old, new: Node::unseen(Kind::Dir, 0o755, 0) }),
-                false if old.is_closed() => plan.steps.push(Change { path, new: old.clone(), old }),
-                false => (),
+            let new = if old.is_absent() { Node::unseen(Kind::Dir, 0o755, 0) } else { old.clone() };
+            if old.is_absent() || old.is_closed() {
+                plan.steps.push(Change { path, old, new });
             }
         }
     }
@@ -169,8 +168,7 @@ impl Undo<'_> {
         let gone = plan.steps.iter().filter(|it| it.new.is_absent());
         let mut gone: HashSet<RelPath> = gone.map(|it| it.path.clone()).collect();
         let is_swap = |it: &Change| it.old.is_dir() && !it.new.is_dir();
-        let (mut swaps, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.steps).into_iter().partition(is_swap);
-        plan.steps = rest;
+        let mut swaps: Vec<_> = plan.steps.extract_if(.., |it| is_swap(it)).collect();
         swaps.sort_by(|a, b| b.path.cmp(&a.path));
         for step in swaps {
             let below = self.store.manifest.below(&step.path);
@@ -194,16 +192,11 @@ impl Undo<'_> {
 
     /// What would have no folder: something else stands there, and stays.
     fn drop_homeless(&self, plan: &mut Plan) {
-        let steps = std::mem::take(&mut plan.steps);
-        let planned: HashMap<&[u8], &Node> = steps.iter().map(|it| (&*it.path, &it.new)).collect();
-        let is_folder = |it: &[u8]| planned.get(it).map_or(self.store.manifest.get(it), |it| it).is_dir();
+        let planned: HashMap<RelPath, bool> = plan.steps.iter().map(|it| (it.path.clone(), it.new.is_dir())).collect();
+        let is_folder = |it: &[u8]| planned.get(it).copied().unwrap_or_else(|| self.store.manifest.get(it).is_dir());
         let is_homeless = |it: &Change| !it.new.is_absent() && !node::ancestors(&it.path).all(is_folder);
-        for step in &steps {
-            match is_homeless(step) {
-                true => plan.conflicts.push((step.clone(), "something else stands where its folder was".to_owned())),
-                false => plan.steps.push(step.clone()),
-            }
-        }
+        let homeless = plan.steps.extract_if(.., |it| is_homeless(it));
+        plan.conflicts.extend(homeless.map(|it| (it, "something else stands where its folder was".to_owned())));
     }
 }
 

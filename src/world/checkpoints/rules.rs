@@ -41,7 +41,7 @@ struct List {
 
 impl Rules {
     pub fn new(lists: Option<Lists>) -> Self {
-        Self { lists, read: Mutex::default() }
+        Self { lists, ..Self::default() }
     }
 
     /// Whether a path is a list that counts.

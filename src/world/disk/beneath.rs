@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
@@ -12,15 +12,19 @@ use rustix::{
     io::Errno,
     path::Arg,
 };
-use serde::de::DeserializeOwned;
 
-use super::{AbsPath, fault, node::split, record::unframe};
+use crate::base::path::AbsPath;
 
 /// A folder to go on from: what stands at its path by then does not matter.
 pub struct Beneath(OwnedFd);
 
 const BARE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 const DIR: OFlags = BARE.union(OFlags::DIRECTORY);
+/// Only a place to go on from: such a folder need not be readable.
+#[cfg(target_os = "linux")]
+const PLACE: OFlags = DIR.union(OFlags::PATH);
+#[cfg(not(target_os = "linux"))]
+const PLACE: OFlags = DIR;
 const READ: OFlags = BARE.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const CREATE: OFlags = BARE.union(OFlags::RDWR).union(OFlags::CREATE).union(OFlags::EXCL);
 const OWN: OFlags = BARE.union(OFlags::RDWR);
@@ -44,10 +48,10 @@ impl Beneath {
         Ok(Self(at::openat(CWD, path, DIR, Mode::empty())?))
     }
 
-    /// A folder by its real path: a link on the way is an error.
+    /// A folder by its real path: a link on the way is an error. It need not be readable.
     pub fn open_real(path: &AbsPath) -> io::Result<Self> {
         let path = path.as_path().as_os_str().as_encoded_bytes();
-        Ok(Self(Self::open(Path::new("/"))?.dir(path.strip_prefix(b"/").unwrap_or(path))?))
+        Ok(Self(Self::open(Path::new("/"))?.way(path.strip_prefix(b"/").unwrap_or(path), PLACE)?))
     }
 
     /// The folder that it is in.
@@ -65,35 +69,38 @@ impl Beneath {
         self.0.as_fd()
     }
 
+    /// A folder below, to read what is in it.
     pub fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        self.way(path, DIR)
+    }
+
+    fn way(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         #[cfg(target_os = "linux")]
         if !path.is_empty() {
             use rustix::fs::{ResolveFlags, openat2};
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            match openat2(&self.0, path, DIR, Mode::empty(), resolve) {
+            match openat2(&self.0, path, flags, Mode::empty(), resolve) {
                 // The kernel does not know it, or a sandbox keeps it from us.
                 Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => (),
                 it => return Ok(it?),
             }
         }
         let mut names = path.split(|it| *it == b'/').filter(|it| !it.is_empty());
-        let top = at::openat(&self.0, ".", DIR, Mode::empty())?;
-        Ok(names.try_fold(top, |fd, name| at::openat(fd, name, DIR, Mode::empty()))?)
+        let top = at::openat(&self.0, ".", flags, Mode::empty())?;
+        Ok(names.try_fold(top, |fd, name| at::openat(fd, name, flags, Mode::empty()))?)
     }
 
-    /// Does something with the name of a path in its open folder.
+    /// Does something with the name of a path in its open folder; the folder itself is `.` there.
     pub fn at<T>(&self, path: &[u8], act: impl FnOnce(BorrowedFd, &[u8]) -> io::Result<T>) -> io::Result<T> {
-        match split(path).ok_or(io::ErrorKind::IsADirectory)? {
-            (b"", name) => act(self.fd(), name),
-            (dir, name) => act(self.dir(dir)?.as_fd(), name),
+        match split(path) {
+            None => act(self.fd(), b"."),
+            Some((b"", name)) => act(self.fd(), name),
+            Some((dir, name)) => act(self.way(dir, PLACE)?.as_fd(), name),
         }
     }
 
     pub fn stat(&self, path: &[u8]) -> io::Result<Option<Stat>> {
-        match path.is_empty() {
-            true => Ok(Some(at::fstat(&self.0)?)),
-            false => Ok(if_there(self.at(path, stat))?.flatten()),
-        }
+        Ok(if_there(self.at(path, stat))?.flatten())
     }
 
     /// A regular file, to read.
@@ -108,32 +115,9 @@ impl Beneath {
         Ok(found.map(|_| res))
     }
 
-    /// What one of castor's own files holds; one that is torn is none.
-    pub fn read_frame<T: DeserializeOwned>(&self, name: &[u8]) -> io::Result<Option<T>> {
-        Ok(self.read(name)?.and_then(|it| Some(unframe(&it)?.0)))
-    }
-
     /// One of castor's own files, to read and write.
     pub fn own(&self, name: &[u8], flags: OFlags) -> io::Result<File> {
         Ok(at::openat(&self.0, name, OWN | flags, Mode::RUSR | Mode::WUSR)?.into())
-    }
-
-    /// Replaces one of castor's own files in one step. With `sync` it is on the disk itself when this returns.
-    pub fn replace(&self, name: &[u8], bytes: &[u8], sync: bool) -> io::Result<()> {
-        let temp = [name, b".new"].concat();
-        fault::step("replace: temp")?;
-        let mut new = create(self.fd(), &temp, 0o600)?;
-        fault::step("replace: write")?;
-        new.write_all(bytes)?;
-        if sync {
-            new.sync_all()?;
-        }
-        fault::step("replace: rename")?;
-        at::renameat(&self.0, &*temp, &self.0, name)?;
-        if sync {
-            at::fsync(&self.0)?;
-        }
-        fault::step("replace: done")
     }
 
     /// Removes one of castor's own files, or one of its folders with all that is in it.
@@ -209,5 +193,13 @@ pub fn rename_new(from: (BorrowedFd, &[u8]), to: (BorrowedFd, &[u8])) -> io::Res
             Ok(at::renameat(from.0, from.1, to.0, to.1)?)
         }
         it => Ok(it?),
+    }
+}
+
+/// The folder and the name of a path, its parts joined by `/`; `None` for the empty one.
+pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    match path.iter().rposition(|it| *it == b'/') {
+        Some(at) => Some((path.get(..at)?, path.get(at + 1..)?)),
+        None => (!path.is_empty()).then_some((b"", path)),
     }
 }
