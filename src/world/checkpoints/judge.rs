@@ -1,7 +1,6 @@
 //! Whether a path may be given back: the chain of its states, and who made each.
 
-use super::record::{Call, Cause, Delta};
-use crate::base::ids::{CheckpointId, SessionId};
+use super::{Call, Cause, CheckpointId, Delta, SessionId};
 
 /// Who made a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, path::PathBuf, time::SystemTime};
 
 use crate::base::{
-    checkpoint::{ChangeKind, Changes, Held, Restored},
+    checkpoint::{ChangeKind, Held, Restored},
     ids::CheckpointId,
     path::AbsPath,
 };
@@ -106,8 +106,6 @@ pub struct PlannedPath {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreOutcome {
     pub restored: Restored,
-    /// As of a call: the restore is a checkpoint itself.
-    pub changes: Changes,
     /// What the client is to write: files that are open there.
     pub to_client: Vec<(AbsPath, Vec<u8>)>,
     /// For people: what is not restored, and why.

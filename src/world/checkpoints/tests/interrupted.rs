@@ -6,13 +6,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use super::{Bed, Checkpoints, Tree, bed, call, has_git, id, never, order, tree, undo};
+use super::{
+    Bed, Checkpoints, Tree, bed, call,
+    fault::{Plan, set},
+    has_git, id, never, order, tree, undo,
+};
 use crate::{
     base::checkpoint::{OnConflict, Scope},
-    world::checkpoints::{
-        Buffers,
-        fault::{Plan, set},
-    },
+    world::checkpoints::Buffers,
 };
 
 fn start(git: bool) -> (Bed, Checkpoints, Tree) {

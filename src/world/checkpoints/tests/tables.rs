@@ -40,7 +40,10 @@ fn a_call_is_told_taken_back_and_done_again() {
 
     let done = undo(&checkpoints, "r1", &["c1"]);
     assert_eq!(done.restored.restored, ["a", "d", "d/b", "new", "new/c"].map(|it| bed.path(it)));
-    assert_eq!((done.changes.n_files, done.changes.added, done.changes.removed), (5, 2, 3));
+    let back = checkpoints.diff(&[id("r1")]).unwrap();
+    let kinds: Vec<_> = back.iter().map(|it| (short(&it.path), it.change)).collect();
+    let expected = [("a", changed), ("d", added), ("d/b", added), ("new", removed), ("new/c", removed)];
+    assert_eq!(kinds, expected.map(|it| (it.0.to_owned(), it.1)));
     assert_eq!((bed.read("a"), bed.read("d/b")), ("one\nsame\n".into(), "two\n".into()));
     assert!(!bed.path("new").exists());
     undo(&checkpoints, "r2", &["r1"]);
