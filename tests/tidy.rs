@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[path = "tidy/docs.rs"]
+mod docs;
 #[path = "tidy/weight.rs"]
 mod weight;
 

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
     app::{
-        cli::{args::EXIT_INPUT, clean, folder::folder},
+        cli::{clean, exits::EXIT_INPUT, folder::folder},
         sessions::{DEFAULT_MODEL, new_id},
     },
     base::{
