@@ -46,8 +46,8 @@ pub struct Page {
 pub const PAGES: &[Page] = &[
     Page { name: "commands", body: commands, head: "# Commands\n\nWhat you type in a shell, and in a session. `castor VERB --help` says the same of one verb." },
     Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nWhat a command of castor's ends with." },
-    Page { name: "hooks", body: hooks, head: "# Hook events\n\nThe points of a session at which a [hook](../hooks.md) runs, and what its answer can do there." },
-    Page { name: "settings", body: settings, head: "# Settings\n\nThe keys of `settings.json`: yours in `~/.castor`, a trusted workspace's in its `.castor`; Gemini CLI's files in `.gemini` count, too, below castor's.\nThe workspace's go over yours, as far as the column *in a workspace* lets it. `castor config explain KEY` says what counts, and from where.\nThe [schema](../../schema/settings.json) has the members of `mcpServers` and `hooks`." },
+    Page { name: "hooks", body: hooks, head: "# Hook events\n\nThe points of a session at which a [hook](../hooks.md) runs, and what its answer can do there.\n*matcher*: what the hook's `matcher` is compared with. *answers*: what it may say beside a message; all but `block`, `ask` and `stop` are members of `hookSpecificOutput`." },
+    Page { name: "settings", body: settings, head: "# Settings\n\nThe keys of `settings.json`: yours in `~/.castor`, a trusted workspace's in its `.castor`; Gemini CLI's files in `.gemini` count, too, below castor's.\nAn administrator's are named under [variables](variables.md). The workspace's go over yours, as far as the column *in a workspace* lets it. `castor config explain KEY` says what counts, and from where.\nThe [schema](../../schema/settings.json) has the members of `mcpServers` and `hooks`." },
     Page { name: "tools", body: tools, head: "# Tools\n\nWhat a model can call, besides the tools of [MCP servers](../mcp.md). The type of a tool is its kind; arguments without \"required\" may be left out." },
     Page { name: "variables", body: variables, head: "# Variables\n\nThe environment: what castor reads of it, what a `.env` file may say, and what castor sets for what it starts." },
 ];
@@ -208,11 +208,16 @@ fn tools() -> String {
     for tool in &*Toolbox::new(own, Rules::default(), true).tools {
         let kind = serde_json::to_value(tool.kind).unwrap_or_default();
         let about = tool.description.split_once(". ").map_or(&*tool.description, |it| it.0).trim_end_matches('.');
-        rows.push([code(&tool.name), String::new(), text(&kind), format!("**{}**: {about}.", tool.title)]);
+        rows.push([
+            code(&tool.name),
+            String::new(),
+            text(&kind),
+            format!("**{}**: {}.", tool.title, about.replace('*', "\\*")),
+        ]);
         let required = |name: &str| tool.parameters["required"].as_array().is_some_and(|it| it.contains(&name.into()));
         for (name, it) in tool.parameters["properties"].as_object().into_iter().flatten() {
             let needed = if required(name) { ", required" } else { "" };
-            rows.push([String::new(), code(name), kind_of(it) + needed, text(&it["description"])]);
+            rows.push([String::new(), code(name), kind_of(it) + needed, text(&it["description"]).replace('*', "\\*")]);
         }
     }
     table(["tool", "argument", "type", "meaning"], rows)
@@ -248,7 +253,7 @@ fn variables() -> String {
     format!(
         "{}\n## What others see\n\nCommands, hooks and servers see of your environment only what follows, and of that nothing whose name or value \
          looks like a secret: {}; as absolute paths {}; and whom git writes into a commit: {}.\n\nAbove that castor sets for \
-         commands: {}.\n\nA workspace's settings may fill in: {}.\n",
+         commands: {}.\n\nA workspace's settings may fill in, as `$NAME`: {}.\n",
         table(["variable", "set by", "type", "default", "meaning"], read.chain(set)),
         list(secrets::FOR_CHILDREN.iter().copied()),
         list(secrets::CERTIFICATES.iter().copied()),

@@ -1,11 +1,11 @@
 //! The table of variables: those that castor reads, and those that it sets. A test compares it with the source.
 
-/// (name, type, default, meaning) of what castor reads. Other names of the same follow in the meaning.
+/// (name, type, default, meaning) of what castor reads.
 #[rustfmt::skip]
 pub const READ: &[(&str, &str, &str, &str)] = &[
     ("CASTOR_HOME", "path", "`~/.castor`", "castor's folder: settings, credentials, sessions, checkpoints."),
     ("CASTOR_TRUST_WORKSPACE", "`true` or `1`", "", "Trusts the folder of the session. Anything else: it is not trusted, whatever files say."),
-    ("CASTOR_MODEL", "text", "", "The model that sessions start with; the same as the setting `model.name`, and stronger."),
+    ("CASTOR_MODEL", "text", "", "The model that sessions start with; it goes over the setting `model.name`."),
     ("CASTOR_LOG", "filter", "`warn`", "What is logged, such as `debug` or `castor::world=trace`."),
     ("CASTOR_LOG_FILE", "path", "stderr", "Where the log goes. The file is made for its owner alone, and appended to."),
     ("CASTOR_SYSTEM_SETTINGS_PATH", "path", "`/etc/castor/settings.json`", "An administrator's settings, above all others."),
@@ -31,10 +31,11 @@ pub const READ: &[(&str, &str, &str, &str)] = &[
     ("OPENROUTER_API_KEY", "text", "", "The key of the provider `openrouter`."),
     ("HTTPS_PROXY", "URL", "", "The proxy of connections over TLS. Also in small letters, as the next three."),
     ("HTTP_PROXY", "URL", "", "The proxy of all other connections."),
-    ("ALL_PROXY", "URL", "", "The proxy where the two above are not set."),
+    ("ALL_PROXY", "URL", "", "The proxy in place of either of these two, where it is not set."),
     ("NO_PROXY", "list", "", "Names and addresses that are reached without a proxy."),
     ("NODE_EXTRA_CA_CERTS", "path", "", "A PEM file of authorities that are trusted beside the system's."),
-    ("OTEL_EXPORTER_OTLP_ENDPOINT", "URL", "", "Where spans go, over HTTP as JSON. The names below exist as `OTEL_EXPORTER_OTLP_TRACES_…`, too."),
+    ("SSL_CERT_FILE", "path", "", "A PEM file of authorities in place of the system's."),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "URL", "", "Where spans go, over HTTP as JSON. This and the next three can also be called `OTEL_EXPORTER_OTLP_TRACES_…`."),
     ("OTEL_EXPORTER_OTLP_HEADERS", "`a=b,c=d`", "", "Headers for the collector of spans."),
     ("OTEL_EXPORTER_OTLP_TIMEOUT", "whole number", "`10000`", "Milliseconds until the collector has to answer, 10000 at most."),
     ("OTEL_EXPORTER_OTLP_PROTOCOL", "`http/json` or `http/protobuf`", "", "Both mean JSON over HTTP here; castor has no other."),
