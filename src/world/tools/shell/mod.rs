@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// What children get above the user's environment: who calls, and that nobody is there to answer a question.
-const ENV: &[(&str, &str)] = &[
+pub const ENV: &[(&str, &str)] = &[
     ("CASTOR", "1"),
     ("GEMINI_CLI", "1"),
     ("TERM", "xterm-256color"),
