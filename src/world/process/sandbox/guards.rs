@@ -86,8 +86,8 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     }
     let roots = plan.writable.clone();
     // What was there when the session began; another folder in its place is nobody's yes.
-    let open = it.gits.iter().filter(|git| !it.read_only && !it.read_only_paths.contains(git)).map(AbsPath::as_path);
-    for git in open.filter(|git| git.canonicalize().is_ok_and(|it| it == **git)) {
+    let gits = it.gits.iter().filter(|git| !it.read_only && !it.read_only_paths.contains(git)).map(AbsPath::as_path);
+    for git in gits.filter(|git| git.canonicalize().is_ok_and(|it| it == **git)) {
         guard_git(git, plan, standing)?;
         plan.writable.push(git.to_owned());
     }
