@@ -188,7 +188,8 @@ fn input(line: &str) -> Input {
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
         "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
-        "completed" => Input::Completed { pid: id.parse().ok(), text: rest.to_owned() },
+        "completed" => Input::Completed(rest.to_owned()),
+        "emptied" => Input::Emptied(id.parse().unwrap()),
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
         "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },
@@ -286,6 +287,10 @@ fn input(line: &str) -> Input {
         }
         "left" => {
             let data = json!({ "background": true, "pid": 7 });
+            ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
+        }
+        "behind" => {
+            let data = json!({ "exitCode": 0, "backgroundPids": [8, 9], "pid": 7 });
             ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
         }
         "held" => {

@@ -11,7 +11,7 @@ use super::{
     Buffers, Failure,
     blobs::hash_of,
     git::{self, Part},
-    judge::{Link, Who, judge},
+    judge::{Link, SINCE, Who, judge},
     node::{self, Kind, Node, RelPath, Why},
     record::{Change, Delta, Value},
     refs,
@@ -25,6 +25,8 @@ use crate::base::{
 /// What is to be done in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
+    /// Something that the calls changed is held.
+    pub is_known: bool,
     /// Sorted by path, so that a folder comes before what is in it.
     pub steps: Vec<Change>,
     pub refs: Vec<Change<Value>>,
@@ -51,7 +53,8 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
     let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
     let chains = undo.chains();
     let gits = undo.gits(&chains);
-    let mut plan = Plan::default();
+    let is_known = undo.history.iter().any(|it| it.0.is_undone());
+    let mut plan = Plan { is_known, ..Plan::default() };
     for (path, links) in &chains {
         undo.plan_path(path, links, &gits, &mut plan);
     }
@@ -69,6 +72,15 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
     undo.drop_homeless(&mut plan);
     plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(plan)
+}
+
+/// The files that calls changed, whatever became of them since.
+pub fn touched(store: &Store, order: &RestoreOrder) -> Result<BTreeSet<RelPath>, Failure> {
+    let is_file = |it: &Change| [&it.old, &it.new].into_iter().flatten().any(|it| it.hash().is_some());
+    let own = |it: &Delta| it.calls().iter().any(|it| it.session == store.session && order.undo.contains(&it.id));
+    let changes = store.history()?.into_iter().filter(own).flat_map(|it| it.changes);
+    let files = changes.filter(|it| is_file(it) && git::part(&it.path).is_none());
+    Ok(files.map(|it| it.path).collect())
 }
 
 impl Undo<'_> {
@@ -113,18 +125,13 @@ impl Undo<'_> {
         if part == Some(Part::Ref) && !whole && !states.all(Node::is_dir) {
             return;
         }
-        let buffer = self.buffer(path);
-        let is_open = buffer.is_some();
-        let now = buffer.or_else(|| self.store.manifest.get(path).cloned());
-        // A client may not have written its buffer to the disk: that is no change.
-        let last = links.iter().rposition(|it| it.who.is_undone()).map_or(0, |it| it + 1);
-        let links = if is_open { links.get(..last).unwrap_or(links) } else { links };
+        if let Some(buffer) = self.buffer(path).filter(|_| part.is_none()) {
+            return self.plan_open(path, links, buffer, plan);
+        }
+        let now = self.store.manifest.get(path).cloned();
         let is_same = |a: &Option<Node>, b: &Option<Node>| {
             let (a, b) = (a.as_ref(), b.as_ref());
-            let hash = |it: Option<&Node>| it.and_then(Node::hash).copied();
-            node::is_same(a, b)
-                || (part == Some(Part::Index) && self.is_same_index(a, b))
-                || (is_open && hash(a).is_some() && hash(a) == hash(b))
+            node::is_same(a, b) || (part == Some(Part::Index) && self.is_same_index(a, b))
         };
         let Some(verdict) = judge(links, &now, &is_same) else { return };
         let step = Change { path: path.clone(), old: now, new: verdict.target };
@@ -136,15 +143,41 @@ impl Undo<'_> {
             Some(_) => return plan.not_kept.push(path.clone()),
             None => (),
         }
-        let held = step.old.as_ref().is_none_or(|it| it.why().is_none());
-        let lost = (!held).then_some("what is there now is not held, and could not be brought back");
-        let conflict = verdict.conflict.or(lost).filter(|_| part != Some(Part::Object));
+        let conflict = verdict.conflict.or_else(|| lost(&step)).filter(|_| part != Some(Part::Object));
         match (part, conflict) {
             // Nothing of git's own needs it, or it was put there by somebody since.
             (Some(Part::Object | Part::ObjectDir), _) if !whole && (step.new.is_none() || step.old.is_some()) => (),
             (Some(Part::Other), Some(_)) if !whole => (),
             (_, Some(why)) if !self.forced => plan.conflicts.push((step, why.to_owned())),
-            _ if is_open && step.new.as_ref().is_some_and(|it| it.hash().is_some()) => plan.to_client.push(step),
+            _ => plan.steps.push(step),
+        }
+    }
+
+    /// A file that a client has. Whether it wrote its buffer to the disk is no change of anybody's.
+    fn plan_open(&self, path: &RelPath, links: &[Link<Option<Node>>], buffer: Node, plan: &mut Plan) {
+        let hash = |it: &Option<Node>| it.as_ref().and_then(Node::hash).copied();
+        let is_same = |a: &Option<Node>, b: &Option<Node>| match (hash(a), hash(b)) {
+            (None, None) => node::is_same(a.as_ref(), b.as_ref()),
+            (a, b) => a == b,
+        };
+        let last = links.iter().rposition(|it| it.who.is_undone()).map_or(0, |it| it + 1);
+        let links = links.get(..last).unwrap_or(links);
+        let (buffer, disk) = (Some(buffer), self.store.manifest.get(path).cloned());
+        let Some(verdict) = judge(links, &buffer, &is_same) else { return };
+        let is_known = is_same(&disk, &buffer)
+            || links.iter().any(|it| [&it.old, &it.new].map(|it| is_same(it, &disk)) != [false; 2]);
+        let is_back = is_same(&buffer, &verdict.target);
+        let conflict = if is_known { verdict.conflict.filter(|_| !is_back) } else { Some(SINCE) };
+        let is_text = hash(&verdict.target).is_some();
+        let is_done = is_same(&disk, &verdict.target) && (is_back || !is_text);
+        // A client is told what a file holds, and not that it is none any more.
+        let old = if is_text { buffer } else { disk };
+        let step = Change { path: path.clone(), old, new: verdict.target };
+        match conflict.or_else(|| lost(&step)) {
+            _ if is_done => (),
+            _ if step.new.as_ref().is_some_and(|it| it.why().is_some()) => plan.not_kept.push(path.clone()),
+            Some(why) if !self.forced => plan.conflicts.push((step, why.to_owned())),
+            _ if is_text => plan.to_client.push(step),
             _ => plan.steps.push(step),
         }
     }
@@ -217,6 +250,11 @@ impl Undo<'_> {
             }
         }
     }
+}
+
+fn lost(step: &Change) -> Option<&'static str> {
+    let held = step.old.as_ref().is_none_or(|it| it.why().is_none());
+    (!held).then_some("what is there now is not held, and could not be brought back")
 }
 
 pub fn absolute(root: &AbsPath, path: &[u8]) -> PathBuf {

@@ -60,6 +60,9 @@ fn note(store: &Store) -> Option<String> {
 
 pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome, Failure> {
     let plans = plan_all(stores, order, buffers)?;
+    if !plans.iter().any(|it| it.is_known) {
+        return Err(Failure::Gone);
+    }
     let found = describe(stores, &plans);
     let conflict = |it: &PlannedPath| Some(Conflict { path: it.path.clone(), reason: it.conflict.clone()? });
     let conflicts: Vec<Conflict> = found.paths.iter().filter_map(conflict).collect();
@@ -70,9 +73,11 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     }
     let (mut journals, mut nets) = (Vec::new(), Vec::new());
     for (store, mut plan) in stores.iter().zip(plans) {
-        for it in &mut plan.to_client {
+        for it in &plan.to_client {
             res.to_client.push(for_client(store, it)?);
-            it.old = store.manifest.get(&it.path).cloned();
+            // It may be nowhere else, and comes back with a redo.
+            let path = AbsPath::new(absolute(&store.path, &it.path));
+            path.and_then(|it| buffers.0.get(&it)).map(|it| store.blobs.put(it)).transpose()?;
         }
         nets.push(std::mem::take(&mut plan.to_client));
         journals.push(Journal { call: store.call(&order.id), steps: plan.steps, refs: plan.refs });

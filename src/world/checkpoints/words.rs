@@ -39,6 +39,8 @@ pub enum Failure {
     Full { limit: u64 },
     #[error("another castor is busy with the checkpoints of {root}")]
     Busy { root: AbsPath },
+    #[error("what was changed is not held any more")]
+    Gone,
     #[error("checkpoint {id} is not known")]
     Unknown { id: CheckpointId },
     /// What is held is not what was put there: nothing is restored from it.

@@ -62,7 +62,7 @@ fn check_conflict(between: impl FnOnce(&Bed), after: impl FnOnce(&Bed), expected
     });
     after(&bed);
     let now = bed.read("a");
-    let plan = checkpoints.plan(&order("r", &["c1", "c2"], OnConflict::Fail)).unwrap();
+    let plan = checkpoints.plan(&order("r", &["c1", "c2"], OnConflict::Fail), &Buffers::default()).unwrap();
     let done = undo(&checkpoints, "r", &["c1", "c2"]);
     assert_eq!(conflicts(&done, &bed.root), expected);
     assert_eq!(plan.paths.iter().filter(|it| it.conflict.is_some()).count(), expected.len());
@@ -284,7 +284,7 @@ fn branches_are_restored_one_by_one() {
     assert_eq!((old.as_str(), rev("theirs")), ("", new.clone()));
     // The user goes on with another branch, and packs all of them.
     bed.sh("git branch more && git pack-refs --all");
-    let plan = checkpoints.plan(&order("r", &["c"], OnConflict::Fail)).unwrap();
+    let plan = checkpoints.plan(&order("r", &["c"], OnConflict::Fail), &Buffers::default()).unwrap();
     assert_eq!(plan.paths.iter().map(|it| it.path.clone()).collect::<Vec<_>>(), [bed.path(".git"), bed.path("a")]);
     // And with this one.
     bed.sh("git commit -q --allow-empty -m three");
@@ -338,7 +338,7 @@ fn what_is_staged_since_is_not_lost() {
     let checkpoints = bed.opened("s");
     call(&checkpoints, "c", || bed.sh("echo 2 > a && git add a"));
     bed.sh("touch a && git status -s > /dev/null");
-    let looked = checkpoints.plan(&order("r", &["c"], OnConflict::Fail)).unwrap();
+    let looked = checkpoints.plan(&order("r", &["c"], OnConflict::Fail), &Buffers::default()).unwrap();
     assert!(looked.paths.iter().all(|it| it.conflict.is_none()), "git only looked: {looked:?}");
     bed.sh("git add mine");
     let done = undo(&checkpoints, "r", &["c"]);
