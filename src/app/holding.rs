@@ -10,7 +10,7 @@ use std::{
 use crate::{
     app::{client::EditorFs, fault, hand::Hand},
     base::{
-        checkpoint::{Changes, Held, OnConflict, RestoreOrder, Restored, Scope},
+        checkpoint::{Changes, Conflict, Held, OnConflict, RestoreOrder, Restored, Scope},
         fs::{Fs, FsError},
         ids::{CallId, CheckpointId, SessionId},
         path::AbsPath,
@@ -129,15 +129,19 @@ async fn restored(hand: &Hand, order: RestoreOrder) -> Result<(Restored, Vec<Str
     let fs = hand.editor();
     let buffers = buffers(hand, fs.as_ref(), &order).await?;
     let outcome = block(hand, move |it, _| it.restore(&order, &buffers)).await?;
-    let (mut files, mut notes) = (outcome.restored, outcome.notes);
+    let mut files = outcome.restored;
     for (path, bytes) in outcome.to_client {
         let Some(fs) = &fs else { break };
         if let Err(why) = fs.write(&path, bytes).await {
             files.restored.retain(|it| *it != *path.as_path());
-            notes.push(format!("{path} was not restored in the editor: {why}"));
+            let reason = match why {
+                FsError::Other { message, .. } => message,
+                other => other.to_string(),
+            };
+            files.conflicts.push(Conflict { path: path.as_path().to_owned(), reason });
         }
     }
-    Ok((files, notes))
+    Ok((files, outcome.notes))
 }
 
 /// Removes what was held for sessions that are gone, and the oldest where it is too much.

@@ -276,8 +276,11 @@ impl Going<'_, '_> {
     }
 
     fn say(&mut self, files: &Restored, notes: &[String]) -> Result<(), Trouble> {
-        let what = if files.restored.is_empty() { "All files are as they should be already" } else { "Restored" };
-        let mut text = format!("{what}\n");
+        let mut text = match (files.restored.is_empty(), files.conflicts.is_empty()) {
+            (true, true) => "All files are as they should be already\n".to_owned(),
+            (true, false) => String::new(),
+            (false, _) => "Restored\n".to_owned(),
+        };
         files.restored.iter().for_each(|it| text += &format!("  {}\n", self.shown(it)));
         if !files.conflicts.is_empty() {
             text += &format!("Not restored\n{}\n", self.conflicts(files));

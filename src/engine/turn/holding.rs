@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Arrivals;
 use crate::{
     base::{
-        checkpoint::{Changes, MAX_CHANGES, OnConflict, RestoreOrder, Restored, Scope},
+        checkpoint::{Changes, MAX_CHANGES, RestoreOrder, Restored, Scope},
         ids::{CallId, CheckpointId, EffectId},
         log::Fact,
         text,
@@ -87,7 +87,7 @@ impl Holding {
     /// Why files cannot be restored now: what still runs.
     pub fn why_busy(&self) -> Option<String> {
         if let Some(it) = self.background.first() {
-            return Some(format!("`{}` runs in the background ({}); end it first", it.title, it.who));
+            return Some(format!("`{}` runs in the background ({})", it.title, it.who));
         }
         if !self.restoring.is_empty() {
             return Some("files are being restored".to_owned());
@@ -277,7 +277,7 @@ fn left_behind(output: &ToolOutput, title: String) -> Option<Background> {
 
 /// Files are back. The model is told with the next prompt: it knows them as they were.
 fn tell_restored(step: &mut Step<'_>, arrivals: &mut Arrivals, order: RestoreOrder, files: &Restored) {
-    if order.on_conflict == OnConflict::Fail && !files.conflicts.is_empty() {
+    if order.is_refused(files) {
         return;
     }
     if !files.restored.is_empty() {

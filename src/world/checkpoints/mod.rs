@@ -210,19 +210,21 @@ impl Checkpoints {
         self.with_all(|stores| restore::restore(stores, order, buffers))
     }
 
-    /// The net effect of these checkpoints, by path.
+    /// The net effect of these checkpoints, by path. Also of a session that another castor has open.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read, or has nothing of them.
     pub fn diff(&self, ids: &[CheckpointId]) -> Result<Vec<FileDiff>, Failure> {
-        let mut state = self.state();
-        self.open_stores(&mut state, &|| false)?;
-        let mut res = Vec::new();
-        for store in &mut state.stores {
-            let _lock = lock(store, &|| false)?;
+        let (mut res, mut is_known) = (Vec::new(), ids.is_empty());
+        for root in &self.roots {
+            let (store, _lock) = Store::open(&self.home, root, &self.session, self.limits, &|| false)?;
             let mut history = store.history()?;
             history.retain(|it| it.calls().iter().any(|it| it.session == self.session && ids.contains(&it.id)));
-            res.extend(changes::diff(store, &changes::net(&history))?);
+            is_known |= !history.is_empty();
+            res.extend(changes::diff(&store, &changes::net(&history))?);
+        }
+        if !is_known {
+            return Err(Failure::Gone);
         }
         res.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(res)

@@ -19,14 +19,15 @@ use super::{
 };
 use crate::base::{
     checkpoint::{OnConflict, RestoreOrder},
+    ids::CheckpointId,
     path::AbsPath,
 };
 
 /// What is to be done in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Something that the calls changed is held.
-    pub is_known: bool,
+    /// The calls of which something is held.
+    pub known: BTreeSet<CheckpointId>,
     /// Sorted by path, so that a folder comes before what is in it.
     pub steps: Vec<Change>,
     pub refs: Vec<Change<Value>>,
@@ -53,8 +54,8 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
     let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
     let chains = undo.chains();
     let gits = undo.gits(&chains);
-    let is_known = undo.history.iter().any(|it| it.0.is_undone());
-    let mut plan = Plan { is_known, ..Plan::default() };
+    let calls = undo.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
+    let mut plan = Plan { known: calls.map(|it| it.id.clone()).collect(), ..Plan::default() };
     for (path, links) in &chains {
         undo.plan_path(path, links, &gits, &mut plan);
     }

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::base::{
     checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, Restored},
+    ids::CheckpointId,
     path::AbsPath,
 };
 
@@ -60,13 +61,16 @@ fn note(store: &Store) -> Option<String> {
 
 pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome, Failure> {
     let plans = plan_all(stores, order, buffers)?;
-    if !plans.iter().any(|it| it.is_known) {
+    let is_known = |it: &&CheckpointId| plans.iter().any(|plan| plan.known.contains(*it));
+    let n_known = order.undo.iter().filter(is_known).count();
+    if n_known == 0 {
         return Err(Failure::Gone);
     }
     let found = describe(stores, &plans);
     let conflict = |it: &PlannedPath| Some(Conflict { path: it.path.clone(), reason: it.conflict.clone()? });
     let conflicts: Vec<Conflict> = found.paths.iter().filter_map(conflict).collect();
     let mut res = RestoreOutcome { notes: found.notes, ..RestoreOutcome::default() };
+    res.notes.extend((n_known < order.undo.len()).then(|| "Of some of the calls nothing is held.".to_owned()));
     res.restored = Restored { restored: Vec::new(), conflicts, not_kept: found.not_kept };
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);

@@ -115,7 +115,7 @@ impl Store {
         cancel: Cancel,
     ) -> Result<(Self, Lock), Failure> {
         loop {
-            let dir = place::make(home, root)?;
+            let dir = place::make(home, root).map_err(|it| Failure::from(it).at(|| place::folder(home).to_string()))?;
             let Some(lock) = lock(&dir, root, cancel)? else { continue };
             let mut res = Self {
                 path: root.clone(),

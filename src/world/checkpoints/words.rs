@@ -39,7 +39,7 @@ pub enum Failure {
     Full { limit: u64 },
     #[error("another castor is busy with the checkpoints of {root}")]
     Busy { root: AbsPath },
-    #[error("what was changed is not held any more")]
+    #[error("nothing of what was changed is held")]
     Gone,
     #[error("checkpoint {id} is not known")]
     Unknown { id: CheckpointId },

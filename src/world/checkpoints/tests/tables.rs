@@ -267,6 +267,71 @@ fn files_of_a_client_are_what_it_says() {
     assert_eq!(bed.read("a"), "on disk\n", "the client writes it");
 }
 
+/// What the client has, what the disk has, and what becomes of both: to the client, on the disk, or a conflict.
+#[test]
+fn a_restore_knows_buffers_and_disks_apart() {
+    // The call made `two` of it, as the client has it; or nothing, or of nothing.
+    for (before, after, buffer, disk, expected) in [
+        (Some("one"), Some("two"), "two", Some("two"), "to the client: one"),
+        (Some("one"), Some("two"), "two", Some("one"), "to the client: one"),
+        (Some("one"), Some("two"), "one", Some("two"), "to the client: one"),
+        (Some("one"), Some("two"), "one", Some("one"), "nothing"),
+        (Some("one"), Some("two"), "typed", Some("one"), "it was changed since"),
+        (Some("one"), Some("two"), "typed", Some("two"), "it was changed since"),
+        (Some("one"), Some("two"), "two", Some("theirs"), "it was changed since"),
+        (Some("one"), Some("two"), "one", Some("theirs"), "it was changed since"),
+        (Some("one"), Some("two"), "two", None, "it was changed since"),
+        (Some("one"), None, "one", None, "to the client: one"),
+        (None, Some("two"), "two", Some("two"), "gone"),
+        (None, Some("two"), "two", None, "nothing"),
+        (None, Some("two"), "typed", Some("two"), "it was changed since"),
+    ] {
+        let bed = bed();
+        bed.write("else", "so that the root is not empty");
+        let put = |it: Option<&str>| match it {
+            Some(it) => bed.write("a", it),
+            None => _ = fs::remove_file(bed.path("a")),
+        };
+        put(before);
+        let (path, checkpoints) = (bed.root.join("a"), bed.opened("s"));
+        let content = |it: Option<&str>| vec![(path.clone(), it.map(|it| it.as_bytes().to_vec()))];
+        checkpoints.before_content(&id("c"), &content(before)).unwrap();
+        checkpoints.after_content(&id("c"), &content(after)).unwrap();
+        put(disk);
+        let order = order("r", &["c"], OnConflict::Fail);
+        assert_eq!(checkpoints.touched(&order).unwrap(), [path.clone()]);
+        let buffers = Buffers([(path.clone(), buffer.as_bytes().to_vec())].into());
+        let done = checkpoints.restore(&order, &buffers).unwrap();
+        let found = match (done.restored.conflicts.first(), done.to_client.first()) {
+            (Some(it), _) => it.reason.clone(),
+            (None, Some(it)) => format!("to the client: {}", String::from_utf8_lossy(&it.1)),
+            _ if done.restored.restored.is_empty() => "nothing".to_owned(),
+            _ => "gone".to_owned(),
+        };
+        let now = fs::read_to_string(bed.path("a")).ok();
+        assert_eq!(now.as_deref(), if expected == "gone" { None } else { disk }, "the client writes it");
+        assert_eq!(found, expected, "{before:?} {after:?} {buffer} {disk:?}");
+    }
+}
+
+/// No disk ever had it: it is held all the same.
+#[test]
+fn what_was_typed_comes_back_with_a_redo() {
+    let bed = bed();
+    bed.write("a", "one");
+    let (path, checkpoints) = (bed.root.join("a"), bed.opened("s"));
+    let content = |it: &str| vec![(path.clone(), Some(it.as_bytes().to_vec()))];
+    checkpoints.before_content(&id("c"), &content("one")).unwrap();
+    checkpoints.after_content(&id("c"), &content("two")).unwrap();
+    let restore = |own: &str, undone: &str, buffer: &str| {
+        let buffers = Buffers([(path.clone(), buffer.as_bytes().to_vec())].into());
+        let done = checkpoints.restore(&order(own, &[undone], OnConflict::Restore), &buffers).unwrap();
+        String::from_utf8(done.to_client[0].1.clone()).unwrap()
+    };
+    assert_eq!(restore("r", "c", "typed"), "one");
+    assert_eq!(restore("q", "r", "one"), "typed");
+}
+
 #[test]
 fn branches_are_restored_one_by_one() {
     if !has_git() {
