@@ -174,7 +174,8 @@ async fn buffers(hand: &Hand, fs: Option<&EditorFs>, order: &RestoreOrder) -> Re
     let mut res = BTreeMap::new();
     let Some(fs) = fs else { return Ok(Buffers(res)) };
     let looked = order.clone();
-    for path in block(hand, move |it, _| it.touched(&looked)).await?.into_iter().take(MAX_BUFFERS) {
+    let plan = block(hand, move |it, _| it.plan(&looked, &Buffers::default())).await?;
+    for path in plan.files.into_iter().take(MAX_BUFFERS) {
         if let Some(bytes) = fs.buffer(&path).await {
             res.insert(path, bytes);
         }

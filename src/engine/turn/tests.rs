@@ -285,12 +285,9 @@ fn input(line: &str) -> Input {
             let (files, text) = rest.split_once(' ').unwrap_or((rest, ""));
             ran(effect, ToolOutput::text(text), Some(files))
         }
-        "left" => {
-            let data = json!({ "background": true, "pid": 7 });
-            ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
-        }
-        "behind" => {
-            let data = json!({ "exitCode": 0, "backgroundPids": [8, 9], "pid": 7 });
+        "left" | "behind" => {
+            let how = if verb == "left" { json!(null) } else { json!([8, 9]) };
+            let data = json!({ "background": verb == "left", "backgroundPids": how, "pid": 7 });
             ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
         }
         "held" => {

@@ -173,23 +173,6 @@ impl Checkpoints {
         self.with_all(|stores| Ok(restore::describe(stores, &restore::plan_all(stores, order, buffers)?)))
     }
 
-    /// The files that a restore may be about, whatever became of them since: a client may have them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn touched(&self, order: &RestoreOrder) -> Result<Vec<AbsPath>, Failure> {
-        let mut state = self.state();
-        self.open_stores(&mut state, &|| false)?;
-        let mut res = Vec::new();
-        for store in &mut state.stores {
-            let _lock = lock(store, &|| false)?;
-            let paths = plan::touched(store, order)?;
-            res.extend(paths.iter().filter_map(|it| AbsPath::new(plan::absolute(&store.path, it))));
-        }
-        res.retain(|it| order.paths.as_ref().is_none_or(|all| all.iter().any(|above| it.as_path().starts_with(above))));
-        Ok(res)
-    }
-
     /// What a planned path would hold; `None`: no file.
     ///
     /// # Errors
@@ -254,7 +237,8 @@ impl Checkpoints {
     fn open_stores(&self, state: &mut State, cancel: Cancel) -> Result<Vec<String>, Failure> {
         let mut notices = Vec::new();
         // Somebody may have removed one: what is held from now on is held in a new one.
-        if !state.stores.is_empty() && state.stores.iter().all(Store::is_there) {
+        let is_there = |it: &Store| it.dir.stat(b"lock").is_ok_and(|it| it.is_some());
+        if !state.stores.is_empty() && state.stores.iter().all(is_there) {
             return Ok(notices);
         }
         *state = State::default();

@@ -28,6 +28,8 @@ use crate::base::{
 pub struct Plan {
     /// The calls of which something is held.
     pub known: BTreeSet<CheckpointId>,
+    /// What they changed and was a file, whatever became of it since.
+    pub files: Vec<RelPath>,
     /// Sorted by path, so that a folder comes before what is in it.
     pub steps: Vec<Change>,
     pub refs: Vec<Change<Value>>,
@@ -57,6 +59,9 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
     let calls = undo.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
     let mut plan = Plan { known: calls.map(|it| it.id.clone()).collect(), ..Plan::default() };
     for (path, links) in &chains {
+        let mut states = links.iter().flat_map(|it| [&it.old, &it.new]).flatten();
+        let is_file = git::part(path).is_none() && states.any(|it| it.hash().is_some());
+        plan.files.extend(is_file.then(|| path.clone()));
         undo.plan_path(path, links, &gits, &mut plan);
     }
     for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
@@ -73,15 +78,6 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
     undo.drop_homeless(&mut plan);
     plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(plan)
-}
-
-/// The files that calls changed, whatever became of them since.
-pub fn touched(store: &Store, order: &RestoreOrder) -> Result<BTreeSet<RelPath>, Failure> {
-    let is_file = |it: &Change| [&it.old, &it.new].into_iter().flatten().any(|it| it.hash().is_some());
-    let own = |it: &Delta| it.calls().iter().any(|it| it.session == store.session && order.undo.contains(&it.id));
-    let changes = store.history()?.into_iter().filter(own).flat_map(|it| it.changes);
-    let files = changes.filter(|it| is_file(it) && git::part(&it.path).is_none());
-    Ok(files.map(|it| it.path).collect())
 }
 
 impl Undo<'_> {
@@ -144,7 +140,9 @@ impl Undo<'_> {
             Some(_) => return plan.not_kept.push(path.clone()),
             None => (),
         }
-        let conflict = verdict.conflict.or_else(|| lost(&step)).filter(|_| part != Some(Part::Object));
+        let held = step.old.as_ref().is_none_or(|it| it.why().is_none());
+        let lost = (!held).then_some("what is there now is not held, and could not be brought back");
+        let conflict = verdict.conflict.or(lost).filter(|_| part != Some(Part::Object));
         match (part, conflict) {
             // Nothing of git's own needs it, or it was put there by somebody since.
             (Some(Part::Object | Part::ObjectDir), _) if !whole && (step.new.is_none() || step.old.is_some()) => (),
@@ -157,24 +155,20 @@ impl Undo<'_> {
     /// A file that a client has. Whether it wrote its buffer to the disk is no change of anybody's.
     fn plan_open(&self, path: &RelPath, links: &[Link<Option<Node>>], buffer: Node, plan: &mut Plan) {
         let hash = |it: &Option<Node>| it.as_ref().and_then(Node::hash).copied();
-        let is_same = |a: &Option<Node>, b: &Option<Node>| match (hash(a), hash(b)) {
-            (None, None) => node::is_same(a.as_ref(), b.as_ref()),
-            (a, b) => a == b,
+        let is_same = |a: &Option<Node>, b: &Option<Node>| {
+            hash(a) == hash(b) && (hash(a).is_some() || node::is_same(a.as_ref(), b.as_ref()))
         };
-        let last = links.iter().rposition(|it| it.who.is_undone()).map_or(0, |it| it + 1);
-        let links = links.get(..last).unwrap_or(links);
+        let last = links.iter().rposition(|it| it.who.is_undone()).unwrap_or_default();
+        let links = links.get(..=last).unwrap_or_default();
         let (buffer, disk) = (Some(buffer), self.store.manifest.get(path).cloned());
         let Some(verdict) = judge(links, &buffer, &is_same) else { return };
-        let is_known = is_same(&disk, &buffer)
-            || links.iter().any(|it| [&it.old, &it.new].map(|it| is_same(it, &disk)) != [false; 2]);
-        let is_back = is_same(&buffer, &verdict.target);
+        let (is_back, is_text) = (is_same(&buffer, &verdict.target), hash(&verdict.target).is_some());
+        let is_known = links.iter().flat_map(|it| [&it.old, &it.new]).chain([&buffer]).any(|it| is_same(it, &disk));
         let conflict = if is_known { verdict.conflict.filter(|_| !is_back) } else { Some(SINCE) };
-        let is_text = hash(&verdict.target).is_some();
         let is_done = is_same(&disk, &verdict.target) && (is_back || !is_text);
         // A client is told what a file holds, and not that it is none any more.
-        let old = if is_text { buffer } else { disk };
-        let step = Change { path: path.clone(), old, new: verdict.target };
-        match conflict.or_else(|| lost(&step)) {
+        let step = Change { path: path.clone(), old: if is_text { buffer } else { disk }, new: verdict.target };
+        match conflict {
             _ if is_done => (),
             _ if step.new.as_ref().is_some_and(|it| it.why().is_some()) => plan.not_kept.push(path.clone()),
             Some(why) if !self.forced => plan.conflicts.push((step, why.to_owned())),
@@ -251,11 +245,6 @@ impl Undo<'_> {
             }
         }
     }
-}
-
-fn lost(step: &Change) -> Option<&'static str> {
-    let held = step.old.as_ref().is_none_or(|it| it.why().is_none());
-    (!held).then_some("what is there now is not held, and could not be brought back")
 }
 
 pub fn absolute(root: &AbsPath, path: &[u8]) -> PathBuf {

@@ -40,6 +40,7 @@ pub fn describe(stores: &[Store], plans: &[Plan]) -> RestorePlan {
         let refs = plan.refs.iter().map(|it| Change { path: shown(&it.path).into(), old: None, new: None });
         res.paths.extend(refs.map(|it| planned(&it.path, &it, None)));
         res.paths.extend(plan.conflicts.iter().map(|(it, why)| planned(&it.path, it, Some(why.clone()))));
+        res.files.extend(plan.files.iter().filter_map(|it| AbsPath::new(absolute(&store.path, it))));
         res.not_kept.extend(plan.not_kept.iter().map(|it| absolute(&store.path, it)));
         res.notes.extend(note(store));
     }

@@ -145,11 +145,6 @@ impl Store {
         Ok(lock)
     }
 
-    /// Whether nobody removed it.
-    pub fn is_there(&self) -> bool {
-        self.dir.stat(b"lock").is_ok_and(|it| it.is_some())
-    }
-
     /// Puts the session into the store.
     pub fn register(&mut self) -> Result<(), Failure> {
         let found = Register::open(&self.dir, &self.session)?;
