@@ -71,7 +71,7 @@ pub struct Verdict<T> {
     pub conflict: Option<&'static str>,
 }
 
-const SINCE: &str = "it was changed since";
+pub const SINCE: &str = "it was changed since";
 
 /// Follows a chain. States that lead back to where they began count for nothing. `None`: no call changed it.
 pub fn judge<T: Clone>(links: &[Link<T>], now: &T, is_same: &dyn Fn(&T, &T) -> bool) -> Option<Verdict<T>> {

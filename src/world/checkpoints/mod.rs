@@ -173,8 +173,8 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the roots or the store cannot be read.
-    pub fn plan(&self, order: &RestoreOrder) -> Result<RestorePlan, Failure> {
-        self.with_all(|stores| Ok(restore::describe(stores, &restore::plan_all(stores, order, &Buffers::default())?)))
+    pub fn plan(&self, order: &RestoreOrder, buffers: &Buffers) -> Result<RestorePlan, Failure> {
+        self.with_all(|stores| Ok(restore::describe(stores, &restore::plan_all(stores, order, buffers)?)))
     }
 
     /// What a planned path would hold; `None`: no file.
@@ -197,19 +197,21 @@ impl Checkpoints {
         self.with_all(|stores| restore::restore(stores, order, buffers))
     }
 
-    /// The net effect of these checkpoints, by path.
+    /// The net effect of these checkpoints, by path. Also of a session that another castor has open.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read, or has nothing of them.
     pub fn diff(&self, ids: &[CheckpointId]) -> Result<Vec<FileDiff>, Failure> {
-        let mut state = self.state();
-        self.open_stores(&mut state, &|| false)?;
-        let mut res = Vec::new();
-        for store in &mut state.stores {
-            let _lock = store.lock(&|| false)?;
+        let (mut res, mut is_known) = (Vec::new(), ids.is_empty());
+        for root in &self.roots {
+            let (store, _lock) = Store::open(&self.session, root, &|| false)?;
             let mut history = store.history()?;
             history.retain(|it| it.calls().iter().any(|it| it.session == self.session.id && ids.contains(&it.id)));
-            res.extend(changes::diff(store, &changes::net(&history))?);
+            is_known |= !history.is_empty();
+            res.extend(changes::diff(&store, &changes::net(&history))?);
+        }
+        if !is_known {
+            return Err(Failure::Gone);
         }
         res.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(res)
@@ -232,9 +234,12 @@ impl Checkpoints {
     /// What there is to say about it.
     fn open_stores(&self, state: &mut State, cancel: Cancel) -> Result<Vec<String>, Failure> {
         let mut notices = Vec::new();
-        if !state.stores.is_empty() {
+        // Somebody may have removed one: what is held from now on is held in a new one.
+        let is_there = |it: &Store| it.dir.stat(b"lock").is_ok_and(|it| it.is_some());
+        if !state.stores.is_empty() && state.stores.iter().all(is_there) {
             return Ok(notices);
         }
+        *state = State::default();
         let mut all = Vec::new();
         for root in &self.roots {
             let (mut store, _lock) = Store::open(&self.session, root, cancel)?;

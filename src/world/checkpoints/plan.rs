@@ -8,14 +8,18 @@ use std::{
 };
 
 use super::{
-    AbsPath, Buffers, Change, Delta, Failure, Kind, Node, Part, RelPath, Store, Value, Why, blobs::hash_of, git,
-    judge::Link, judge::Who, judge::judge, node, refs,
+    AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, Part, RelPath, Store, Value, Why,
+    blobs::hash_of, git, judge::Link, judge::SINCE, judge::Who, judge::judge, node, refs,
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
 /// What is to be done in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
+    /// The calls of which something is held.
+    pub known: BTreeSet<CheckpointId>,
+    /// What they changed and was a file, whatever became of it since.
+    pub files: Vec<RelPath>,
     /// Sorted by path, so that a folder comes before what is in it.
     pub steps: Vec<Change>,
     pub refs: Vec<Change<Value>>,
@@ -42,8 +46,12 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
     let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
     let chains = undo.chains();
     let gits = undo.gits(&chains);
-    let mut plan = Plan::default();
+    let calls = undo.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
+    let mut plan = Plan { known: calls.map(|it| it.id.clone()).collect(), ..Plan::default() };
     for (path, links) in &chains {
+        let mut states = links.iter().flat_map(|it| [&it.old, &it.new]);
+        let is_file = git::part(path).is_none() && states.any(|it| it.hash().is_some());
+        plan.files.extend(is_file.then(|| path.clone()));
         undo.plan_path(path, links, &gits, &mut plan);
     }
     for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
@@ -104,17 +112,11 @@ impl Undo<'_> {
         if part == Some(Part::Ref) && !whole && !states.all(|it| it.is_absent() || it.is_dir()) {
             return;
         }
-        let buffer = self.buffer(path);
-        let is_open = buffer.is_some();
-        let now = buffer.unwrap_or_else(|| self.store.manifest.get(path).clone());
-        // A client may not have written its buffer to the disk: that is no change.
-        let last = links.iter().rposition(|it| it.who.is_undone()).map_or(0, |it| it + 1);
-        let links = if is_open { links.get(..last).unwrap_or(links) } else { links };
-        let is_same = |a: &Node, b: &Node| {
-            a.is_same(b)
-                || (part == Some(Part::Index) && self.is_same_index(a, b))
-                || (is_open && a.hash().is_some() && a.hash() == b.hash())
-        };
+        if let Some(buffer) = self.buffer(path).filter(|_| part.is_none()) {
+            return self.plan_open(path, links, buffer, plan);
+        }
+        let now = self.store.manifest.get(path).clone();
+        let is_same = |a: &Node, b: &Node| a.is_same(b) || (part == Some(Part::Index) && self.is_same_index(a, b));
         let Some(verdict) = judge(links, &now, &is_same) else { return };
         let step = Change { path: path.clone(), old: now, new: verdict.target };
         if step.is_still() {
@@ -132,7 +134,28 @@ impl Undo<'_> {
             (Some(Part::Object | Part::ObjectDir), _) if !whole && step.kind() != ChangeKind::Added => (),
             (Some(Part::Other), Some(_)) if !whole => (),
             (_, Some(why)) if !self.forced => plan.conflicts.push((step, why.to_owned())),
-            _ if is_open && step.new.hash().is_some() => plan.to_client.push(step),
+            _ => plan.steps.push(step),
+        }
+    }
+
+    /// A file that a client has. Whether it wrote its buffer to the disk is no change of anybody's.
+    fn plan_open(&self, path: &RelPath, links: &[Link<Node>], buffer: Node, plan: &mut Plan) {
+        let is_same = |a: &Node, b: &Node| a.hash() == b.hash() && (a.hash().is_some() || a.is_same(b));
+        let last = links.iter().rposition(|it| it.who.is_undone()).unwrap_or_default();
+        let links = links.get(..=last).unwrap_or_default();
+        let disk = self.store.manifest.get(path).clone();
+        let Some(verdict) = judge(links, &buffer, &is_same) else { return };
+        let (is_back, is_text) = (is_same(&buffer, &verdict.target), verdict.target.hash().is_some());
+        let is_known = links.iter().flat_map(|it| [&it.old, &it.new]).chain([&buffer]).any(|it| is_same(it, &disk));
+        let conflict = if is_known { verdict.conflict.filter(|_| !is_back) } else { Some(SINCE) };
+        let is_done = is_same(&disk, &verdict.target) && (is_back || !is_text);
+        // A client is told what a file holds, and not that it is none any more.
+        let step = Change { path: path.clone(), old: if is_text { buffer } else { disk }, new: verdict.target };
+        match conflict {
+            _ if is_done => (),
+            _ if step.new.why().is_some() => plan.not_kept.push(path.clone()),
+            Some(why) if !self.forced => plan.conflicts.push((step, why.to_owned())),
+            _ if is_text => plan.to_client.push(step),
             _ => plan.steps.push(step),
         }
     }

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, io, path::Path};
 
 use super::{
-    AbsPath, Buffers, Cause, Change, Failure, Hash, Journal, Node, Part, PlannedPath, RelPath, RestoreOutcome,
-    RestorePlan, Sight, Store, apply::apply, beneath, fault, git, node, plan::Plan, plan::absolute, plan::plan,
-    plan::shown, record::frame, store::now, walk::in_parallel,
+    AbsPath, Buffers, Cause, Change, CheckpointId, Failure, Hash, Journal, Node, Part, PlannedPath, RelPath,
+    RestoreOutcome, RestorePlan, Sight, Store, apply::apply, beneath, fault, git, node, plan::Plan, plan::absolute,
+    plan::plan, plan::shown, record::frame, store::now, walk::in_parallel,
 };
 use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, Restored};
 
@@ -29,6 +29,7 @@ pub fn describe(stores: &[Store], plans: &[Plan]) -> RestorePlan {
         res.paths.extend(steps.map(|it| planned(shown(&it.path), it, None)));
         res.paths.extend(plan.refs.iter().map(|it| planned(shown(&it.path), &Change::default(), None)));
         res.paths.extend(plan.conflicts.iter().map(|(it, why)| planned(&it.path, it, Some(why.clone()))));
+        res.files.extend(plan.files.iter().filter_map(|it| AbsPath::new(absolute(&store.path, it))));
         res.not_kept.extend(plan.not_kept.iter().map(|it| absolute(&store.path, it)));
         res.notes.extend(note(store));
     }
@@ -48,19 +49,27 @@ fn note(store: &Store) -> Option<String> {
 
 pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome, Failure> {
     let plans = plan_all(stores, order, buffers)?;
+    let is_known = |it: &&CheckpointId| plans.iter().any(|plan| plan.known.contains(*it));
+    let n_known = order.undo.iter().filter(is_known).count();
+    if n_known == 0 {
+        return Err(Failure::Gone);
+    }
     let found = describe(stores, &plans);
     let conflict = |it: &PlannedPath| Some(Conflict { path: it.path.clone(), reason: it.conflict.clone()? });
     let conflicts: Vec<Conflict> = found.paths.iter().filter_map(conflict).collect();
     let mut res = RestoreOutcome { notes: found.notes, ..RestoreOutcome::default() };
+    res.notes.extend((n_known < order.undo.len()).then(|| "Of some of the calls nothing is held.".to_owned()));
     res.restored = Restored { restored: Vec::new(), conflicts, not_kept: found.not_kept };
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);
     }
     let (mut journals, mut nets) = (Vec::new(), Vec::new());
-    for (store, mut plan) in stores.iter().zip(plans) {
-        for it in &mut plan.to_client {
+    for (store, plan) in stores.iter().zip(plans) {
+        for it in &plan.to_client {
             res.to_client.push(for_client(store, it)?);
-            it.old = store.manifest.get(&it.path).clone();
+            // It may be nowhere else, and comes back with a redo.
+            let path = AbsPath::new(absolute(&store.path, &it.path));
+            path.and_then(|it| buffers.0.get(&it)).map(|it| store.blobs.put(it)).transpose()?;
         }
         nets.push(plan.to_client);
         journals.push(Journal { call: store.call(&order.id), steps: plan.steps, refs: plan.refs });

@@ -105,7 +105,8 @@ impl Store {
     /// Opens the store of a root, makes it where there is none, and takes its lock. The session is not in it yet.
     pub fn open(session: &Session, root: &AbsPath, cancel: Cancel) -> Result<(Self, Lock), Failure> {
         loop {
-            let dir = place::make(&session.home, root)?;
+            let at = || place::folder(&session.home).to_string();
+            let dir = place::make(&session.home, root).map_err(|it| Failure::from(it).at(at))?;
             let Some(lock) = lock(&dir, root, cancel)? else { continue };
             let mut res = Self {
                 path: root.clone(),

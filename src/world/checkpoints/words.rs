@@ -39,6 +39,8 @@ pub enum Failure {
     Full { limit: u64 },
     #[error("another castor is busy with the checkpoints of {root}")]
     Busy { root: AbsPath },
+    #[error("nothing of what was changed is held")]
+    Gone,
     #[error("checkpoint {id} is not known")]
     Unknown { id: CheckpointId },
     /// What is held is not what was put there: nothing is restored from it.
@@ -84,6 +86,8 @@ pub struct Buffers(pub BTreeMap<AbsPath, Vec<u8>>);
 pub struct RestorePlan {
     /// Sorted by path; conflicts among them.
     pub paths: Vec<PlannedPath>,
+    /// The files that it is about, whatever became of them since: a client may have them.
+    pub files: Vec<AbsPath>,
     /// What the calls changed or removed, and nobody holds.
     pub not_kept: Vec<PathBuf>,
     /// For people: what is not restored, and why.
