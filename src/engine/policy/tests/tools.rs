@@ -208,39 +208,6 @@ fn what_programs_obey_needs_a_word_of_its_own() {
     }
 }
 
-/// A repository's configuration names programs that git starts, a toolchain's file what cargo is.
-#[test]
-fn nothing_of_a_folder_that_is_not_trusted_looks() {
-    let rules = rules("");
-    let check = |trusted, command: &str, want: Decision| {
-        let args = json!({ "command": command });
-        let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
-        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
-        for available in [true, false] {
-            let sandbox = Sandbox { trusted, available, mounts: available, ..Sandbox::WHOLE };
-            assert_eq!(decide(&rules, &Query { sandbox, ..query }).decision, want, "{command}");
-        }
-    };
-    let led = "
-        git status
-        git diff
-        git log -p
-        git ls-files -m
-        git -C . blame a
-        /usr/bin/git status
-        ls && git status
-        timeout 5 git status
-        sh -c 'git status'
-        git rev-parse HEAD | head -1
-        cargo --version
-    ";
-    for command in led.lines().map(str::trim).filter(|it| !it.is_empty()) {
-        check(true, command, Decision::Allow);
-        check(false, command, Decision::Ask);
-    }
-    check(false, "ls -la && cat a | wc -l", Decision::Allow);
-}
-
 #[test]
 fn a_link_hides_nothing() {
     let rules = rules("");
