@@ -111,6 +111,8 @@ pub fn of(
             caches,
         },
         network: settings.children.sandbox.network,
+        serves: false,
+        apart: None,
     })
 }
 

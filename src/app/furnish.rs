@@ -166,7 +166,8 @@ pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
     });
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
     // Most servers are of no use without the network.
-    let confined = desk.children.confined.as_deref().map(|it| Arc::new(Confinement { network: true, ..it.clone() }));
+    let confined = desk.children.confined.as_deref();
+    let confined = confined.map(|it| Arc::new(Confinement { network: true, serves: true, ..it.clone() }));
     let (cwd, env) = (desk.cwd.clone(), Arc::clone(&desk.children.env));
     Wish { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
 }

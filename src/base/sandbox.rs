@@ -171,6 +171,10 @@ pub struct Confinement {
     pub leave: Leave,
     pub own: OwnFolders,
     pub network: bool,
+    /// An MCP server's: it has the network as long as the session lasts, and nobody beside it goes without secrets for that.
+    pub serves: bool,
+    /// Why it sees no more than who has the network, though it has none: for people, and empty where it misses nothing.
+    pub apart: Option<String>,
 }
 
 /// Castor's own folders that a confined process, or castor for it, works with.
@@ -191,7 +195,7 @@ impl Confinement {
             return None;
         }
         let mut res = self.clone();
-        res.network |= leave.network;
+        res.network |= leave.network || leave.unasked;
         res.leave = res.leave.and(leave);
         Some(if leave.looks { res.looking() } else { res })
     }
@@ -200,6 +204,11 @@ impl Confinement {
     #[must_use]
     pub fn undoable(&self, not_kept: &[AbsPath]) -> Self {
         Self { writable: Vec::new(), read_only_paths: not_kept.to_vec(), ..self.clone() }
+    }
+
+    /// Whether it sees no secrets of the workspace, and of the home only tools.
+    pub fn is_apart(&self) -> bool {
+        self.network || self.apart.is_some()
     }
 
     /// That of who only looks.
@@ -288,6 +297,8 @@ impl Confinement {
             leave: Leave::default(),
             own: OwnFolders { tmp: root.join("/t"), records: root.join("/r"), caches: None },
             network: false,
+            serves: false,
+            apart: None,
         }
     }
 }
@@ -303,6 +314,8 @@ pub struct Leave {
     /// Run with everything read-only, and no network: the one thing here that allows less.
     pub looks: bool,
     pub network: bool,
+    /// The network as well, which the mode gives and nobody was asked about.
+    pub unasked: bool,
     /// Folders, with all that is below.
     pub write: Vec<AbsPath>,
     /// Configuration in the session's roots, and what no checkpoint can give back.
@@ -318,6 +331,7 @@ impl Leave {
     pub fn and(mut self, more: &Self) -> Self {
         self.looks |= more.looks;
         self.network |= more.network;
+        self.unasked |= more.unasked;
         self.unconfined |= more.unconfined;
         for (own, more) in [
             (&mut self.write, &more.write),

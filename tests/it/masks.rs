@@ -6,6 +6,7 @@ use std::{fs, os::unix::fs::symlink};
 use crate::{
     client::{Namespaces, Sandbox},
     confined::{Bed, work_in_auto},
+    incidents::prompt,
 };
 
 /// Prints what it can read of `list`, each in brackets, and which of these it can list or write. The command names no secret:
@@ -104,6 +105,27 @@ fn with_the_network_there_are_no_secrets_and_of_the_home_only_tools() {
         }
         assert!(bed.path("made").exists() && !std::path::Path::new("/tmp/own").exists());
         assert_eq!(fs::read_to_string(bed.path(".env")).unwrap(), "s-env");
+    }
+}
+
+/// Who has the network by a yes stays behind; the next command, which nobody is asked about, has the secrets.
+#[test]
+fn beside_a_process_with_the_network_no_command_sees_secrets() {
+    for namespaces in with_mounts() {
+        let commands = ["bash stay.sh; bash far.sh", "cp .e*v k; cat k"];
+        let mut bed = Bed::prepared(&commands, |it| {
+            it.namespaces = namespaces;
+            it.write("ws/.env", "A=b");
+            it.write("ws/stay.sh", "setsid tail -f /dev/null > /dev/null 2>&1 &");
+            it.write("ws/far.sh", "echo 'curl: (6) Could not resolve host: far.example.com' >&2; exit 6");
+            work_in_auto(it);
+        });
+        let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
+        assert_eq!(asked.len(), 1, "{namespaces:?} {told}");
+        assert!(told.contains("backgroundPids"), "{namespaces:?} {told}");
+        let told = bed.run();
+        assert!(told.contains("A command with the network still runs"), "{namespaces:?} {told}");
+        assert_eq!(fs::read_to_string(bed.path("k")).unwrap(), "", "{namespaces:?} {told}");
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Verdict {
 impl Verdict {
     /// What it lets the call do, or keeps it from, in the sandbox.
     pub fn leave(&self) -> Leave {
-        Leave { network: self.network, looks: self.looks, ..Leave::default() }
+        Leave { unasked: self.network, looks: self.looks, ..Leave::default() }
     }
 
     pub fn denied(rule: String, message: String) -> Self {

@@ -24,7 +24,7 @@ use nix::{
     unistd::{UnlinkatFlags, geteuid, unlinkat},
 };
 
-use super::{Quarantine, placeholder_records as records, quarantine::Head, views};
+use super::{Quarantine, online::Online, placeholder_records as records, quarantine::Head, views};
 use crate::base::sandbox::{ITSELF, Placeholder};
 
 /// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
@@ -42,6 +42,7 @@ pub struct Placeholders {
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
+    online: Option<Online>,
     quarantine: Arc<Quarantine>,
     heads: Vec<Head>,
     tmp: Option<PathBuf>,
@@ -173,6 +174,10 @@ impl Placeholders {
     #[cfg(target_os = "linux")]
     pub(super) fn lives(&mut self, life: PipeWriter) {
         self.life = Some(life);
+    }
+
+    pub(super) fn online(&mut self, online: Option<Online>) {
+        self.online = online;
     }
 
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.

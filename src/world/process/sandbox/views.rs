@@ -56,7 +56,7 @@ pub(super) fn of(it: &Confinement, around: &Around<'_>, plan: &Plan) -> io::Resu
     let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     let mut seen = needed.clone();
     let mut links = Vec::new();
-    if it.network {
+    if it.is_apart() {
         let shared = SHARED.iter().map(|it| (PathBuf::from(it), true));
         let home = it.home.iter().map(|it| (it.as_path().to_owned(), false));
         let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
@@ -110,7 +110,7 @@ fn is_uncovered(place: &Path, covers: &BTreeMap<PathBuf, bool>, seen: &BTreeSet<
 fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
     let hides = |path: &Path| AbsPath::new(path).is_some_and(|path| it.hides(&path));
     let named = it.masked.iter().map(|it| it.as_path().to_owned());
-    let roots = it.roots.iter().filter(|_| it.network);
+    let roots = it.roots.iter().filter(|_| it.is_apart());
     let of_workspace = roots.flat_map(|it| below::secrets(it.as_path()));
     let real = named.chain(of_workspace).filter(|path| path.symlink_metadata().is_ok() && hides(path));
     let real = real.filter_map(|it| it.canonicalize().ok());
