@@ -108,6 +108,41 @@ fn with_the_network_there_are_no_secrets_and_of_the_home_only_tools() {
     }
 }
 
+/// However deep they lie, behind whatever else, and under whatever other name.
+#[test]
+fn with_the_network_no_folder_of_the_workspace_shows_its_secrets() {
+    for namespaces in with_mounts() {
+        let settings = r#"{"security": {"sandbox": {"network": true}}}"#;
+        let files = ["a/b/c/d/e/f/.env", ".hid/.env", "vendor/x/.env.local", "p299/.env", "p0/.docker/config.json"];
+        let list = format!("{} plain.txt public.pem", files.join(" "));
+        let mut bed = bed(namespaces, settings, &list);
+        for idx in 0..300 {
+            fs::create_dir(bed.path(&format!("p{idx}"))).unwrap();
+        }
+        for it in files {
+            bed.sandbox.write(format!("ws/{it}"), "s-deep");
+        }
+        bed.sandbox.write("ws/public.pem", "-----BEGIN CERTIFICATE-----");
+        fs::hard_link(bed.path(".hid/.env"), bed.path("plain.txt")).unwrap();
+        let told = bed.run();
+        assert!(told.contains("<<looked>>") && told.contains("<<-----BEGIN CERT"), "{namespaces:?} {told}");
+        assert!(!told.contains("s-deep") && !told.contains("<<wrote plain"), "{namespaces:?} {told}");
+        assert_eq!(fs::read_to_string(bed.path(".hid/.env")).unwrap(), "s-deep");
+    }
+}
+
+/// Nobody knows where the secrets are, so the network is not given unasked.
+#[test]
+fn where_not_all_folders_are_looked_at_nobody_has_the_network_unasked() {
+    let mut bed = Bed::new(&["cat .e*v"]);
+    bed.sandbox.write("ws/.env", "s-top");
+    for idx in 0..20_000 {
+        fs::create_dir(bed.path(&format!("p{idx}"))).unwrap();
+    }
+    let told = bed.run();
+    assert!(told.contains("more than 20000 folders") && !told.contains("s-top"), "{told}");
+}
+
 /// Who has the network by a yes stays behind; the next command, which nobody is asked about, has the secrets.
 #[test]
 fn beside_a_process_with_the_network_no_command_sees_secrets() {

@@ -30,7 +30,7 @@ const VIEW: &str = "view";
 const SHARED: &[&str] = &["/tmp", "/var/tmp"];
 /// Longer settings are searched for tokens no further.
 const MAX_SETTINGS: u64 = 1 << 20;
-const TOKENS: &[&str] = &["_auth", "authtoken", "_password", "<password", "authident", "npmregistryserver:"];
+const TOKENS: &[&str] = &["_auth", "apikey", "authident", "npmregistryserver:", "password", "secret", "token"];
 
 /// One place, and what is seen there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,14 +119,18 @@ fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
     all.iter().filter(is_outer).cloned().collect()
 }
 
-/// Settings of a package manager that open nothing.
+/// Settings of a package manager, and certificates, that open nothing.
 fn is_without_token(path: &Path) -> bool {
     let is_settings = path.file_name().is_some_and(|name| MAY_HOLD_TOKENS.iter().any(|it| name == *it));
+    let is_armour = path.extension().is_some_and(|it| it == "pem");
     let is_short = || fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= MAX_SETTINGS);
-    let text = (is_settings && is_short()).then(|| fs::read(path).ok()).flatten();
+    let text = ((is_settings || is_armour) && is_short()).then(|| fs::read(path).ok()).flatten();
     text.is_some_and(|it| {
         let text = String::from_utf8_lossy(&it).to_lowercase();
-        !TOKENS.iter().any(|it| text.contains(it))
+        match is_armour {
+            true => text.contains("-----begin ") && !text.contains("private"),
+            false => !TOKENS.iter().any(|it| text.contains(it)),
+        }
     })
 }
 
