@@ -38,6 +38,10 @@ fn home(it: &Sandbox) {
         ("dotfiles/kube/config", "s-kube"),
         (".cargo/credentials.toml", "s-cargo"),
         (".castor/notes", "s-castor"),
+        (".claude/.credentials.json", "s-claude"),
+        (".config/some/tool/x.pem", "-----BEGIN CERTIFICATE-----"),
+        (".config/some/client_secret.json", "s-some"),
+        (".gradle/gradle.properties", "repoPassword=s-gradle"),
         (".cargo/env", "cargo-env"),
         (".gitconfig", "[user]"),
         (".npmrc", "prefix=~/n"),
@@ -49,7 +53,8 @@ fn home(it: &Sandbox) {
 }
 
 const SECRETS: &str = "~/.ssh/id_rsa ~/.aws/credentials ~/.netrc ~/.config/gh/hosts.yml ~/.kube/config \
-                       ~/dotfiles/kube/config ~/.cargo/credentials.toml ~/.castor/notes ~/.castor/settings.json";
+                       ~/dotfiles/kube/config ~/.cargo/credentials.toml ~/.castor/notes ~/.castor/settings.json \
+                       ~/.claude/.credentials.json ~/.config/some/client_secret.json ~/.gradle/gradle.properties";
 
 fn with_mounts() -> impl Iterator<Item = Namespaces> {
     Namespaces::all().filter(|it| *it != Namespaces::Nobody)
@@ -58,12 +63,14 @@ fn with_mounts() -> impl Iterator<Item = Namespaces> {
 #[test]
 fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
     for namespaces in with_mounts() {
-        let command = format!("{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env; touch $TMPDIR/x");
+        let command = format!(
+            "{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env ~/.config/some/tool/x.pem; touch $TMPDIR/x"
+        );
         let mut bed = bed(namespaces, "{}", &command);
         let told = bed.run();
         assert!(told.contains("<<looked>>") && !told.contains("s-"), "{namespaces:?} {told}");
         assert!(!told.contains("<<wrote") && !told.contains("id_rsa>>"), "{namespaces:?} {told}");
-        for it in ["<<prefix=~/n>>", "<<[user]>>", "<<my-notes>>", "<<cargo-env>>"] {
+        for it in ["<<prefix=~/n>>", "<<[user]>>", "<<my-notes>>", "<<cargo-env>>", "<<-----BEGIN CERT"] {
             assert!(told.contains(it), "{namespaces:?} {it}: {told}");
         }
         assert_eq!(fs::read_to_string(bed.sandbox.home().join(".ssh/id_rsa")).unwrap(), "s-ssh");

@@ -13,10 +13,16 @@ use std::{
 
 use nix::unistd::geteuid;
 
-use crate::base::{guarded::SECRETS, sandbox::PROTECTED_BELOW};
+use crate::base::{
+    guarded::{SECRETS, TOOL_FOLDERS},
+    sandbox::PROTECTED_BELOW,
+};
 
 /// Folders that are looked at below a root. Beyond them nobody knows where secrets are.
 const FOLDERS: usize = 20_000;
+/// Below a folder of the home.
+const FOLDERS_OF_HOME: usize = 200;
+const DEPTH_OF_HOME: usize = 1;
 /// In how many folders, and how deep, all that others obey is protected, and how much of it beyond: to hold a repository takes
 /// open files and mounts.
 const NEAR: usize = 200;
@@ -101,6 +107,28 @@ pub(super) fn secrets(root: &Path) -> BTreeSet<PathBuf> {
         let same = entries.filter(|it| numbers.iter().any(|number| number.1 == it.ino())).map(|it| it.path());
         res.extend(same.filter(|it| linked(it).is_some_and(|it| numbers.contains(&it))));
     }
+    res
+}
+
+/// The same of what begins with a dot in a home folder, and of tools' folders there; not deep.
+pub(super) fn secrets_of_home(home: &Path) -> BTreeSet<PathBuf> {
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // The home folder may be a root itself.
+    let known = all.entry(home.join("*")).or_default();
+    let entries = fs::read_dir(home).into_iter().flatten().filter_map(Result::ok);
+    let dotted: Vec<PathBuf> =
+        entries.filter(|it| it.file_name().as_encoded_bytes().starts_with(b".")).map(|it| it.path()).collect();
+    let tools = TOOL_FOLDERS.iter().chain([&".local/share"]).map(|it| home.join(it));
+    // Dotfiles are often links.
+    let tops: BTreeSet<PathBuf> = dotted.iter().cloned().chain(tools).filter_map(|it| it.canonicalize().ok()).collect();
+    let mut looked = Looked::default();
+    for top in tops {
+        let reach = Reach { folders: FOLDERS_OF_HOME, depth: DEPTH_OF_HOME };
+        looked.folders.extend(look(&top, &mut known.folders, reach).folders);
+    }
+    let named = dotted.into_iter().filter(|it| it.file_name().is_some_and(|it| SECRETS.find(Path::new(it)).is_some()));
+    let res = looked.secrets().into_iter().chain(named).collect();
+    known.folders = looked.folders;
     res
 }
 

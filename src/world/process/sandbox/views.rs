@@ -112,7 +112,15 @@ fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
     let named = it.masked.iter().map(|it| it.as_path().to_owned());
     let roots = it.roots.iter().filter(|_| it.is_apart());
     let of_workspace = roots.flat_map(|it| below::secrets(it.as_path()));
-    let real = named.chain(of_workspace).filter(|path| path.symlink_metadata().is_ok() && hides(path));
+    // Of what is worked in, the workspace's own rule says what is seen.
+    let is_worked_in = |path: &Path, home: &AbsPath| {
+        it.roots.iter().any(|root| path.starts_with(root.as_path()) && !home.is_within(root))
+    };
+    let of_home = it
+        .home
+        .iter()
+        .flat_map(|home| below::secrets_of_home(home.as_path()).into_iter().filter(|path| !is_worked_in(path, home)));
+    let real = named.chain(of_workspace).chain(of_home).filter(|path| path.symlink_metadata().is_ok() && hides(path));
     let real = real.filter_map(|it| it.canonicalize().ok());
     let all: BTreeSet<PathBuf> = real.filter(|path| hides(path) && !is_without_token(path)).collect();
     let is_outer = |path: &&PathBuf| !path.ancestors().skip(1).any(|it| all.contains(it));
