@@ -111,8 +111,6 @@ pub fn of(
             caches,
         },
         network: settings.children.sandbox.network,
-        serves: false,
-        apart: None,
     })
 }
 

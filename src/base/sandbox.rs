@@ -171,10 +171,6 @@ pub struct Confinement {
     pub leave: Leave,
     pub own: OwnFolders,
     pub network: bool,
-    /// An MCP server's: it has the network as long as the session lasts, and nobody beside it goes without secrets for that.
-    pub serves: bool,
-    /// Why it sees no more than who has the network, though it has none: for people, and empty where it misses nothing.
-    pub apart: Option<String>,
 }
 
 /// Castor's own folders that a confined process, or castor for it, works with.
@@ -208,7 +204,7 @@ impl Confinement {
 
     /// Whether it sees no secrets of the workspace, and of the home only tools.
     pub fn is_apart(&self) -> bool {
-        self.network || self.apart.is_some()
+        self.network || self.leave.apart.is_some()
     }
 
     /// That of who only looks.
@@ -297,8 +293,6 @@ impl Confinement {
             leave: Leave::default(),
             own: OwnFolders { tmp: root.join("/t"), records: root.join("/r"), caches: None },
             network: false,
-            serves: false,
-            apart: None,
         }
     }
 }
@@ -311,11 +305,15 @@ fn is_git_config(below: &Path) -> bool {
 /// What a user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
-    /// Run with everything read-only, and no network: the one thing here that allows less.
+    /// Run with everything read-only, and no network: this and `apart` allow less.
     pub looks: bool,
+    /// Why it sees no more than who has the network, though it has none: for people, and empty where it misses nothing.
+    pub apart: Option<String>,
     pub network: bool,
     /// The network as well, which the mode gives and nobody was asked about.
     pub unasked: bool,
+    /// It is an MCP server: it has the network as long as the session lasts, and nobody goes without secrets for that.
+    pub serves: bool,
     /// Folders, with all that is below.
     pub write: Vec<AbsPath>,
     /// Configuration in the session's roots, and what no checkpoint can give back.
@@ -332,6 +330,8 @@ impl Leave {
         self.looks |= more.looks;
         self.network |= more.network;
         self.unasked |= more.unasked;
+        self.serves |= more.serves;
+        self.apart = self.apart.or_else(|| more.apart.clone());
         self.unconfined |= more.unconfined;
         for (own, more) in [
             (&mut self.write, &more.write),

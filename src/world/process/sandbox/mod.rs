@@ -213,7 +213,7 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
     let args = [ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut standing) = guards::plan(it, around, below)?;
-        standing.online(online);
+        standing.online = online;
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),

@@ -20,7 +20,7 @@ pub(super) struct Online(AbsPath);
 
 impl Online {
     pub fn of(it: &Confinement) -> Option<Self> {
-        (it.network && !it.serves).then(|| {
+        (it.network && !it.leave.serves).then(|| {
             *all().entry(it.own.tmp.clone()).or_default() += 1;
             Self(it.own.tmp.clone())
         })
@@ -45,13 +45,13 @@ fn all() -> std::sync::MutexGuard<'static, BTreeMap<AbsPath, usize>> {
 /// where not all secrets are known. Looks at the roots.
 pub fn settle(it: &Confinement) -> Confinement {
     let mut res = it.clone();
-    let is_asked = it.leave.network || it.serves;
+    let is_asked = it.leave.network || it.leave.serves;
     if it.network && !is_asked {
-        res.apart = it.roots.iter().find_map(|root| below::not_all_seen(root.as_path()));
-        res.network = res.apart.is_none();
-    } else if !it.network && it.apart.is_none() && all().contains_key(&it.own.tmp) {
+        res.leave.apart = it.roots.iter().find_map(|root| below::not_all_seen(root.as_path()));
+        res.network = res.leave.apart.is_none();
+    } else if !it.network && it.leave.apart.is_none() && all().contains_key(&it.own.tmp) {
         let misses = it.roots.iter().any(|root| !below::secrets(root.as_path()).is_empty());
-        res.apart = Some(if misses { BESIDE.to_owned() } else { String::new() });
+        res.leave.apart = Some(if misses { BESIDE.to_owned() } else { String::new() });
     }
     res
 }
@@ -59,7 +59,10 @@ pub fn settle(it: &Confinement) -> Confinement {
 #[cfg(test)]
 mod tests {
     use super::{Online, settle};
-    use crate::base::{path::AbsPath, sandbox::Confinement};
+    use crate::base::{
+        path::AbsPath,
+        sandbox::{Confinement, Leave},
+    };
 
     #[test]
     fn beside_who_has_the_network_nobody_of_the_session_sees_secrets() {
@@ -68,9 +71,9 @@ mod tests {
         let mut it = Confinement::of(&root);
         it.own.tmp = root.join("tmp");
         let far = settle(&Confinement { network: true, ..it.clone() });
-        assert!(far.network && far.apart.is_none() && !settle(&it).is_apart());
+        assert!(far.network && far.leave.apart.is_none() && !settle(&it).is_apart());
         let (one, two) = (Online::of(&far), Online::of(&far));
-        assert!(settle(&it).apart.is_some() && !settle(&it).network);
+        assert!(settle(&it).leave.apart.is_some() && !settle(&it).network);
         let mut other = it.clone();
         other.own.tmp = root.join("other");
         assert!(!settle(&other).is_apart(), "of another session");
@@ -78,6 +81,7 @@ mod tests {
         assert!(settle(&it).is_apart());
         drop(two);
         assert!(!settle(&it).is_apart());
-        assert!(Online::of(&Confinement { serves: true, ..far }).is_none() && Online::of(&it).is_none());
+        let leave = Leave { serves: true, ..Leave::default() };
+        assert!(Online::of(&Confinement { leave, ..far }).is_none() && Online::of(&it).is_none());
     }
 }

@@ -42,7 +42,7 @@ pub struct Placeholders {
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
-    online: Option<Online>,
+    pub(super) online: Option<Online>,
     quarantine: Arc<Quarantine>,
     heads: Vec<Head>,
     tmp: Option<PathBuf>,
@@ -174,10 +174,6 @@ impl Placeholders {
     #[cfg(target_os = "linux")]
     pub(super) fn lives(&mut self, life: PipeWriter) {
         self.life = Some(life);
-    }
-
-    pub(super) fn online(&mut self, online: Option<Online>) {
-        self.online = online;
     }
 
     /// Keeps what is there from being removed by another user of it, if it is a placeholder.

@@ -129,7 +129,7 @@ impl Shell {
         }
         let (groups, env, drawn) = (self.groups.clone(), ctx.env.clone(), *drawn && !params.background);
         let confined = ctx.confined.as_deref().map(|it| Arc::new(sandbox::settle(it)));
-        let apart = confined.as_ref().and_then(|it| it.apart.clone()).filter(|it| !it.is_empty());
+        let apart = confined.as_ref().and_then(|it| it.leave.apart.clone()).filter(|it| !it.is_empty());
         let note = [note, apart].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let running = OwnTerminal { groups, env, drawn, confined: confined.clone() }.start(line).await?;
         Ok(Started { running, note, confined })
