@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[path = "tidy/docs.rs"]
+mod docs;
 #[path = "tidy/weight.rs"]
 mod weight;
 
@@ -481,7 +483,7 @@ fn sources_in(folder: &Path) -> Vec<Source> {
 fn source(path: &Path, folder: &Path) -> Source {
     let text = fs::read_to_string(path).unwrap();
     let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-    let at = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    let at = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
     let (text, tests) = text.split_at(at);
     Source { name, text: text.to_owned(), tests: tests.to_owned() }
 }

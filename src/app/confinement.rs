@@ -1,7 +1,5 @@
 //! How a session's commands are confined: settings, trust and what the system can.
 
-use std::path::PathBuf;
-
 use crate::{
     app::{
         settings::{SandboxSettings, Settings},
@@ -149,10 +147,16 @@ fn folders_left_out(state: &State, harmless: bool, settings: &Settings) -> Optio
     (level != Level::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
 }
 
-/// Removes what castors that were killed left standing in folders; what was removed.
-pub fn sweep(env: &Env) -> Vec<PathBuf> {
-    let records = workspace::castor_home(env).map(|it| records(&it));
-    records.map(|it| sandbox::sweep(it.as_path())).unwrap_or_default()
+/// Removes what castors that were killed left standing in folders, and puts aside what is new there; both, in words.
+pub fn sweep(env: &Env) -> Vec<String> {
+    let Some(records) = workspace::castor_home(env).map(|it| records(&it)) else { return Vec::new() };
+    let removed = sandbox::sweep(records.as_path()).into_iter().map(|it| it.display().to_string());
+    removed.chain(put_aside(&records)).collect()
+}
+
+/// What castors that were killed left of new configuration gets another name; what is said of that.
+pub fn put_aside(records: &AbsPath) -> Option<String> {
+    sandbox::put_aside(records.as_path()).in_words("a command of a castor that was killed")
 }
 
 /// Where castor writes down what stands in for configuration while commands run.

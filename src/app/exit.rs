@@ -19,7 +19,7 @@ use crate::{
     engine::step::Input,
     world::{
         redaction::{Redactor, Secrets, Stream},
-        tools::{Completed, Progress},
+        tools::Progress,
     },
 };
 
@@ -60,18 +60,6 @@ pub fn teller(answers: Sender<Event>, desk: &Desk, input: fn(String) -> Input) -
         Box::pin(async move {
             Exit { with: look(&secrets, false).await, shown: Vec::new() }.text(&mut text);
             _ = answers.send(Event::Engine { session, input: input(text) }).await;
-        })
-    })
-}
-
-/// The same for what became of commands in the background.
-pub fn completer(answers: Sender<Event>, desk: &Desk) -> Completed {
-    let (session, secrets) = (desk.session.clone(), desk.intake.secrets.clone());
-    Arc::new(move |pid: Option<u32>, mut text: String| -> BoxFuture<'static, ()> {
-        let (answers, session, secrets) = (answers.clone(), session.clone(), secrets.clone());
-        Box::pin(async move {
-            Exit { with: look(&secrets, false).await, shown: Vec::new() }.text(&mut text);
-            _ = answers.send(Event::Engine { session, input: Input::Completed { pid, text } }).await;
         })
     })
 }

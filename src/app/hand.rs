@@ -27,7 +27,7 @@ use crate::{
         disk::DiskFs,
         mcp,
         redaction::Stream,
-        tools::{Background, Builtin, Known, Progress, Terminals, ToolContext},
+        tools::{Background, Builtin, Emptied, Known, Progress, Terminals, ToolContext},
     },
 };
 
@@ -86,7 +86,8 @@ impl Hand {
             progress: self.progress(),
             background: Background {
                 closed: desk.children.closed.token.clone(),
-                completed: exit::completer(self.answers.clone(), &self.desk),
+                completed: self.teller(Input::Completed),
+                emptied: self.parter(),
                 notice: self.teller(Input::Noticed),
             },
             settings: desk.tools.clone(),
@@ -106,6 +107,17 @@ impl Hand {
     /// Takes texts for the session, also long after the call's own end.
     pub fn teller(&self, input: fn(String) -> Input) -> Progress {
         exit::teller(self.answers.clone(), &self.desk, input)
+    }
+
+    /// Takes who ended with all their children. As [`Hand::teller`].
+    fn parter(&self) -> Emptied {
+        let (answers, session) = (self.answers.clone(), self.desk.session.clone());
+        Arc::new(move |pid| -> BoxFuture<'static, ()> {
+            let (answers, session) = (answers.clone(), session.clone());
+            Box::pin(async move {
+                _ = answers.send(Event::Engine { session, input: Input::Emptied(pid) }).await;
+            })
+        })
     }
 
     /// Takes live text of a call.

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     app::{client::EditorFs, fault, hand::Hand},
     base::{
-        checkpoint::{Changes, Held, OnConflict, RestoreOrder, Restored, Scope},
+        checkpoint::{Changes, Conflict, Held, OnConflict, RestoreOrder, Restored, Scope},
         fs::{Fs, FsError},
         ids::{CallId, CheckpointId, SessionId},
         path::AbsPath,
@@ -18,8 +18,7 @@ use crate::{
     engine::step::Input,
     world::{
         checkpoints::{
-            self, Buffers, Checkpoints, Content, Failure, FileDiff, Limits, RestorePlan, Retention, Swept,
-            forget_session,
+            self, Buffers, Checkpoints, Content, Failure, FileDiff, Limits, Retention, Swept, forget_session,
         },
         disk::{self, DiskFs},
         store::Store,
@@ -128,26 +127,21 @@ pub async fn restore(hand: Hand, order: RestoreOrder) {
 
 async fn restored(hand: &Hand, order: RestoreOrder) -> Result<(Restored, Vec<String>), String> {
     let fs = hand.editor();
-    let buffers = match &fs {
-        Some(fs) => {
-            let looked = order.clone();
-            let plan = block(hand, move |it, _| it.plan(&looked)).await?;
-            buffers(fs, &plan).await
-        }
-        None => Buffers::default(),
-    };
+    let buffers = buffers(hand, fs.as_ref(), &order).await?;
     let outcome = block(hand, move |it, _| it.restore(&order, &buffers)).await?;
-    let mut notes = outcome.notes;
+    let mut files = outcome.restored;
     for (path, bytes) in outcome.to_client {
-        if let Some(Err(why)) = write(fs.as_ref(), &path, bytes).await {
-            notes.push(format!("{path} was not restored in the editor: {why}"));
+        let Some(fs) = &fs else { break };
+        if let Err(why) = fs.write(&path, bytes).await {
+            files.restored.retain(|it| *it != *path.as_path());
+            let reason = match why {
+                FsError::Other { message, .. } => message,
+                other => other.to_string(),
+            };
+            files.conflicts.push(Conflict { path: path.as_path().to_owned(), reason });
         }
     }
-    Ok((outcome.restored, notes))
-}
-
-async fn write(fs: Option<&EditorFs>, path: &AbsPath, bytes: Vec<u8>) -> Option<Result<(), FsError>> {
-    Some(fs?.write(path, bytes).await)
+    Ok((files, outcome.notes))
 }
 
 /// Removes what was held for sessions that are gone, and the oldest where it is too much.
@@ -176,40 +170,43 @@ pub async fn part(checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath
 }
 
 /// What the client says of the files that a restore is about. Those that it says nothing of are the disk's.
-async fn buffers(fs: &EditorFs, plan: &RestorePlan) -> Buffers {
+async fn buffers(hand: &Hand, fs: Option<&EditorFs>, order: &RestoreOrder) -> Result<Buffers, String> {
     let mut res = BTreeMap::new();
-    for it in plan.paths.iter().take(MAX_BUFFERS) {
-        let Some(path) = AbsPath::new(&it.path) else { continue };
+    let Some(fs) = fs else { return Ok(Buffers(res)) };
+    let looked = order.clone();
+    let plan = block(hand, move |it, _| it.plan(&looked, &Buffers::default())).await?;
+    for path in plan.files.into_iter().take(MAX_BUFFERS) {
         if let Some(bytes) = fs.buffer(&path).await {
             res.insert(path, bytes);
         }
     }
-    Buffers(res)
+    Ok(Buffers(res))
 }
 
 /// `paths`: of these only, and as they would be lost now.
 pub async fn diff(hand: Hand, of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>>) {
     let cwd = hand.desk.cwd.clone();
-    let work = block(&hand, move |it, _| -> Result<String, String> {
-        let diffs = match paths {
-            None => it.diff(&of).map_err(|it| it.to_string())?,
-            Some(paths) => losses(it, of, paths)?,
+    let work = async {
+        let Some(paths) = paths else {
+            return block(&hand, move |it, _| it.diff(&of).map(|it| unified(&it, cwd.as_path()))).await;
         };
-        Ok(unified(&diffs, cwd.as_path()))
-    });
+        let (id, on_conflict) = (CheckpointId::from("diff"), OnConflict::Restore);
+        let order = RestoreOrder { id, undo: of, on_conflict, paths: Some(paths) };
+        let buffers = buffers(&hand, hand.editor().as_ref(), &order).await?;
+        block(&hand, move |it, _| losses(it, &order, &buffers).map(|it| unified(&it, cwd.as_path()))).await
+    };
     let result = hand.guard(work).await.and_then(|it| it);
     hand.say(Input::Diffed { effect: hand.id, result }).await;
 }
 
 /// What a restore would make of these files, from what they are now.
-fn losses(checkpoints: &Checkpoints, of: Vec<CheckpointId>, paths: Vec<PathBuf>) -> Result<Vec<FileDiff>, String> {
-    let (id, on_conflict) = (CheckpointId::from("diff"), OnConflict::Restore);
-    let order = RestoreOrder { id, undo: of, on_conflict, paths: Some(paths) };
-    let plan = checkpoints.plan(&order).map_err(|it| it.to_string())?;
+fn losses(checkpoints: &Checkpoints, order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<FileDiff>, Failure> {
+    let plan = checkpoints.plan(order, buffers)?;
     let mut res = Vec::new();
     for it in &plan.paths {
-        let after = checkpoints.content(it).map_err(|it| it.to_string())?;
-        let before = AbsPath::new(&it.path).and_then(|path| disk::read_real_head(&path, MAX_SHOWN).ok());
+        let after = checkpoints.content(it)?;
+        let head = |path: AbsPath| disk::read_real_head(&path, MAX_SHOWN).ok();
+        let before = AbsPath::new(&it.path).and_then(|it| buffers.0.get(&it).cloned().or_else(|| head(it)));
         res.push(FileDiff { path: it.path.clone(), change: it.change, before, after, too_long: false });
     }
     Ok(res)

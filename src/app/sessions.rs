@@ -80,7 +80,7 @@ pub struct Joined {
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
 pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObjectOwned> {
-    let site = survey(state, place)?;
+    let (site, left) = survey(state, place)?;
     let model = model_of(&state.options, &site.settings);
     let (mode, notice) = first_mode(&state.options, &site.ground.trust, &site.settings)?;
     let unread = trust::unread(&site.ground);
@@ -99,7 +99,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
     let session = Session::create(origin, spec, now, &mut out);
     admit(state, session, log, desk);
     state.say(&id, out);
-    for it in [notice, unread, held].into_iter().flatten() {
+    for it in [notice, unread, held, left].into_iter().flatten() {
         state.step(&id, Input::Noticed(it));
     }
     reach::tell(state, &id);
@@ -127,7 +127,7 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
         return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
     }
-    let site = survey(state, place)?;
+    let (site, left) = survey(state, place)?;
     let (entries, log) = match is_live {
         // What it was told in the same breath belongs to it.
         true => {
@@ -160,6 +160,9 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
             admit(state, session, log, desk);
         }
         None => admit_again(state, record, spec, desk),
+    }
+    if let Some(it) = left {
+        state.step(id, Input::Noticed(it));
     }
     reach::tell(state, id);
     trust::raise(state, id, Pending { ground: site.ground, place: place.clone(), goes_on: true });
@@ -336,7 +339,8 @@ fn model_that_goes_on(record: &Record, options: &Options, settings: &Settings) -
     }
 }
 
-fn survey(state: &State, place: &Place) -> Result<Site, ErrorObjectOwned> {
+/// The site, and what is to be said of what was found there.
+fn survey(state: &State, place: &Place) -> Result<(Site, Option<String>), ErrorObjectOwned> {
     let mut roots = Vec::new();
     for path in std::iter::once(&place.cwd).chain(&place.additional) {
         let real = disk::real_path(path).ok().filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir));
@@ -347,9 +351,11 @@ fn survey(state: &State, place: &Place) -> Result<Site, ErrorObjectOwned> {
         }
     }
     // Before anybody looks at the folder: what a killed castor left there looks like configuration.
-    for it in sandbox::sweep(confinement::records(state.world.store.home()).as_path()) {
+    let records = confinement::records(state.world.store.home());
+    for it in sandbox::sweep(records.as_path()) {
         tracing::info!("{} was left by a castor that was killed, and is removed", it.display());
     }
+    let left = confinement::put_aside(&records);
     let ground = ground::look(&state.env, &place.cwd);
     let (settings, warnings) = merged_settings(&state.options, &ground);
     for it in warnings {
@@ -357,7 +363,7 @@ fn survey(state: &State, place: &Place) -> Result<Site, ErrorObjectOwned> {
     }
     let site = Site { cwd: place.cwd.clone(), roots, ground, settings };
     say_warnings(&site);
-    Ok(site)
+    Ok((site, left))
 }
 
 /// Trust first, then the settings that it lets in.

@@ -159,6 +159,13 @@ pub struct RestoreOrder {
     pub paths: Option<Vec<PathBuf>>,
 }
 
+impl RestoreOrder {
+    /// Whether nothing was done, as something stands in the way.
+    pub fn is_refused(&self, files: &Restored) -> bool {
+        self.on_conflict == OnConflict::Fail && files.restored.is_empty() && !files.conflicts.is_empty()
+    }
+}
+
 /// A path that was not restored because it is not as the agent's last call left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {

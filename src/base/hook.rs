@@ -44,18 +44,24 @@ impl HookEvent {
     ];
 
     pub fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Its name, what its matchers are compared with, and when it comes.
+    #[rustfmt::skip]
+    pub fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::SessionStart => "SessionStart",
-            Self::SessionEnd => "SessionEnd",
-            Self::BeforeAgent => "BeforeAgent",
-            Self::AfterAgent => "AfterAgent",
-            Self::BeforeModel => "BeforeModel",
-            Self::AfterModel => "AfterModel",
-            Self::BeforeToolSelection => "BeforeToolSelection",
-            Self::BeforeTool => "BeforeTool",
-            Self::AfterTool => "AfterTool",
-            Self::PreCompress => "PreCompress",
-            Self::Notification => "Notification",
+            Self::SessionStart => ("SessionStart", "`startup`, `resume` or `clear`", "With the first prompt, when trust is settled."),
+            Self::SessionEnd => ("SessionEnd", "`clear`, `exit` or `other`", "After `/clear`, at the end of castor (which waits 1.5 s at most), and when a session is closed or deleted."),
+            Self::BeforeAgent => ("BeforeAgent", "", "A prompt comes. If it is blocked, the model never sees it."),
+            Self::AfterAgent => ("AfterAgent", "", "The agent is done. If it is blocked, it goes on and is told the reason. The next time `stop_hook_active` is true: allow then, or it goes on until a limit."),
+            Self::BeforeModel => ("BeforeModel", "", "Before each request. A block with `llm_response` answers in the model's place."),
+            Self::AfterModel => ("AfterModel", "", "An answer is whole. It is not shown before."),
+            Self::BeforeToolSelection => ("BeforeToolSelection", "", "Before each request. `toolConfig` names the only tools on offer, or none."),
+            Self::BeforeTool => ("BeforeTool", "the tool's name", "Before policy looks at a call."),
+            Self::AfterTool => ("AfterTool", "the tool's name", "A call has run. A block hides its result; `tailToolCallRequest` makes another call in its place."),
+            Self::PreCompress => ("PreCompress", "`manual` or `auto`", "Before the older part of a conversation is compressed."),
+            Self::Notification => ("Notification", "", "You are asked about a call. castor does not wait for the hook."),
         }
     }
 

@@ -193,13 +193,20 @@ impl Confinement {
         let mut res = self.clone();
         res.network |= leave.network || leave.unasked;
         res.leave = res.leave.and(leave);
+        // Of a file that is obeyed by itself its name says all; of what lies in a folder the sandbox asks for the folder.
+        let named = res.leave.named.iter().filter(|it| !res.read_only && res.config_of(it).as_ref() == Some(it));
+        let config = named.cloned().collect();
+        res.leave = res.leave.and(&Leave { config, ..Leave::default() });
         Some(if leave.looks { res.looking() } else { res })
     }
 
-    /// The same where only what can be given back may be written: not the folders of the settings, nor `not_kept`.
+    /// The same where only what can be given back may be written: not the folders of the settings, nor `not_kept`, nor
+    /// a repository outside the roots that the user did not open.
     #[must_use]
     pub fn undoable(&self, not_kept: &[AbsPath]) -> Self {
-        Self { writable: Vec::new(), read_only_paths: not_kept.to_vec(), ..self.clone() }
+        let is_closed = |git: &&AbsPath| !self.leave.write.iter().any(|it| git.is_within(it));
+        let read_only_paths = self.gits.iter().filter(is_closed).chain(not_kept).cloned().collect();
+        Self { writable: Vec::new(), read_only_paths, ..self.clone() }
     }
 
     /// Whether it sees no secrets of the workspace, and of the home only tools.
@@ -239,6 +246,24 @@ impl Confinement {
         let in_git = |git: &AbsPath| path.as_path().strip_prefix(git.as_path()).is_ok_and(is_git_config);
         let is_config = || self.folders().any(in_root) || self.gits.iter().any(in_git);
         self.keeps(path) || !self.is_open(path) && is_config()
+    }
+
+    /// The configuration in the workspace that a path belongs to: the first on the way that is obeyed as a whole. Of a
+    /// repository, only what was wanted.
+    pub fn config_of(&self, path: &AbsPath) -> Option<AbsPath> {
+        if self.keeps(path) || !self.obeyed(path) {
+            return None;
+        }
+        let root = self.folders().chain(&self.gits).find(|root| path.is_within(root))?;
+        let below = path.as_path().strip_prefix(root.as_path()).ok()?;
+        let mut whole = root.clone();
+        for part in below.iter() {
+            whole = whole.join(part);
+            if self.obeyed(&whole) && (part != ".git" || whole == *path) {
+                break;
+            }
+        }
+        (!self.keeps(&whole)).then_some(whole)
     }
 
     /// Whether it is read-only as no checkpoint can give it back.
@@ -318,6 +343,8 @@ pub struct Leave {
     pub write: Vec<AbsPath>,
     /// Configuration in the session's roots, and what no checkpoint can give back.
     pub config: Vec<AbsPath>,
+    /// Files of configuration that the user was asked about by name: what of them is new stays.
+    pub named: Vec<AbsPath>,
     /// What is masked otherwise.
     pub credentials: Vec<AbsPath>,
     pub unconfined: bool,
@@ -336,6 +363,7 @@ impl Leave {
         for (own, more) in [
             (&mut self.write, &more.write),
             (&mut self.config, &more.config),
+            (&mut self.named, &more.named),
             (&mut self.credentials, &more.credentials),
         ] {
             let new: Vec<AbsPath> = more.iter().filter(|it| !own.contains(it)).cloned().collect();
@@ -418,6 +446,11 @@ mod tests {
         assert!(big.writes(&path("/w/big/x")) && !big.writes(&path("/w/.vscode/a")));
         let grant = |folder: &str| Denial::Write { folder: path(folder) }.grant();
         assert!(grant("/opt").is_none() && grant("/opt/x").is_some());
+        // What is asked for by name is open where that is all there is to it.
+        let named = [path("/w/.npmrc"), path("/w/.vscode/a"), path("/h/.castor/x"), path("/w/plain")].to_vec();
+        let named = it.with(&Leave { named, ..Leave::default() }).unwrap();
+        assert_eq!(named.leave.config, [path("/w/.npmrc")]);
+        assert!(named.writes(&path("/w/.npmrc")) && !named.writes(&path("/w/.vscode/a")));
         assert_eq!(it.with(&Denial::Other.leave()), None);
         assert_eq!(it.with(&Leave::default()), Some(it));
     }

@@ -55,10 +55,9 @@ pub enum Input {
     /// For user and model at the start of the next turn.
     Noticed(String),
     /// What became of a command in the background: for the next request to the model.
-    Completed {
-        pid: Option<u32>,
-        text: String,
-    },
+    Completed(String),
+    /// Nobody is left of a command that went on after its call, by the number of its first process.
+    Emptied(u32),
     /// What the user said about the folder holds, or why it could not be written down.
     Joined {
         effect: EffectId,

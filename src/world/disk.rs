@@ -1,6 +1,8 @@
 //! The hand that touches files: blocking calls, and `DiskFs`, which puts them behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
+#[cfg(unix)]
+pub mod beneath;
 mod digest;
 mod names;
 mod private;
@@ -23,8 +25,6 @@ use crate::base::{
 pub use digest::*;
 pub use names::*;
 pub use private::*;
-#[cfg(unix)]
-pub use real::Folder;
 
 /// Most that is read of one file for a tool, in bytes.
 const MAX_WHOLE: u64 = 64 << 20;

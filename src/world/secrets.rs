@@ -7,7 +7,7 @@ pub mod google;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// What a child may see by name alone. A trailing `*` stands for any rest.
-const FOR_CHILDREN: &[&str] = &[
+pub const FOR_CHILDREN: &[&str] = &[
     "PATH",
     "HOME",
     "USER",
@@ -95,7 +95,7 @@ const FOR_CHILDREN: &[&str] = &[
 
 /// Where authorities are that are trusted, also those of a company: files and folders that anybody may read. Children see
 /// them where they are absolute paths.
-const CERTIFICATES: &[&str] = &[
+pub const CERTIFICATES: &[&str] = &[
     "AWS_CA_BUNDLE",
     "CARGO_HTTP_CAINFO",
     "CURL_CA_BUNDLE",
@@ -109,7 +109,7 @@ const CERTIFICATES: &[&str] = &[
 
 /// Whom git writes into a commit, and when: everybody reads it there. In the middle of "author" is what a secret may be
 /// called.
-const GIT_IDENTITY: &[&str] = &[
+pub const GIT_IDENTITY: &[&str] = &[
     "GIT_AUTHOR_DATE",
     "GIT_AUTHOR_EMAIL",
     "GIT_AUTHOR_NAME",
@@ -120,7 +120,7 @@ const GIT_IDENTITY: &[&str] = &[
 
 /// What a repository's settings may fill in: where they are used, and by whom. A server that it names sees these
 /// anyway, but not what they could be sent to.
-const FOR_WORKSPACES: &[&str] =
+pub const FOR_WORKSPACES: &[&str] =
     &["HOME", "USER", "LOGNAME", "SHELL", "PWD", "PATH", "LANG", "LC_*", "TZ", "TMPDIR", "TMP", "TEMP", "XDG_*"];
 
 /// Parts of a name that say "secret", upper case.

@@ -170,6 +170,26 @@ fn a_stray_does_not_outlive_a_killed_castor() {
     }
 }
 
+/// Nobody was left to look at what it made; the next castor does, and says so.
+#[test]
+fn what_a_killed_castors_command_made_is_put_aside_by_the_next() {
+    let mut bed = Bed::new(&["& bash make.sh"]);
+    bed.sandbox.write("ws/make.sh", "mkdir .vscode; echo evil > .vscode/tasks.json; echo > .ready; sleep 100");
+    bed.sandbox.write("ws/.npmrc", "mine");
+    bed.run();
+    bed.until(".ready");
+    bed.client.kill().unwrap();
+    bed.is_over();
+    assert!(bed.path(".vscode/tasks.json").exists(), "the test has nothing to look for");
+    fs::remove_file(bed.path("make.sh")).unwrap();
+    bed.client = Client::start(&bed.sandbox);
+    bed.client.initialize(&json!({})).unwrap();
+    bed.session = bed.client.new_session(&bed.sandbox.workspace()).unwrap();
+    assert!(!bed.path(".vscode").exists() && bed.path(".vscode.castor-aside/tasks.json").exists());
+    let told = bed.run();
+    assert!(told.contains("a castor that was killed") && bed.path(".npmrc").exists(), "{told}");
+}
+
 /// What the commands of `script` reached, `$PID` being castor.
 fn reached(namespaces: Namespaces, script: &str) -> Vec<String> {
     let mut bed = Bed::with(namespaces, &["bash reach.sh"]);
@@ -372,7 +392,8 @@ fn records(bed: &Bed) -> Vec<PathBuf> {
 fn what_a_killed_castor_left_the_next_session_removes() {
     let mut bed = killed();
     let left = records(&bed);
-    assert_eq!(left.len(), 1, "{left:?}");
+    // What stands, and what was there before.
+    assert_eq!(left.len(), 2, "{left:?}");
     bed.client = Client::start(&bed.sandbox);
     bed.client.initialize(&json!({})).unwrap();
     bed.client.new_session(&bed.sandbox.workspace()).unwrap();

@@ -62,6 +62,7 @@ mod start;
 mod stderr;
 #[cfg(feature = "otel")]
 mod telemetry;
+mod undo;
 mod unread;
 mod verbs;
 mod vertex;

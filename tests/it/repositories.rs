@@ -11,7 +11,11 @@ use std::{
 
 use serde_json::json;
 
-use crate::{client::WATCHDOG, confined::Bed, incidents::prompt};
+use crate::{
+    client::{Namespaces, WATCHDOG},
+    confined::{Bed, work_in_auto},
+    incidents::prompt,
+};
 
 const WORK: &str = "echo x > q && git add q && git commit -qm two && git branch two && git status --short && \
                     [ $(git log --format=%s | head -1) = two ] && echo '<<worked>>'";
@@ -30,7 +34,10 @@ pub fn git(folder: &Path, args: &[&str]) {
 
 /// A session in `root`, beside `repo`, a repository with a linked worktree `tree`; `writable` below the folder of both.
 fn bed(root: &str, writable: &[&str], commands: &[&str]) -> Bed {
-    let mut bed = Bed::new(commands);
+    placed(Bed::new(commands), root, writable)
+}
+
+fn placed(mut bed: Bed, root: &str, writable: &[&str]) -> Bed {
     bed.sandbox.write("repo/sub/a", "");
     let top = bed.path("..").canonicalize().unwrap();
     let repo = top.join("repo");
@@ -68,6 +75,36 @@ fn git_works_in_linked_worktrees_and_in_folders_of_a_repository() {
     }
 }
 
+/// What no checkpoint can give back is not written unasked.
+#[test]
+fn auto_asks_before_it_writes_a_repository_outside_the_roots() {
+    let git_folder = |bed: &Bed| bed.path("../repo/.git").canonicalize().unwrap();
+    let heads = |bed: &Bed| fs::read_dir(git_folder(bed).join("refs/heads")).unwrap().count();
+    for root in ["tree", "repo/sub"] {
+        let mut bed = placed(Bed::prepared(&["git branch new"], work_in_auto), root, &[]);
+        if bed.sandbox.namespaces == Namespaces::Nobody {
+            return;
+        }
+        let prompt = json!({"sessionId": bed.session, "prompt": [{"type": "text", "text": "go"}]});
+        bed.client.request_as(json!("p"), "session/prompt", prompt);
+        let question = loop {
+            let it = bed.client.next().unwrap().expect("the question");
+            if it["method"] == "session/request_permission" {
+                break it;
+            }
+        };
+        let asked = question.to_string();
+        let folder = git_folder(&bed).display().to_string();
+        assert!(asked.contains(&format!("from writing below {folder}.")), "{root}: {asked}");
+        let before = heads(&bed);
+        let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+        bed.client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
+        while bed.client.next().unwrap().expect("the end")["id"] != "p" {}
+        assert_eq!(heads(&bed), before + 1, "{root}");
+        bed.client.end().unwrap();
+    }
+}
+
 #[test]
 fn writable_folders_may_hold_roots_guards_and_one_another() {
     for writable in [&["repo"][..], &["repo/.git"], &["repo", "repo/.git", "repo/sub"], &["gone"], &["", "repo/.git"]] {
@@ -80,6 +117,41 @@ fn writable_folders_may_hold_roots_guards_and_one_another() {
             "{writable:?}: {told}"
         );
         assert!(fs::read_to_string(bed.path("../repo/.git/config")).unwrap().contains("a@b"));
+    }
+}
+
+/// Commits what no commit had, and checks it out.
+const FORGE: &str = "blob=$(echo evil | git hash-object -w --stdin); export GIT_INDEX_FILE=$TMPDIR/index
+    git read-tree HEAD && git update-index --add --cacheinfo 100644,$blob,.mcp.json
+    new=$(git commit-tree -p HEAD -m evil $(git write-tree)); unset GIT_INDEX_FILE
+    git branch evil $new && git checkout -qf evil && git show editor:.mcp.json && echo '<<forged>>'";
+
+#[test]
+fn what_a_commit_from_before_has_stays_and_what_the_session_commits_goes() {
+    for packed in [false, true] {
+        let mut bed = bed("repo", &[], &["bash forge.sh", "git checkout -qf editor~2", "git checkout -q editor"]);
+        let root = bed.path("../repo").canonicalize().unwrap();
+        (0..200).for_each(|n| fs::write(root.join(format!("file-{n}")), n.to_string()).unwrap());
+        git(&root, &["checkout", "-qb", "editor"]);
+        for (file, text) in [(".mcp.json", "{}"), (".vscode/deep/run", "mine"), ("file-0", "later")] {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), text).unwrap();
+            git(&root, &["add", "."]);
+            git(&root, &["commit", "-qm", file]);
+        }
+        git(&root, &["tag", "-am", "last", "last"]);
+        git(&root, &["checkout", "-q", "main"]);
+        fs::write(root.join("forge.sh"), FORGE).unwrap();
+        if packed {
+            git(&root, &["gc", "-q", "--aggressive", "--prune=now"]);
+        }
+        let told = bed.run();
+        assert!(told.contains("<<forged>>") && told.contains("put aside"), "{told}");
+        assert!(!root.join(".mcp.json").exists() && root.join(".mcp.json.castor-aside").exists());
+        for file in [".mcp.json", ".vscode/deep/run"] {
+            let told = bed.run();
+            assert!(!told.contains("put aside") && root.join(file).exists(), "{packed} {file}: {told}");
+        }
     }
 }
 

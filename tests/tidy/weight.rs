@@ -19,8 +19,7 @@ const GUARD: &[&str] = &[
     "world/tools/aliases.rs",
 ];
 const MAX_GUARD: usize = 8_500;
-/// The aim is 2,500.
-const MAX_CHECKPOINTS: usize = 2_700;
+const MAX_CHECKPOINTS: usize = 2_500;
 
 fn files() -> Vec<Source> {
     let own = |it: &Source| it.name.starts_with(FOLDER) && it.name != "engine/policy/mod.rs";
@@ -28,7 +27,9 @@ fn files() -> Vec<Source> {
 }
 
 fn code(source: &Source) -> usize {
-    let lines = source.code();
+    // Behind the name of a module with tests the room's own code goes on.
+    let rest = source.tests.strip_prefix("#[cfg(test)]\nmod tests;").unwrap_or_default();
+    let lines = source.code() + rest;
     lines.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with("//")).count()
 }
 

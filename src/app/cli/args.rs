@@ -9,7 +9,9 @@ use crate::{
         cli::{
             auth::AuthArgs,
             config::ConfigArgs,
+            docs::DocsArgs,
             doctor::DoctorArgs,
+            exits::{self, EXIT_INPUT},
             free::CleanArgs,
             hooks::HooksArgs,
             models::ModelsArgs,
@@ -26,9 +28,6 @@ use crate::{
     base::{limits::What, sandbox::Level},
 };
 
-/// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
-pub const EXIT_INPUT: u8 = 42;
-
 const ABOUT: &str = "A fast, small agent for editors: the Agent Client Protocol on stdin and stdout.";
 const EXAMPLES: &str = "\
 Examples:
@@ -36,10 +35,6 @@ Examples:
   castor run \"what does this crate do?\"   one prompt, answer on stdout
   castor run --resume latest \"and now?\"   go on with the last session of this folder
   castor sessions export latest -o it.html   that session as a page";
-const RUN_EXIT_CODES: &str = "\
-Exit codes:
-  0 done   1 failed   41 not signed in   42 bad input   52 bad configuration   53 a limit
-  54 a tool failed fatally   55 the folder is not trusted   130 cancelled";
 
 #[derive(Debug, Parser)]
 #[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES, disable_help_subcommand = true)]
@@ -88,6 +83,9 @@ pub enum Verb {
     Schema(SchemaArgs),
     /// Say that a folder is trusted, or not; list; tell why
     Trust(TrustArgs),
+    /// For castor's developers: write the pages of docs/reference
+    #[command(hide = true)]
+    Docs(DocsArgs),
 }
 
 /// Clients that log in by a terminal append `auth login` to the command line that they know.
@@ -174,7 +172,7 @@ pub enum ApprovalMode {
 }
 
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-#[command(after_help = RUN_EXIT_CODES)]
+#[command(after_help = exits::help("run"))]
 pub struct RunArgs {
     /// What to ask; piped stdin goes before it, or stands for it
     pub prompt: Option<String>,

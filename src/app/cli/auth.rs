@@ -13,7 +13,11 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::{
     app::{
         access::check_key,
-        cli::{clean::Plain, output::Output},
+        cli::{
+            clean::Plain,
+            exits::{self, EXIT_AUTH},
+            output::Output,
+        },
     },
     base::path::AbsPath,
     world::{
@@ -22,20 +26,14 @@ use crate::{
     },
 };
 
-/// Gemini CLI's exit code for whatever keeps a user from being signed in.
-const EXIT_AUTH: u8 = 41;
 /// More than any key has, in bytes.
 const MAX_KEY: u64 = 16 << 10;
 /// Of shorter keys not even the end is shown.
 const MIN_SHOWN: usize = 16;
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0 done; for status: a model can be reached   41 not signed in   42 bad input";
-
 /// Acts on the stored key.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = exits::help("auth"))]
 pub struct AuthArgs {
     #[command(subcommand)]
     pub verb: AuthVerb,

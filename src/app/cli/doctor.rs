@@ -10,14 +10,12 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use crate::{base::path::AbsPath, world::secrets::Env};
+use crate::{app::cli::exits::EXIT_FAILED, base::path::AbsPath, world::secrets::Env};
 
 /// Sessions that are looked through for errors, newest first.
 const MAX_SESSIONS: usize = 20;
 /// Errors that are told.
 const MAX_ERRORS: usize = 5;
-/// The exit code where something is broken.
-const BROKEN: u8 = 1;
 
 /// Looks at castor itself.
 #[derive(Args, Clone, Debug)]
@@ -39,5 +37,5 @@ pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
         false if args.all => out.write_all(report.to_text().as_bytes())?,
         false => out.write_all(report.in_short().as_bytes())?,
     }
-    Ok(if report.todo.is_empty() { 0 } else { BROKEN })
+    Ok(if report.todo.is_empty() { 0 } else { EXIT_FAILED })
 }

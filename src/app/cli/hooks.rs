@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     app::{
-        cli::{args::EXIT_INPUT, clean::shown_line},
+        cli::{clean::shown_line, exits::EXIT_INPUT},
         hooks,
     },
     base::{path::AbsPath, text},

@@ -4,7 +4,9 @@ pub mod args;
 pub mod auth;
 pub mod clean;
 pub mod config;
+pub mod docs;
 pub mod doctor;
+pub mod exits;
 pub mod folder;
 pub mod free;
 pub mod hooks;
@@ -29,8 +31,9 @@ use crate::{
     app::{
         access,
         cli::{
-            args::{AcpArgs, AcpVerb, AgentArgs, EXIT_INPUT, Verb},
+            args::{AcpArgs, AcpVerb, AgentArgs, Verb},
             clean::Plain,
+            exits::EXIT_INPUT,
             output::{Output, ended},
             run::{Reach, RunContext},
             sessions::{Desk, SessionsVerb, Trouble},
@@ -89,6 +92,7 @@ pub fn main() -> ExitCode {
         Verb::Clean(args) => clean(&args, out),
         Verb::Permissions(args) => ended(permissions::run(&args, &Env::from_process(), out)),
         Verb::Hooks(args) => with_cwd(|cwd| ended(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
+        Verb::Docs(args) => with_cwd(|cwd| ended(docs::run(&args, &cwd, out))),
         Verb::Schema(args) => ended(schema::run(&args, out, err)),
         Verb::Trust(args) => with_cwd(|cwd| {
             let mut ask = sessions::ask_terminal;

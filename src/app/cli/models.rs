@@ -14,6 +14,7 @@ use crate::{
     app::{
         access::Given,
         catalog::{Catalog, GEMINI},
+        cli::exits::{EXIT_AUTH, EXIT_FAILED, EXIT_INPUT},
         connection::Outside,
         models::gemini_of,
         options::Options,
@@ -31,10 +32,6 @@ use crate::{
         workspace,
     },
 };
-
-const EXIT_FAILED: u8 = 1;
-const EXIT_AUTH: u8 = 41;
-const EXIT_INPUT: u8 = 42;
 
 /// Asks providers for their models.
 #[derive(Args, Clone, Debug)]

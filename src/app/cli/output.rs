@@ -5,10 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use crate::app::cli::clean::Plain;
-
-/// Exit code of a verb whose output is lost.
-const EXIT_LOST: u8 = 1;
+use crate::app::cli::{clean::Plain, exits::EXIT_FAILED};
 
 /// Stdout, whose errors say that they are its own: verbs write files, too.
 pub struct Output(Stdout);
@@ -45,7 +42,7 @@ pub fn ended(result: io::Result<u8>) -> ExitCode {
         Err(it) => {
             // Nobody is left to tell where stderr is gone, too.
             _ = writeln!(Plain::new(io::stderr()), "castor: {it}");
-            ExitCode::from(EXIT_LOST)
+            ExitCode::from(EXIT_FAILED)
         }
     }
 }

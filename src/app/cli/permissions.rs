@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 
 use crate::{
-    app::cli::{args::EXIT_INPUT, clean::shown_line},
+    app::cli::{clean::shown_line, exits::EXIT_INPUT},
     world::{
         secrets::Env,
         workspace::{NO_HOME, castor_home, saved},

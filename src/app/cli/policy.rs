@@ -14,8 +14,9 @@ use clap::{Args, Subcommand};
 use crate::{
     app::{
         cli::{
-            args::{ApprovalMode, EXIT_INPUT},
+            args::ApprovalMode,
             clean::shown_line,
+            exits::{self, EXIT_INPUT},
             folder::folder,
             run::failure::plain,
         },
@@ -42,8 +43,6 @@ use crate::{
     },
 };
 
-const EXIT_CODES: &str = "Exit codes:\n  0 allowed   1 asked about   2 denied   42 bad input";
-
 /// Asks the rules.
 #[derive(Args, Clone, Debug)]
 pub struct PolicyArgs {
@@ -54,7 +53,7 @@ pub struct PolicyArgs {
 #[derive(Subcommand, Clone, Debug)]
 pub enum PolicyVerb {
     /// Says whether a shell command, or a tool's call, would run, and by which rule
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exits::help("policy check"))]
     Check {
         /// The command; or a tool's name, followed by its arguments as JSON
         what: String,

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use crate::{
-    app::{cli::args::EXIT_INPUT, settings},
+    app::{cli::exits::EXIT_INPUT, settings},
     base::{event::AgentEvent, log::Entry},
     wire::acp::{meta::Places, rewind::Methods},
 };

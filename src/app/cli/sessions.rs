@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
     app::{
-        cli::{args::EXIT_INPUT, clean, folder::folder},
+        cli::{clean, exits::EXIT_INPUT, folder::folder},
         sessions::{DEFAULT_MODEL, new_id},
     },
     base::{
@@ -63,6 +63,7 @@ pub enum SessionsVerb {
     },
     /// Writes a session as a document
     Export {
+        /// Its id, the beginning of it, or `latest` of this folder
         #[arg(value_name = "ID|latest")]
         id: String,
         /// md, html, json [default: by the file's name, else md]
@@ -77,13 +78,17 @@ pub enum SessionsVerb {
     },
     /// Takes in a transcript of Gemini CLI, or an export of castor's own
     Import {
+        /// The transcript or export
         file: PathBuf,
         /// The folder it belongs to, where the file does not say it [default: the current one]
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
     },
     /// Mends a damaged log: keeps a copy, then drops the lines that cannot be read
-    Repair { id: String },
+    Repair {
+        /// Its id, or the beginning of it
+        id: String,
+    },
     /// Begins another session with a copy of one, and prints its id
     Fork {
         /// Its id, the beginning of it, or `latest` of this folder
@@ -95,6 +100,7 @@ pub enum SessionsVerb {
     },
     /// Removes sessions for good
     Delete {
+        /// Its id, or the beginning of it
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
         /// Without asking

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::{
     app::{
-        cli::{args::EXIT_INPUT, clean::shown_line},
+        cli::{clean::shown_line, exits::EXIT_INPUT},
         policies,
     },
     base::{

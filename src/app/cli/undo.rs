@@ -180,12 +180,12 @@ pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str)
 
 /// The last session of the folder for which there is something to do.
 fn last(desk: &Desk<'_>, verb: &Verb) -> Result<SessionId, Trouble> {
-    let all = desk.store.list(Some(desk.cwd)).into_iter().filter(|it| it.has_prompts).take(LOOKED_AT);
-    for it in all {
+    // A rewind may have taken all prompts away, and can be taken back.
+    for it in desk.store.list(Some(desk.cwd)).into_iter().take(LOOKED_AT) {
         let record = desk.store.read(&it.id).ok().and_then(|it| Record::replay(&it));
         let Some(record) = record else { continue };
         let talks = matches!(verb, Verb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
-        if talks || !record.checkpoints().is_empty() {
+        if (talks && it.has_prompts) || !record.checkpoints().is_empty() {
             return Ok(it.id);
         }
     }
@@ -276,8 +276,11 @@ impl Going<'_, '_> {
     }
 
     fn say(&mut self, files: &Restored, notes: &[String]) -> Result<(), Trouble> {
-        let what = if files.restored.is_empty() { "All files are as they should be already" } else { "Restored" };
-        let mut text = format!("{what}\n");
+        let mut text = match (files.restored.is_empty(), files.conflicts.is_empty()) {
+            (true, true) => "All files are as they should be already\n".to_owned(),
+            (true, false) => String::new(),
+            (false, _) => "Restored\n".to_owned(),
+        };
         files.restored.iter().for_each(|it| text += &format!("  {}\n", self.shown(it)));
         if !files.conflicts.is_empty() {
             text += &format!("Not restored\n{}\n", self.conflicts(files));

@@ -175,7 +175,7 @@ impl Kind {
         fits.then_some(()).ok_or_else(|| format!("should be {}", self.describe()))
     }
 
-    pub(super) fn describe(self) -> Cow<'static, str> {
+    pub fn describe(self) -> Cow<'static, str> {
         match self {
             Self::Bool => "true or false".into(),
             Self::Int(i64::MIN) => "a whole number".into(),

@@ -38,7 +38,7 @@ pub use limits::flag as limit_flag;
 pub use lists::{lists, may_save, policy_paths, unheld_lists};
 pub use mcp::McpSettings;
 pub use providers::{Provider, Speech};
-pub use schema::schema;
+pub use schema::{meaning, schema};
 
 /// What memory files are called where nobody says.
 const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];

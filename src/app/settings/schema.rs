@@ -67,6 +67,15 @@ fn described(row: &Key) -> Value {
         let events = format!("^({})$", events.join("|"));
         res = json!({ "type": "object", "patternProperties": { events: groups } });
     }
+    res["description"] = meaning(row).into();
+    if let Some(default) = row.default_value() {
+        res["default"] = default;
+    }
+    res
+}
+
+/// What a row is for, and whether castor acts on it.
+pub fn meaning(row: &Key) -> String {
     let is_group = KEYS.iter().any(|it| inside(it.path, row.path).is_some());
     let note = match row.usage {
         Usage::Used => String::new(),
@@ -74,11 +83,7 @@ fn described(row: &Key) -> Value {
         Usage::Accepted => " (Accepted; castor does not act on it.)".to_owned(),
         Usage::Told(what) => format!(" (It {what}.)"),
     };
-    res["description"] = format!("{}{note}", row.doc).into();
-    if let Some(default) = row.default_value() {
-        res["default"] = default;
-    }
-    res
+    format!("{}{note}", row.doc)
 }
 
 fn of_kind(kind: Kind) -> Value {

@@ -22,6 +22,10 @@ pub enum Denial {
     Write {
         folder: AbsPath,
     },
+    /// What lies in a folder of the home, of which who has the network sees nothing.
+    Hidden {
+        folder: AbsPath,
+    },
     /// Writing configuration in the workspace.
     Config {
         path: AbsPath,
@@ -46,6 +50,9 @@ impl Denial {
                 format!("The sandbox kept this command from the network, and from {}, which is a secret.", shown(path))
             }
             Self::Write { folder } => format!("The sandbox kept this command from writing below {}.", shown(folder)),
+            Self::Hidden { folder } => {
+                format!("The sandbox hides {} from this command, as it has the network.", shown(folder))
+            }
             Self::Config { path } => {
                 let path = shown(path);
                 format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
@@ -71,7 +78,9 @@ impl Denial {
         match self {
             Self::Network => Leave { network: true, ..Leave::default() },
             Self::Credential { path } => Leave { network: true, credentials: vec![path.clone()], ..Leave::default() },
-            Self::Write { folder } => Leave { write: vec![folder.clone()], ..Leave::default() },
+            Self::Write { folder } | Self::Hidden { folder } => {
+                Leave { write: vec![folder.clone()], ..Leave::default() }
+            }
             Self::Config { path } | Self::NotKept { path } => Leave { config: vec![path.clone()], ..Leave::default() },
             Self::Looks => Leave::default(),
             Self::Other => Leave { unconfined: true, ..Leave::default() },
@@ -82,6 +91,9 @@ impl Denial {
     pub fn offer(&self) -> String {
         match self {
             Self::Network | Self::Write { .. } => "Allow runs all of it again with that, and no more.".to_owned(),
+            Self::Hidden { folder } => {
+                format!("Allow runs all of it again with {} to read and to write, and no more.", shown(folder))
+            }
             Self::Credential { .. } => "Allow runs all of it again with both, this once, and no more.".to_owned(),
             Self::Config { path } | Self::NotKept { path } => {
                 format!("Allow runs all of it again with {} writable, this once, and no more.", shown(path))
@@ -96,7 +108,7 @@ impl Denial {
         match self {
             Self::Network => Some(Grant::Network),
             // Of a folder as wide as `/opt` a yes would say too much for longer.
-            Self::Write { folder } if folder.as_path().components().count() > 2 => {
+            Self::Write { folder } | Self::Hidden { folder } if folder.as_path().components().count() > 2 => {
                 Some(Grant::Write { folder: folder.clone() })
             }
             _ => None,

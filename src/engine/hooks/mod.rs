@@ -15,6 +15,7 @@ use std::{
 use matcher::Matcher;
 pub use outcome::{Outcome, Verdict};
 use plugins::Plugins;
+pub use said::{Powers, powers};
 
 use crate::base::hook::{Hook, HookEvent, HookSwitch};
 

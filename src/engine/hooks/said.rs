@@ -142,7 +142,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// What hooks of an event can do, beside showing a message.
-pub(super) struct Powers {
+pub struct Powers {
     pub block: bool,
     pub ask: bool,
     pub stop: bool,
@@ -150,7 +150,7 @@ pub(super) struct Powers {
     pub specific: &'static [&'static str],
 }
 
-pub(super) fn powers(event: HookEvent) -> Powers {
+pub fn powers(event: HookEvent) -> Powers {
     let row = |block, ask, stop, specific| Powers { block, ask, stop, specific };
     match event {
         HookEvent::SessionStart => row(false, false, false, &["additionalContext"]),

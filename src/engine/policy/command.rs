@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{
     danger,
-    guards::{self, Guard},
+    guards::{self, Guard, Named},
     patterns::{Hit, Spelling},
     persistent, plans, prefixes,
     query::{Query, auto_on_offer},
-    rule::{Matcher, Rule, Tier},
+    rule::{Rule, Tier},
     rules::Rules,
     safe,
     shell::{self, Command, Line, Role, Script, Word, WordKind},
@@ -35,8 +35,12 @@ pub fn decide(rules: &Rules, query: &Query, text: Result<&str, &'static str>) ->
     let careful = matches!(query.mode, Mode::Default | Mode::AutoEdit);
     let asks = verdict.decision == Decision::Ask && ordinary;
     let network = query.mode == Mode::Yolo && query.sandbox.gives_network();
-    let network = network && !judge.guarded.iter().any(|it| it.1.is_secret());
+    let network = network && !judge.named.guards.iter().any(|it| it.1.is_secret());
+    let is_asked = verdict.decision == Decision::Ask && judge.line.why_opaque().is_none();
+    let start = query.roots.first().filter(|_| is_asked);
+    let writes = start.iter().flat_map(|start| judge.named.written.iter().map(|it| start.join(it))).collect();
     Verdict {
+        writes,
         // With the network it sees no secrets; what only looks sees them, and has none.
         looks: judge.looks && !network,
         network,
@@ -50,7 +54,7 @@ pub fn parts(rules: &Rules, query: &Query, text: &str) -> Vec<(String, PartialVe
     let judge = Judge::new(rules, query, text, shell::parse(text));
     let script = judge.line.script();
     let mut res: Vec<(String, PartialVerdict)> =
-        judge.commands.iter().enumerate().map(|(at, it)| (it.text.clone(), judge.part(at, it))).collect();
+        judge.commands().iter().enumerate().map(|(at, it)| (it.text.clone(), judge.part(at, it))).collect();
     let asked = judge.as_a_whole(Part { worst: judge.worst().0.worst, redirection: false });
     let target = script.redirects.iter().find(|it| it.writes && asked.rule.ends_with(&it.target.text));
     res.extend(target.map(|it| (format!("> {}", it.target.text), asked)));
@@ -67,16 +71,13 @@ struct Part {
 /// A line with what was found out about it.
 struct Judge<'a> {
     query: &'a Query<'a>,
-    /// Those that speak of this tool, here and now, in order.
-    rules: Vec<&'a Rule>,
+    rules: &'a Rules,
     text: &'a str,
     line: Line,
-    /// Of the line; one that stands for all of it, where nothing could be read.
-    commands: Vec<Command>,
     /// All of it only looks.
     looks: bool,
-    /// The commands that name what is guarded.
-    guarded: Vec<(usize, Guard)>,
+    /// What of it is guarded.
+    named: Named,
     /// It goes to folders that are not the session's.
     leaves: bool,
     /// Rules that allow count though it is opaque.
@@ -94,40 +95,45 @@ struct Speaking<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(rules: &'a Rules, query: &'a Query<'a>, text: &'a str, line: Line) -> Self {
-        let rules: Vec<&Rule> = rules.iter().filter(|it| it.applies(query)).collect();
+    fn new(rules: &'a Rules, query: &'a Query<'a>, text: &'a str, mut line: Line) -> Self {
+        if let Line::Opaque { seen: Script { commands, .. }, .. } = &mut line
+            && commands.is_empty()
+        {
+            // One that stands for all of it.
+            commands.push(Command::new(vec![Word::expanded(text)], text.to_owned()));
+        }
         let dir = query.args.get("dir_path").and_then(|it| it.as_str()).filter(|it| !it.is_empty());
         let looks = matches!(&line, Line::Plain(it) if safe::only_looks(it) && are_believed(query, it, &it.commands));
-        let guarded = guards::guarded_words(line.script(), dir, query.sandbox.available);
+        let named = guards::guarded_words(line.script(), dir, query.sandbox.available);
         let goes = |it: &&Command| matches!(it.name(), Some("cd" | "pushd" | "popd"));
         let stays = |it: &Command| it.args().len() == 1 && !persistent::works_elsewhere(it, query.roots);
         let leaves = line.script().commands.iter().filter(goes).any(|it| !stays(it));
-        let mut commands = line.script().commands.clone();
-        if commands.is_empty() {
-            commands.push(Command::new(vec![Word::expanded(text)], text.to_owned()));
-        }
-        let mut res = Self { query, rules, text, line, commands, looks, guarded, leaves, trusts_opaque: false };
+        let mut res = Self { query, rules, text, line, looks, named, leaves, trusts_opaque: false };
         res.trusts_opaque = res.line.why_opaque().is_some() && res.is_trusted_though_opaque();
         res
     }
 
+    fn commands(&self) -> &[Command] {
+        &self.line.script().commands
+    }
+
     /// Whether a rule of the user's that says `opaque = true` names what the line begins with.
     fn is_trusted_though_opaque(&self) -> bool {
-        let Some(first) = self.commands.first() else { return false };
+        let Some(first) = self.commands().first() else { return false };
         let words: Vec<Word> = self.text.split_whitespace().map(Word::literally).collect();
         let first = if first.name().is_some() { first.clone() } else { Command::new(words, self.text.to_owned()) };
         let spelling = Spelling::new(&first, None, self.query.args);
-        let allows = |it: &&&Rule| it.decision == Decision::Allow && it.allows.opaque;
+        let allows = |it: &&Rule| it.decision == Decision::Allow && it.allows.opaque && it.applies(self.query);
         self.rules.iter().filter(allows).any(|it| it.matches_command(&spelling) == Hit::Yes)
     }
 
     /// The worst verdict, and the commands that are asked about, as far as a yes for longer would spare that.
     fn worst(&self) -> (Part, Vec<&Command>) {
         let (mut worst, mut asked, mut firm): (Option<PartialVerdict>, Vec<&Command>, bool) = (None, Vec::new(), false);
-        let (mut may_write, mut must_not) = (false, false);
+        let (mut may_write, mut must_not, mut by_mode) = (false, false, false);
         // The same command again is judged the same, and there may be thousands.
         let mut seen: BTreeSet<&Command> = BTreeSet::new();
-        for (at, command) in self.commands.iter().enumerate() {
+        for (at, command) in self.commands().iter().enumerate() {
             if !seen.insert(command) && self.guard(at).is_none() {
                 continue;
             }
@@ -138,6 +144,7 @@ impl<'a> Judge<'a> {
                 Decision::Allow => {
                     may_write |= verdict.allows_redirection;
                     must_not |= !verdict.allows_redirection && !self.is_harmless(command);
+                    by_mode |= verdict.by_mode && !self.is_harmless(command) && !self.is_granted(command, |_| true);
                 }
             }
             firm |= verdict.firm;
@@ -152,11 +159,11 @@ impl<'a> Judge<'a> {
         if firm {
             asked.clear();
         }
-        (Part { worst, redirection: may_write && !must_not }, asked)
+        (Part { worst: PartialVerdict { by_mode, ..worst }, redirection: may_write && !must_not }, asked)
     }
 
     fn guard(&self, at: usize) -> Option<Guard> {
-        self.guarded.iter().find(|it| it.0 == at).map(|it| it.1)
+        self.named.guards.iter().find(|it| it.0 == at).map(|it| it.1)
     }
 
     /// Whether a command of a plain line does nothing but look, or run others that are judged themselves.
@@ -212,8 +219,8 @@ impl<'a> Judge<'a> {
             let why = format!("neither a checkpoint nor the sandbox takes it back: {}", spelling.command.text);
             return Some(PartialVerdict { why: Some(why), ..PartialVerdict::ask(row.name(self.query.tool)) });
         }
-        let denies = |it: &&Rule| it.decision == Decision::Deny && it.is_specific();
-        let hidden = self.line.why_opaque().filter(|_| self.rules.iter().copied().any(|it| denies(&it)))?;
+        let denies = |it: &Rule| it.decision == Decision::Deny && it.is_specific() && it.applies(self.query);
+        let hidden = self.line.why_opaque().filter(|_| self.rules.iter().any(denies))?;
         let why = format!("nobody can tell what the line runs: {hidden}; some commands are denied");
         match self.query.mode == Mode::Yolo || !self.query.interactive {
             true => Some(PartialVerdict {
@@ -230,7 +237,7 @@ impl<'a> Judge<'a> {
         let mut saved: Option<&Rule> = None;
         // A yes of one folder is none for another.
         let strays = |it: &Rule| it.decision == Decision::Allow && it.who.folder.is_some() && self.strays(command);
-        for rule in self.rules.iter().copied() {
+        for rule in self.rules.of_command(self.query, spelling) {
             if rule.is_broken() {
                 res.broken = res.broken.or(Some(rule));
                 continue;
@@ -341,7 +348,7 @@ impl<'a> Judge<'a> {
         let goes = |it: &Command| matches!(it.name(), Some("cd" | "pushd" | "popd"));
         let mut written = self.line.script().redirects.iter().filter(|it| it.writes);
         self.query.mode == Mode::AutoEdit
-            && !self.commands.iter().any(goes)
+            && !self.commands().iter().any(goes)
             && written.all(|it| guards::is_plain_below(&it.target))
     }
 
@@ -357,7 +364,7 @@ impl<'a> Judge<'a> {
     fn grant(&self, asked: &[&Command]) -> Option<Grant> {
         let is_simple = matches!(&self.line, Line::Plain(it) if it.is_simple());
         // A yes for the session does not read what cannot be read.
-        let broken = self.rules.iter().any(|it| matches!(it.matcher, Matcher::Broken));
+        let broken = self.rules.iter().any(|it| it.is_broken() && it.applies(self.query));
         if !is_simple || asked.is_empty() || broken || asked.iter().any(|it| self.strays(it)) {
             return None;
         }

@@ -1,10 +1,11 @@
 //! Commands whose effect neither a checkpoint nor the sandbox takes back: the rows of `danger.toml`.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::{
+    index::Index,
     load,
     patterns::{Hit, Spelling},
     rule::{Matcher, Rule, Tier},
@@ -14,27 +15,16 @@ use crate::base::log::Decision;
 
 struct Table {
     rows: Vec<Rule>,
-    by_program: HashMap<String, Vec<usize>>,
-    /// Rows of which the program's name is only begun.
-    others: Vec<usize>,
+    index: Index,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     // A file that does not load asks about nothing; tests see to it that it does.
     let parsed = load::parse(include_str!("danger.toml"), Tier::Default, "default/danger.toml");
     let mut rows = parsed.map(|it| it.0.rules).unwrap_or_default();
-    let (mut by_program, mut others) = (HashMap::<String, Vec<usize>>::new(), Vec::new());
-    for (at, row) in rows.iter_mut().enumerate() {
-        // Nobody can open the file: its lines say nothing.
-        row.source.line = 0;
-        for program in programs(&row.matcher) {
-            match program {
-                Some(it) => by_program.entry(it).or_default().push(at),
-                None => others.push(at),
-            }
-        }
-    }
-    Table { rows, by_program, others }
+    // Nobody can open the file: its lines say nothing.
+    rows.iter_mut().for_each(|it| it.source.line = 0);
+    Table { index: rows.iter().enumerate().collect(), rows }
 });
 
 /// The rows, for people.
@@ -44,13 +34,12 @@ pub fn rows() -> &'static [Rule] {
 
 /// The row that speaks of a command, unless a rule of the user's, which allows it, names the same.
 pub fn find(spelling: &Spelling, found: Option<&Rule>) -> Option<&'static Rule> {
-    let program = spelling.command.program()?.to_ascii_lowercase();
+    spelling.command.program()?;
     let mut options = spelling.command.args().iter().map(|it| it.text.as_str()).take_while(|it| *it != "--");
     if options.any(|it| it == "--help" || it.starts_with("--dry-run")) {
         return None;
     }
-    let own = TABLE.by_program.get(&program).into_iter().flatten();
-    let mut rows = own.chain(&TABLE.others).filter_map(|at| TABLE.rows.get(*at));
+    let mut rows = TABLE.index.of(spelling).into_iter().filter_map(|at| TABLE.rows.get(at));
     rows.find(|row| row.matches_command(spelling) == Hit::Yes && !found.is_some_and(|it| is_named_by(row, it)))
 }
 
@@ -69,36 +58,6 @@ fn is_named_by(row: &Rule, rule: &Rule) -> bool {
             is_hit(it.as_str().trim_start_matches("^(?:").trim_end_matches(')').split(' ').collect())
         }
         _ => false,
-    }
-}
-
-/// The programs that a row is about; `None`: only the beginning of a name is said.
-fn programs(matcher: &Matcher) -> Vec<Option<String>> {
-    let first = |it: &str| it.split(' ').next().unwrap_or_default().to_ascii_lowercase();
-    match matcher {
-        Matcher::Prefixes(list) => list.iter().map(|it| it.first().map(|it| first(it))).collect(),
-        Matcher::Command(it) => {
-            let pattern = it.as_str().trim_start_matches("^(?:").trim_start_matches("(?i)");
-            let alternatives = match pattern.strip_prefix('(') {
-                Some(it) => it.split(')').next().unwrap_or_default(),
-                None => pattern.split(' ').next().unwrap_or_default(),
-            };
-            alternatives.split('|').flat_map(variants).collect()
-        }
-        _ => vec![None],
-    }
-}
-
-/// `python3?` is both; what has more signs in it is only begun.
-fn variants(name: &str) -> Vec<Option<String>> {
-    let plain = |it: &str| it.chars().all(|it| it.is_ascii_alphanumeric() || "-_.".contains(it));
-    match name.strip_suffix('?') {
-        Some(long) if plain(long) => {
-            let short = long.get(..long.len() - 1).unwrap_or_default();
-            vec![Some(long.to_owned()), Some(short.to_owned())]
-        }
-        None if plain(name) => vec![Some(name.to_owned())],
-        _ => vec![None],
     }
 }
 
@@ -123,6 +82,8 @@ mod tests {
                 assert!(line.script().commands.iter().any(found), "{text}");
             }
         }
-        assert!(TABLE.others.len() < 5, "{:?}", TABLE.others);
+        let (line, args) = (shell::parse("other"), json!({}));
+        let others = TABLE.index.of(&Spelling::new(&line.script().commands[0], None, &args));
+        assert!(others.len() < 5, "{others:?}");
     }
 }

@@ -83,9 +83,12 @@ fn of_tool(rules: &Rules, query: &Query) -> (PartialVerdict, Option<Grant>) {
         Decision::Ask => Some(verdict.clone().or_ask(guards::question_of_paths(query, rule))),
         Decision::Allow => guards::question_of_paths(query, rule),
     };
-    let Some(question) = question else { return (verdict, None) };
+    let is_granted = query.grants.iter().any(|it| covers(it, query));
+    let Some(question) = question else {
+        return (PartialVerdict { by_mode: verdict.by_mode && !is_granted, ..verdict }, None);
+    };
     let firm = question.firm || specific;
-    match !firm && query.grants.iter().any(|it| covers(it, query)) {
+    match !firm && is_granted {
         true => (PartialVerdict::new(Decision::Allow, command::GRANTED), None),
         false => (question, offer(query).filter(|_| !firm)),
     }

@@ -1,5 +1,7 @@
 //! Names that are asked about in every mode: files of secrets, and for file tools configuration that would run things.
 
+use std::path::Path;
+
 use super::{
     patterns::git_words,
     persistent::PATTERN_FIRST,
@@ -48,16 +50,15 @@ impl Guard {
     pub fn is_named_by(&self, rule: &Rule) -> bool {
         let signs = self.name.split(['*', ' ']).map(|it| it.trim_matches('/')).filter(|it| !it.is_empty());
         let all = |has: &dyn Fn(&str) -> bool| signs.clone().all(has);
+        let written = |pattern: &str| all(&|sign| pattern.replace('\\', "").contains(sign));
         let allows = rule.decision == Decision::Allow && rule.tier >= Tier::User;
         allows
             && match &rule.matcher {
                 Matcher::Prefixes(list) => {
                     list.iter().any(|prefix| all(&|sign| prefix.iter().any(|it| it.ends_with(sign))))
                 }
-                Matcher::Args(it) | Matcher::Command(it) => {
-                    let written = it.as_str().replace('\\', "");
-                    all(&|sign| written.contains(sign))
-                }
+                Matcher::Args(it) => written(it.as_str()),
+                Matcher::Command(it) => written(it.as_str()),
                 _ => false,
             }
     }
@@ -119,14 +120,25 @@ const NAMES_ONLY: &[&str] = &[
 ];
 const GIT_NAMES_ONLY: &[&str] = &["add", "check-ignore", "commit", "ls-files", "push", "rm", "status"];
 
+/// What of a line is guarded.
+#[derive(Default)]
+pub struct Named {
+    /// By the place of its command.
+    pub guards: Vec<(usize, Guard)>,
+    /// Configuration that the line says it writes, from where it starts: a yes to the line is one to that.
+    pub written: Vec<String>,
+}
+
 /// Finds the file of secrets that a word of a line plainly names: by its own text, and joined with the folder that the
 /// line went to before. What a pattern or a variable may come to nobody guesses. `dir`: where the line starts, if that
 /// is said. Where no sandbox holds it, the same for configuration that programs obey.
-pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Vec<(usize, Guard)> {
-    let (mut folder, mut res) = (dir.map(str::to_owned), Vec::new());
+pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Named {
+    let (mut folder, mut res) = (dir.map(str::to_owned), Named::default());
     let mut redirects = script.redirects.iter().peekable();
     for (at, command) in script.commands.iter().enumerate() {
-        let mut found = guarded_word(command, folder.as_deref(), confined);
+        let word = guarded_word(command, folder.as_deref(), confined);
+        res.written.extend(word.and_then(|it| config(it.1, folder.as_deref())).filter(|_| !safe::looks(command)));
+        let mut found = word.map(|it| it.0);
         if let Some(to) = folder_of(command) {
             folder = Some(match folder.take() {
                 Some(it) if !to.starts_with(['/', '~']) => format!("{it}/{to}"),
@@ -134,11 +146,19 @@ pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Vec<
             });
         }
         while let Some(it) = redirects.next_if(|it| it.behind <= at + 1) {
+            res.written.extend(config(&it.target, folder.as_deref()).filter(|_| it.writes));
             found = found.or_else(|| find(&it.target, folder.as_deref(), confined || !it.writes));
         }
-        res.extend(found.map(|it| (at, it)));
+        res.guards.extend(found.map(|it| (at, it)));
     }
     res
+}
+
+/// Configuration that a word names, and nothing else.
+fn config(word: &Word, folder: Option<&str>) -> Option<String> {
+    let text = word.literal()?;
+    let path = Path::new(folder.unwrap_or_default()).join(text);
+    CONFIG.find(&path).map(|_| path.to_string_lossy().into_owned())
 }
 
 fn folder_of(command: &Command) -> Option<String> {
@@ -146,7 +166,7 @@ fn folder_of(command: &Command) -> Option<String> {
     (matches!(command.name(), Some("cd" | "pushd")) && to.kind != WordKind::Expanded).then(|| to.text.clone())
 }
 
-fn guarded_word(command: &Command, folder: Option<&str>, confined: bool) -> Option<Guard> {
+fn guarded_word<'c>(command: &'c Command, folder: Option<&str>, confined: bool) -> Option<(Guard, &'c Word)> {
     let program = command.program().unwrap_or_default();
     let mut args = command.args();
     if program == "git" {
@@ -168,7 +188,7 @@ fn guarded_word(command: &Command, folder: Option<&str>, confined: bool) -> Opti
     let pattern = args.iter().find(is_operand).filter(|_| PATTERN_FIRST.contains(&program) && !given);
     let left_out = |it: &Word| ["--exclude", "--ignore", "!", ":!", ":^"].iter().any(|no| it.text.starts_with(no));
     let read = args.iter().filter(|it| !pattern.is_some_and(|no| std::ptr::eq(*it, no)) && !left_out(it));
-    read.into_iter().find_map(|it| find(it, folder, confined || safe::looks(command)))
+    read.into_iter().find_map(|it| Some((find(it, folder, confined || safe::looks(command))?, it)))
 }
 
 /// What is guarded of what a word names; configuration only where nothing else holds it.
@@ -184,8 +204,8 @@ fn find(word: &Word, folder: Option<&str>, is_held: bool) -> Option<Guard> {
         let own = |text: &str| list.find_names(names(text), text.starts_with('/'));
         own(text).or_else(|| joined.as_deref().and_then(own))
     };
-    let config = || entry(CONFIG).filter(|_| !is_held).map(|name| Guard { reason: OBEYED, name });
-    entry(SECRETS).map(Guard::secret).or_else(config)
+    let config = || entry(CONFIG).map(|name| Guard { reason: OBEYED, name });
+    entry(SECRETS).map(Guard::secret).or_else(|| if is_held { None } else { config() })
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {

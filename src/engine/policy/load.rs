@@ -11,7 +11,7 @@ use super::{
     keys,
     names::{current_name, nearest_name},
     patterns::{Hit, Spelling},
-    rule::{Allows, Examples, Matcher, NamedTool, Rule, Source, Tier, Who},
+    rule::{Allows, Beginning, Examples, Matcher, NamedTool, Rule, Source, Tier, Who},
     rules::{Checker, Written},
     shell,
 };
@@ -291,8 +291,8 @@ fn fits(rule: &Rule, example: &str) -> bool {
 fn matcher(raw: &mut RawRule) -> Result<Matcher, String> {
     match (raw.scope.args_pattern.take(), raw.scope.command_prefix.take(), raw.scope.command_regex.take()) {
         (None, None, None) => Ok(Matcher::Any),
-        (Some(it), None, None) => regex(&it, &it).map(Matcher::Args),
-        (None, None, Some(it)) => regex(&it, &format!("^(?:{it})")).map(Matcher::Command),
+        (Some(it), None, None) => pattern(&it, |it| Regex::new(it).ok()).map(Matcher::Args),
+        (None, None, Some(it)) => pattern(&it, Beginning::new).map(Matcher::Command),
         (None, Some(it), None) => {
             let prefixes: Vec<Vec<String>> =
                 it.into_vec().iter().map(|it| it.split_whitespace().map(str::to_owned).collect()).collect();
@@ -305,11 +305,11 @@ fn matcher(raw: &mut RawRule) -> Result<Matcher, String> {
     }
 }
 
-fn regex(written: &str, pattern: &str) -> Result<Regex, String> {
+fn pattern<T>(written: &str, compile: impl Fn(&str) -> Option<T>) -> Result<T, String> {
     if written.len() > MAX_REGEX {
         return Err(format!("its pattern is longer than {MAX_REGEX}"));
     }
-    Regex::new(pattern).map_err(|_| format!("its pattern {written:?} is not a regular expression"))
+    compile(written).ok_or_else(|| format!("its pattern {written:?} is not a regular expression"))
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ mod derived;
 mod explain;
 mod grants;
 mod guards;
+mod index;
 mod keys;
 mod load;
 mod names;

@@ -1,12 +1,12 @@
 //! How rules are held against a shell command: to the letter where they allow, generously where they restrict.
 
-use std::cell::OnceCell;
+use std::{borrow::Cow, cell::OnceCell};
 
 use serde_json::Value;
 
 use super::{
     rule::{Matcher, Rule, stable_text},
-    shell::{Command, Word, WordKind, base_name},
+    shell::{Command, Word, base_name},
 };
 use crate::base::log::Decision;
 
@@ -28,14 +28,15 @@ impl From<bool> for Hit {
 /// A command as rules are held against it, with the ways to spell it that many of them ask for.
 pub struct Spelling<'a> {
     pub command: &'a Command,
+    /// Its name, if that is written out, and its program.
+    name: Option<(&'a str, &'a str)>,
     /// The call's arguments.
     args: &'a Value,
     /// The call's whole text, if that is another.
     whole: Option<&'a str>,
-    /// Its words as one line, or its text where not all of them are literal.
-    line: OnceCell<String>,
-    /// As it would be typed plainly.
-    plain: OnceCell<Option<String>>,
+    /// Its words as one line, or its text where not all of them are literal; then what else it may be written as.
+    lines: OnceCell<Vec<Cow<'a, str>>>,
+    first_words: OnceCell<Vec<String>>,
     /// The arguments as text, with this command in place of the whole one; and as they are.
     json: OnceCell<(String, Option<String>)>,
 }
@@ -44,20 +45,35 @@ impl<'a> Spelling<'a> {
     /// `whole`: the call's text, for the command that stands for all of it.
     pub fn new(command: &'a Command, whole: Option<&'a str>, args: &'a Value) -> Self {
         let whole = whole.filter(|it| *it != command.text);
-        let (line, plain, json) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { command, args, whole, line, plain, json }
+        let name = command.name().map(|it| (it, base_name(it)));
+        let (lines, first_words, json) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { command, name, args, whole, lines, first_words, json }
     }
 
-    fn line(&self) -> &str {
-        self.line.get_or_init(|| self.command.literal_line().unwrap_or_else(|| self.command.text.clone()))
+    /// The first is the one that counts for a rule that allows.
+    fn lines(&self) -> &[Cow<'a, str>] {
+        self.lines.get_or_init(|| {
+            let text = Cow::Borrowed(self.command.text.as_str());
+            let line = self.command.literal_line().map_or_else(|| text.clone(), Cow::Owned);
+            let mut res = vec![line];
+            for it in [Some(text), self.whole.map(Cow::Borrowed), plain_line(self.command).map(Cow::Owned)] {
+                res.extend(it.filter(|it| !res.contains(it)));
+            }
+            res
+        })
     }
 
-    /// Its other spellings, where they do not say the same.
-    fn others(&self) -> impl Iterator<Item = &str> {
-        let (line, text) = (self.line(), self.command.text.as_str());
-        let plain = || plain_line(self.command).filter(|it| *it != line && *it != text);
-        let plain = self.plain.get_or_init(plain).as_deref();
-        [Some(text).filter(|it| *it != line), self.whole, plain].into_iter().flatten()
+    /// The first words of all that rules are held against, in lower case; `None`: its name is not written out.
+    pub fn first_words(&self) -> Option<&[String]> {
+        let (name, program) = self.name?;
+        let read = || {
+            let mut words = vec![name];
+            for it in [program].into_iter().chain(self.lines().iter().filter_map(|it| it.split(' ').next())) {
+                words.extend(Some(it).filter(|it| !words.contains(it)));
+            }
+            words.into_iter().map(str::to_ascii_lowercase).collect()
+        };
+        Some(self.first_words.get_or_init(read))
     }
 
     fn json(&self) -> &(String, Option<String>) {
@@ -78,49 +94,45 @@ impl Rule {
                 Hit::from(it.is_match(own) || generous && whole.as_ref().is_some_and(|text| it.is_match(text)))
             }
             Matcher::Prefixes(list) => {
-                list.iter().map(|it| prefix_hit(it, spelling.command, generous)).max().unwrap_or(Hit::No)
+                list.iter().map(|it| prefix_hit(it, spelling, generous)).max().unwrap_or(Hit::No)
             }
             Matcher::Command(it) => {
-                Hit::from(it.is_match(spelling.line()) || generous && spelling.others().any(|text| it.is_match(text)))
+                let lines = spelling.lines().iter().take(if generous { usize::MAX } else { 1 });
+                Hit::from(lines.into_iter().any(|line| it.is_match(line)))
             }
         }
     }
 }
 
-fn prefix_hit(prefix: &[String], command: &Command, generous: bool) -> Hit {
-    let res = words_hit(prefix, &command.words, generous);
-    match generous {
-        true if res != Hit::Yes => res.max(behind_options(prefix, command)),
-        true => res,
+fn prefix_hit(prefix: &[String], spelling: &Spelling, generous: bool) -> Hit {
+    let Some((want, sub)) = prefix.split_first() else { return Hit::Yes };
+    let Some((name, program)) = spelling.name else {
+        return if generous && !spelling.command.words.is_empty() { Hit::Maybe } else { Hit::No };
+    };
+    // `/bin/rm` and, on disks that do not tell case, `RM` run rm.
+    let same_program = program.eq_ignore_ascii_case(want);
+    if name != want && !(generous && same_program) {
+        return Hit::No;
+    }
+    let args = spelling.command.args();
+    match words_hit(sub, args) {
         // A prefix that allows must be written out.
-        false => Hit::from(res == Hit::Yes),
+        it if !generous => Hit::from(it == Hit::Yes),
+        // `kubectl -n x delete` is `kubectl delete`: options of the program, and what may be their values, stand between.
+        it if it != Hit::Yes && same_program => it.max(follow(sub, args)),
+        it => it,
     }
 }
 
-fn words_hit(prefix: &[String], words: &[Word], generous: bool) -> Hit {
-    for (at, want) in prefix.iter().enumerate() {
-        match words.get(at) {
-            None => return Hit::No,
-            Some(word) if word.kind == WordKind::Literal => {
-                // `/bin/rm` and, on disks that do not tell case, `RM` run rm.
-                let same_program = || generous && at == 0 && base_name(&word.text).eq_ignore_ascii_case(want);
-                if word.text != *want && !same_program() {
-                    return Hit::No;
-                }
-            }
-            Some(_) => return Hit::Maybe,
+fn words_hit(wanted: &[String], words: &[Word]) -> Hit {
+    for (at, want) in wanted.iter().enumerate() {
+        match words.get(at).map(Word::literal) {
+            Some(Some(word)) if word == want => (),
+            Some(None) => return Hit::Maybe,
+            _ => return Hit::No,
         }
     }
     Hit::Yes
-}
-
-/// `kubectl -n x delete` is `kubectl delete`: options of the program, and what may be their values, stand between.
-fn behind_options(prefix: &[String], command: &Command) -> Hit {
-    let (Some(program), Some((want, sub))) = (command.program(), prefix.split_first()) else { return Hit::No };
-    match sub.is_empty() || !program.eq_ignore_ascii_case(want) {
-        true => Hit::No,
-        false => follow(sub, command.args()),
-    }
 }
 
 /// Whether these words follow, with options between them; options among them may stand anywhere behind.

@@ -1,6 +1,7 @@
 //! One rule: where it comes from, whom it speaks of, what must hold of the arguments.
 
 use regex::Regex;
+use regex_syntax::hir::literal::{Extractor, Literal};
 use serde_json::{Map, Value};
 
 use super::{
@@ -104,7 +105,36 @@ pub enum Matcher {
     /// Leading words of a shell command.
     Prefixes(Vec<Vec<String>>),
     /// Beginning of a shell command.
-    Command(Regex),
+    Command(Beginning),
+}
+
+/// A pattern for the beginning of a text.
+#[derive(Clone, Debug)]
+pub struct Beginning {
+    regex: Regex,
+    /// With what all that it matches begins, in lower case, if that can be told.
+    pub first_words: Option<Vec<String>>,
+}
+
+impl Beginning {
+    pub fn new(pattern: &str) -> Option<Self> {
+        let regex = Regex::new(&format!("^(?:{pattern})")).ok()?;
+        let heads = Extractor::new().extract(&regex_syntax::parse(regex.as_str()).ok()?);
+        let first_word = |it: &Literal| {
+            let text = str::from_utf8(it.as_bytes()).ok()?;
+            text.split_once(' ').map(|it| it.0.to_ascii_lowercase())
+        };
+        let first_words = heads.literals().and_then(|it| it.iter().map(first_word).collect());
+        Some(Self { regex, first_words })
+    }
+
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.regex.as_str()
+    }
 }
 
 /// Calls the rule matches and does not, such as `run_shell_command git status`; checked by tests.
@@ -115,7 +145,7 @@ pub struct Examples {
 }
 
 /// A tool as it is asked for, and whose it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedTool<'a> {
     pub tool: &'a str,
     pub server: Option<&'a str>,
@@ -173,7 +203,7 @@ impl Rule {
                 Some(file) => format!(" of {file}"),
                 None => format!(" {it}"),
             },
-            Matcher::Command(it) => format!(" {it}"),
+            Matcher::Command(it) => format!(" {}", it.as_str()),
             Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
         };
         format!("{tools}{what}")
@@ -229,10 +259,10 @@ impl Rule {
     /// A rule that restricts also goes by the name of the sub-agent that is called; one that allows does not: an
     /// agent may be called like a tool.
     fn names_agent(&self, query: &Query) -> bool {
-        let agent = query.args.get("agent_name").and_then(Value::as_str);
+        let agent = || query.args.get("agent_name").and_then(Value::as_str);
         query.tool == "invoke_agent"
             && self.decision != Decision::Allow
-            && agent.is_some_and(|agent| self.tools.iter().any(|it| it == agent))
+            && agent().is_some_and(|agent| self.tools.iter().any(|it| it == agent))
     }
 
     pub fn names_tool(&self, named: NamedTool) -> bool {
@@ -258,7 +288,7 @@ impl Rule {
         if pattern == "*" {
             return true;
         }
-        if let Some(prefix) = pattern.strip_suffix('*') {
+        if let Some(prefix) = pattern.strip_suffix("*") {
             let server = prefix.strip_prefix("mcp_").map(|it| it.strip_suffix('_').unwrap_or(it));
             let identified = match (server, named.server) {
                 (Some(""), Some(_)) => true,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{
+    index::Index,
     patterns::{Hit, Spelling},
     query::Query,
     rule::{Matcher, NamedTool, Rule, Who},
@@ -10,10 +11,14 @@ use super::{
 };
 use crate::base::{check, log::Decision, path::AbsPath, tool::ToolSpec};
 
+const SHELL: NamedTool = NamedTool { tool: "run_shell_command", server: None };
+
 /// All rules of a session, in the order they are asked.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    /// Of those that name the tool for commands.
+    commands: Index,
     checkers: Vec<Checker>,
 }
 
@@ -50,12 +55,22 @@ impl Rules {
         self.checkers.extend(checkers);
         self.checkers.sort_by_key(|it| std::cmp::Reverse(it.effective()));
         self.rules.sort_by_key(|it| (std::cmp::Reverse(it.effective()), it.decision != Decision::Deny));
+        self.commands = self.rules.iter().enumerate().filter(|it| it.1.names_tool(SHELL)).collect();
         self
     }
 
     /// In order.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> + Clone {
         self.rules.iter()
+    }
+
+    /// Those that may speak of a command of a call, in order.
+    pub fn of_command(&self, query: &Query, spelling: &Spelling) -> Vec<&Rule> {
+        let rules: Vec<&Rule> = match (NamedTool { tool: query.tool, server: query.origin.server }) {
+            SHELL => self.commands.of(spelling).into_iter().filter_map(|at| self.rules.get(at)).collect(),
+            _ => self.rules.iter().collect(),
+        };
+        rules.into_iter().filter(|it| it.applies(query)).collect()
     }
 
     /// What was allowed for ever, in words.

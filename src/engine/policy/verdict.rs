@@ -6,6 +6,7 @@ use super::{
 };
 use crate::base::{
     log::{Decision, Grant, Mode},
+    path::AbsPath,
     sandbox::Leave,
     text,
 };
@@ -29,6 +30,10 @@ pub struct Verdict {
     pub looks: bool,
     /// It has the network, as its mode says.
     pub network: bool,
+    /// Configuration that a yes lets it write, as the question names it.
+    pub writes: Vec<AbsPath>,
+    /// The mode's row allows it, or a part of it, and no rule of people's and no yes of theirs.
+    pub by_mode: bool,
     /// The question may be answered with the mode `auto`.
     pub offers_auto: bool,
     /// What "allow for this session" would grant; `None`: it is not on offer.
@@ -38,7 +43,7 @@ pub struct Verdict {
 impl Verdict {
     /// What it lets the call do, or keeps it from, in the sandbox.
     pub fn leave(&self) -> Leave {
-        Leave { unasked: self.network, looks: self.looks, ..Leave::default() }
+        Leave { unasked: self.network, looks: self.looks, named: self.writes.clone(), ..Leave::default() }
     }
 
     pub fn denied(rule: String, message: String) -> Self {
@@ -54,6 +59,8 @@ impl Verdict {
             why: None,
             looks: false,
             network: false,
+            writes: Vec::new(),
+            by_mode: false,
             offers_auto: false,
             grant: None,
         }
@@ -71,6 +78,7 @@ impl Verdict {
             deny_message: part.deny_message,
             why: part.why.filter(|_| asks).map(in_a_line),
             grant: grant.filter(|_| asks),
+            by_mode: part.by_mode && part.decision == Decision::Allow,
             ..Self::new(part.decision, part.rule)
         }
     }
@@ -90,6 +98,8 @@ pub struct PartialVerdict {
     pub allows_redirection: bool,
     /// No yes for longer spares it.
     pub firm: bool,
+    /// castor's own rules say so, for the mode.
+    pub by_mode: bool,
     /// Why it is asked; `None`: because the mode asks for all such calls.
     pub why: Option<String>,
 }
@@ -99,7 +109,7 @@ impl PartialVerdict {
     pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
         let rule = rule.into();
         let why = (decision == Decision::Ask).then(|| rule.clone());
-        Self { decision, rule, deny_message: None, allows_redirection: false, firm: false, why }
+        Self { decision, rule, deny_message: None, allows_redirection: false, firm: false, by_mode: false, why }
     }
 
     /// A question that no yes for longer spares.
@@ -117,6 +127,7 @@ impl PartialVerdict {
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allows_redirection: rule.allows.redirection,
             firm: rule.is_firm(),
+            by_mode: rule.tier == Tier::Default,
         }
     }
 

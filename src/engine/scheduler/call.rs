@@ -60,6 +60,8 @@ pub struct Call {
     /// What castor has to say about what came of it.
     notes: Vec<String>,
     pub(super) hooked: Hooked,
+    /// The mode `auto` has it run unasked: what no checkpoint holds is read-only to it.
+    pub(super) is_unasked: bool,
     /// Policy allowed it because it can be undone: where it cannot be, the user is asked.
     pub(super) needs_undo: bool,
 }
@@ -202,6 +204,7 @@ impl Call {
             n_expansions: 0,
             notes: Vec::new(),
             hooked: Hooked::default(),
+            is_unasked: false,
             needs_undo: false,
         }
     }
@@ -290,7 +293,7 @@ impl Call {
         self.display = first_display(tools, &self.call, cwd);
         self.news = true;
         self.reason = None;
-        self.needs_undo = false;
+        (self.is_unasked, self.needs_undo) = (false, false);
         // What was allowed was allowed to the other call.
         self.leave = Leave::default();
         self.state = State::Waiting;

@@ -52,7 +52,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
     call.opens = verdict.leave();
     call.offers_auto = verdict.offers_auto && tools.offers_auto(step.record);
     call.why = verdict.why;
-    call.needs_undo = step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
+    call.is_unasked = step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
+    call.needs_undo = call.is_unasked && verdict.by_mode;
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.

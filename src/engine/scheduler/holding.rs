@@ -71,7 +71,7 @@ impl Call {
 
     /// Nothing holds what it may change, and it was allowed because something would: that is for the user to say.
     fn ask_without_undo(&mut self, step: &mut Step<'_>, tools: &Toolbox, why: &str) {
-        self.needs_undo = false;
+        (self.is_unasked, self.needs_undo) = (false, false);
         let why = format!("What this call changes could not be undone: {why}.");
         if !tools.interactive {
             let text = format!("{why} It needs a word of the user's, and nobody can be asked.");
@@ -114,7 +114,7 @@ impl Scheduler {
             }
             Ok(held) => {
                 let not_kept = || held.not_kept.iter().filter_map(AbsPath::new).collect();
-                let not_kept = call.needs_undo.then(not_kept);
+                let not_kept = (call.is_unasked && held.not_kept.len() <= MAX_READ_ONLY).then(not_kept);
                 step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.call.id.clone()), changes: None });
                 call.start(step, tools, base, Some(Hold { id, not_kept }));
             }

@@ -184,7 +184,7 @@ impl Session {
             Input::Rewind { to, log } if turn.is_none() => rewind(&mut step, spec, kept, Record::before(&log, &to)),
             Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
             Input::Noticed(text) => kept.arrivals.notice(text),
-            Input::Completed { text, .. } => kept.completions.add(text),
+            Input::Completed(text) => kept.completions.add(text),
             Input::Outages(outages) => kept.health.learn(outages),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);

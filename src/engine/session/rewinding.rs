@@ -3,7 +3,7 @@
 
 use crate::{
     base::{
-        checkpoint::{OnConflict, RestoreOrder, Restored},
+        checkpoint::{RestoreOrder, Restored},
         ids::{CheckpointId, EffectId, MessageId, PromptId},
     },
     engine::{
@@ -102,7 +102,7 @@ impl Rewinding {
         let Self::Files { prompt, order, message, .. } = self else { return Some(self) };
         match result {
             Err(why) => answer(step, prompt, Err(Refusal::Failed(why))),
-            Ok((files, _)) if order.on_conflict == OnConflict::Fail && !files.conflicts.is_empty() => {
+            Ok((files, _)) if order.is_refused(&files) => {
                 answer(step, prompt, Ok(Rewound { files, checkpoint: None }));
             }
             Ok((files, _)) => return talk(step, prompt, message, Rewound { files, checkpoint: Some(order.id) }),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Arrivals;
 use crate::{
     base::{
-        checkpoint::{Changes, MAX_CHANGES, OnConflict, RestoreOrder, Restored, Scope},
+        checkpoint::{Changes, MAX_CHANGES, RestoreOrder, Restored, Scope},
         ids::{CallId, CheckpointId, EffectId},
         log::Fact,
         text,
@@ -34,6 +34,8 @@ pub struct Holding {
     /// Also those whose turn is over: half of a restore would be worse than all of it.
     restoring: BTreeMap<EffectId, RestoreOrder>,
     background: Vec<Background>,
+    /// Of whom nobody is left, while calls run that may be theirs.
+    emptied: Vec<u32>,
     beat: Beat,
     /// The roots were looked at, or are.
     is_opened: bool,
@@ -50,8 +52,11 @@ struct Running {
 
 #[derive(Clone, Debug)]
 struct Background {
-    pid: Option<u32>,
+    /// Of its first process.
+    pid: u32,
     title: String,
+    /// Who is there, as far as it is known.
+    who: String,
 }
 
 /// Checkpoints beside what runs in the background, one after the other.
@@ -82,7 +87,7 @@ impl Holding {
     /// Why files cannot be restored now: what still runs.
     pub fn why_busy(&self) -> Option<String> {
         if let Some(it) = self.background.first() {
-            return Some(format!("`{}` runs in the background; end it first", it.title));
+            return Some(format!("`{}` runs in the background ({})", it.title, it.who));
         }
         if !self.restoring.is_empty() {
             return Some("files are being restored".to_owned());
@@ -97,7 +102,10 @@ impl Holding {
             Input::Ran { effect, output, changes } => {
                 let Some(it) = self.running.remove(effect) else { return };
                 self.ended(step, arrivals, in_turn, &it, changes.as_ref());
-                self.background.extend(left_behind(output, it.title));
+                self.background.extend(left_behind(output, it.title).filter(|it| !self.emptied.contains(&it.pid)));
+                if self.running.is_empty() {
+                    self.emptied.clear();
+                }
                 self.keep_beating(step);
             }
             Input::Hooked { effect, report } => {
@@ -105,9 +113,11 @@ impl Holding {
                     self.ended(step, arrivals, in_turn, &it, report.changes.as_ref());
                 }
             }
-            Input::Completed { pid, .. } => {
-                if let Some(at) = self.background.iter().position(|it| it.pid == *pid) {
-                    self.background.remove(at);
+            Input::Emptied(pid) => {
+                self.background.retain(|it| it.pid != *pid);
+                // Of calls that have not returned yet.
+                if !self.running.is_empty() {
+                    self.emptied.push(*pid);
                 }
                 self.stop_beating(step);
             }
@@ -256,15 +266,18 @@ impl Holding {
     }
 }
 
-/// A command that goes on after its call.
+/// A command that goes on after its call, or of which somebody does.
 fn left_behind(output: &ToolOutput, title: String) -> Option<Background> {
-    let pid = output.data.get("pid").and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
-    (output.data.get("background") == Some(&Value::Bool(true))).then_some(Background { pid, title })
+    let pid = u32::try_from(output.data.get("pid")?.as_u64()?).ok()?;
+    let left = output.data.get("backgroundPids").and_then(Value::as_array);
+    let is_background = output.data.get("background") == Some(&Value::Bool(true));
+    let who = left.map_or_else(|| pid.to_string(), |it| it.iter().map(Value::to_string).collect::<Vec<_>>().join(", "));
+    (is_background || left.is_some()).then(|| Background { pid, title, who: format!("PID {who}") })
 }
 
 /// Files are back. The model is told with the next prompt: it knows them as they were.
 fn tell_restored(step: &mut Step<'_>, arrivals: &mut Arrivals, order: RestoreOrder, files: &Restored) {
-    if order.on_conflict == OnConflict::Fail && !files.conflicts.is_empty() {
+    if order.is_refused(files) {
         return;
     }
     if !files.restored.is_empty() {

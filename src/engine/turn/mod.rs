@@ -292,7 +292,8 @@ impl Turn {
             | Input::Choose(_)
             | Input::Doubted(_)
             | Input::Noticed(_)
-            | Input::Completed { .. }
+            | Input::Completed(_)
+            | Input::Emptied(_)
             | Input::Compared { .. }
             | Input::GoBack(_)
             | Input::Outages(_)

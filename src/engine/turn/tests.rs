@@ -188,7 +188,8 @@ fn input(line: &str) -> Input {
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
         "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
-        "completed" => Input::Completed { pid: id.parse().ok(), text: rest.to_owned() },
+        "completed" => Input::Completed(rest.to_owned()),
+        "emptied" => Input::Emptied(id.parse().unwrap()),
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
         "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },
@@ -284,8 +285,9 @@ fn input(line: &str) -> Input {
             let (files, text) = rest.split_once(' ').unwrap_or((rest, ""));
             ran(effect, ToolOutput::text(text), Some(files))
         }
-        "left" => {
-            let data = json!({ "background": true, "pid": 7 });
+        "left" | "behind" => {
+            let how = if verb == "left" { json!(null) } else { json!([8, 9]) };
+            let data = json!({ "background": verb == "left", "backgroundPids": how, "pid": 7 });
             ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
         }
         "held" => {

@@ -116,7 +116,10 @@ impl Turn {
         let stage = match wish {
             Wish::Diff => Stage::Showing(step.effect(Effect::Diff { of: order.undo.clone(), paths: None })),
             _ => match kept.holding.why_busy() {
-                Some(why) => return self.report(step, format!("Nothing was restored: {why}.")),
+                Some(why) => {
+                    let text = format!("Nothing was restored: {why}. Wait until that is over, or end it first.");
+                    return self.report(step, text);
+                }
                 None => Stage::Restoring(step.effect(Effect::Restore(order.clone()))),
             },
         };
@@ -168,7 +171,7 @@ impl Turn {
             Ok(it) => it,
             Err(why) => return self.report(step, format!("Nothing was restored: {why}.")),
         };
-        if it.order.on_conflict == OnConflict::Fail && !result.conflicts.is_empty() {
+        if it.order.is_refused(&result) {
             it.conflicts = result;
             return self.ask_about_conflicts(step, spec);
         }
@@ -304,9 +307,10 @@ fn form(lines: &str) -> Form {
 
 fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> String {
     let paths = |all: &[PathBuf]| in_lines(all, |it| shown(it, cwd));
-    let mut res = match result.restored.is_empty() {
-        true => "All files are as they should be already.\n".to_owned(),
-        false => format!("Restored:\n{}", paths(&result.restored)),
+    let mut res = match (result.restored.is_empty(), result.conflicts.is_empty()) {
+        (true, true) => "All files are as they should be already.\n".to_owned(),
+        (true, false) => String::new(),
+        (false, _) => format!("Restored:\n{}", paths(&result.restored)),
     };
     if !result.conflicts.is_empty() {
         let lines = in_lines(&result.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
@@ -319,7 +323,7 @@ fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> S
     if !result.restored.is_empty() {
         res += &format!("\n`{back}` takes this back.");
     }
-    res.trim_end().to_owned()
+    res.trim().to_owned()
 }
 
 /// From the session's folder on, where it lies below it.

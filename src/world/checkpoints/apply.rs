@@ -10,20 +10,11 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use rustix::{
-    fs::{AtFlags, Mode, fchmod, linkat, readlinkat, renameat, symlinkat, unlinkat},
-    io::Errno,
-};
+use rustix::fs::{AtFlags, Mode, fchmod, linkat, mkdirat, renameat, symlinkat};
 
 use super::{
-    beneath::{self, if_there},
-    blobs::{Blobs, hash_of_file},
-    fault, git,
-    node::{self, Kind, Mark, Node, RelPath},
-    record::{Change, Journal},
-    refs,
-    store::Store,
-    walk::in_parallel,
+    Change, Journal, Kind, Mark, Node, RelPath, Store, beneath, beneath::if_there, blobs::Blobs, blobs::hash_of_file,
+    fault, git, node, refs, walk::in_parallel,
 };
 
 /// How a journal is worked off.
@@ -43,10 +34,9 @@ type Due<'a> = (Vec<u8>, &'a Change);
 
 /// Works a journal off; what somebody else changed meanwhile, which stays if this is done `again`.
 pub fn apply(store: &Store, journal: &Journal, again: bool) -> io::Result<Vec<RelPath>> {
-    let moves = journal.steps.iter().filter(|it| !it.was_dir() || !it.becomes_dir()).map(|it| &*it.path).collect();
+    let moves = journal.steps.iter().filter(|it| !it.old.is_dir() || !it.new.is_dir()).map(|it| &*it.path).collect();
     let mut apply = Apply { store, journal, again, moves, passed: Vec::new() };
     let due = apply.due()?;
-    apply.open_folders(&due)?;
     let res = apply.run(&due);
     if res.is_err() {
         // What is left is found by the next try.
@@ -59,20 +49,16 @@ impl<'a> Apply<'a> {
     fn run(&mut self, due: &[Due]) -> io::Result<()> {
         in_parallel(due, |it| self.stage(it)).into_iter().collect::<io::Result<()>>()?;
         due.iter().rev().try_for_each(|it| self.clear(it.1))?;
-        for it in due {
-            self.put(it)?;
-        }
+        due.iter().try_for_each(|it| self.put(it))?;
         for step in &self.journal.refs {
             match refs::apply(&self.store.root, step, &self.temp(usize::MAX)) {
                 Err(_) if self.again => self.passed.push(step.path.clone()),
                 it => it?,
             }
         }
-        for (_, step) in due.iter().rev() {
-            if let Some(to) = step.new.as_ref().filter(|it| it.is_dir()) {
-                fault::step("apply: mode")?;
-                self.chmod(&step.path, to.mode)?;
-            }
+        for (_, step) in due.iter().rev().filter(|it| it.1.new.is_dir()) {
+            fault::step("apply: mode")?;
+            self.chmod(&step.path, step.new.mode)?;
         }
         Ok(())
     }
@@ -81,47 +67,50 @@ impl<'a> Apply<'a> {
         self.journal.steps.iter().enumerate().map(|(idx, it)| (self.temp(idx), it))
     }
 
-    /// The steps that are not done yet, and whose places are as they should be.
+    /// The steps that are not done yet, and whose places are as they should be. Folders that their owner may not change
+    /// get that right until the end.
     fn due(&mut self) -> io::Result<Vec<Due<'a>>> {
         let (mut res, mut passed) = (Vec::new(), Vec::new());
         for due in self.all() {
             let step = due.1;
             if self.again {
                 self.remove_temp(&due)?;
-                if self.is_at(&step.path, step.new.as_ref(), true)? {
+                if self.is_at(&step.path, &step.new, true)? {
                     continue;
                 }
             }
+            let is_old = self.is_at(&step.path, &step.old, false)?;
+            if is_old && step.old.is_closed() {
+                fault::step("apply: open folder")?;
+                self.chmod(&step.path, 0o700)?;
+            }
             // A folder was made, and has no mode yet; or a swap took the old away, and did not make the new.
             let is_begun = self.again
-                && (self.is_at(&step.path, None, false)?
-                    || (step.becomes_dir() && self.is_at(&step.path, step.new.as_ref(), false)?));
-            if is_begun || self.is_at(&step.path, step.old.as_ref(), false)? {
-                res.push(due);
-            } else if self.again {
-                passed.push(step.path.clone());
-            } else {
-                return Err(changed(&step.path));
+                && (self.is_at(&step.path, &Node::default(), false)?
+                    || (step.new.is_dir() && self.is_at(&step.path, &step.new, false)?));
+            match is_old || is_begun {
+                true => res.push(due),
+                false if self.again => passed.push(step.path.clone()),
+                false => return Err(changed(&step.path)),
             }
         }
-        self.passed.append(&mut passed);
+        self.passed = passed;
         Ok(res)
     }
 
     /// Whether a path is as a node says. What has another mark is read.
-    fn is_at(&self, path: &[u8], node: Option<&Node>, with_mode: bool) -> io::Result<bool> {
-        let (stat, node) = match (self.store.root.stat(path)?, node) {
-            (Some(stat), Some(node)) => (stat, node),
-            (stat, node) => return Ok(stat.is_none() && node.is_none()),
-        };
+    fn is_at(&self, path: &[u8], node: &Node, with_mode: bool) -> io::Result<bool> {
+        let root = &self.store.root;
+        let Some(stat) = root.stat(path)? else { return Ok(node.is_absent()) };
         let (mark, found) = (Mark::of(&stat), node::type_of(&stat));
-        let has_mode = !with_mode || node.mode == (stat.st_mode & 0o1777) as u16;
+        let has_mode = !with_mode || node.mode == node::bits(&stat);
         Ok(match &node.kind {
+            Kind::Absent => false,
             Kind::Dir => found.is_dir() && has_mode,
-            Kind::Link(to) => found.is_symlink() && self.leads_to(path, to),
+            Kind::Link(to) => found.is_symlink() && root.at(path, beneath::link).is_ok_and(|it| it == *to),
             Kind::File(_) if !found.is_file() || mark.size != node.mark.size || !has_mode => false,
             Kind::File(_) if mark == node.mark && !node.young => true,
-            Kind::File(hash) => match if_there(self.store.root.file(path)) {
+            Kind::File(hash) => match if_there(root.file(path)) {
                 Ok(Some(it)) => hash_of_file(&it)? == *hash,
                 Ok(None) => false,
                 // The owner may read what is to be read again once the modes are back.
@@ -132,87 +121,69 @@ impl<'a> Apply<'a> {
         })
     }
 
-    fn leads_to(&self, path: &[u8], to: &[u8]) -> bool {
-        let found = self.store.root.parent(path).ok().and_then(|(dir, name)| readlinkat(&dir, name, Vec::new()).ok());
-        found.is_some_and(|it| it.as_bytes() == to)
-    }
-
-    /// Folders that their owner may not change get that right until the end.
-    fn open_folders(&self, due: &[Due]) -> io::Result<()> {
-        for (_, step) in due {
-            let is_closed = step.old.as_ref().is_some_and(Node::is_closed);
-            if is_closed && self.is_at(&step.path, step.old.as_ref(), false)? {
-                fault::step("apply: open folder")?;
-                self.chmod(&step.path, 0o700)?;
+    fn stage(&self, (temp, step): &Due) -> io::Result<()> {
+        if !step.is_new_content() || !matches!(step.new.kind, Kind::File(_) | Kind::Link(_)) {
+            return Ok(());
+        }
+        let (dir, blobs) = (self.stage_folder(&step.path)?, &self.store.blobs);
+        fault::step("apply: stage")?;
+        let link = |it| linkat(blobs.fd(), Blobs::name(it), &dir, &**temp, AtFlags::empty());
+        match &step.new.kind {
+            Kind::Link(to) => symlinkat(&**to, &dir, &**temp)?,
+            Kind::File(hash) if git::is_object(&step.path) && link(hash).is_ok() => (),
+            Kind::File(hash) => {
+                let file = beneath::create_new(dir.as_fd(), temp, 0o600)?;
+                fault::step("apply: write")?;
+                blobs.copy_to(hash, &file)?;
+                fchmod(&file, Mode::from_raw_mode(step.new.mode.into()))?;
             }
+            _ => (),
         }
         Ok(())
     }
 
-    fn stage(&self, (temp, step): &Due) -> io::Result<()> {
-        let Some(to) = step.new.as_ref().filter(|_| step.is_new_content()) else { return Ok(()) };
-        let dir = self.stage_folder(&step.path)?;
-        fault::step("apply: stage")?;
-        match &to.kind {
-            Kind::Link(to) => {
-                beneath::remove(dir.as_fd(), temp)?;
-                Ok(symlinkat(&**to, &dir, &**temp)?)
-            }
-            Kind::File(hash) => {
-                beneath::remove(dir.as_fd(), temp)?;
-                let link = || linkat(self.store.blobs.fd(), Blobs::name(hash), &dir, &**temp, AtFlags::empty());
-                if git::is_object(&step.path) && link().is_ok() {
-                    return Ok(());
-                }
-                let file = beneath::create(dir.as_fd(), temp, 0o600)?;
-                fault::step("apply: write")?;
-                self.store.blobs.copy_to(hash, &file)?;
-                Ok(fchmod(&file, Mode::from_raw_mode(to.mode.into()))?)
-            }
-            Kind::Dir | Kind::Skipped(_) => Ok(()),
-        }
-    }
-
     /// Takes away what a folder replaces, what a folder was, and what is to be nothing.
     fn clear(&self, step: &Change) -> io::Result<()> {
-        let is_dir = step.was_dir();
-        if step.old.is_none() || (step.new.is_some() && is_dir == step.becomes_dir()) {
+        let is_dir = step.old.is_dir();
+        if step.old.is_absent() || (!step.new.is_absent() && is_dir == step.new.is_dir()) {
             return Ok(());
         }
         fault::step("apply: remove")?;
-        if !self.is_at(&step.path, step.old.as_ref(), false)? {
+        if !self.is_at(&step.path, &step.old, false)? {
             return if self.again { Ok(()) } else { Err(changed(&step.path)) };
         }
-        let (dir, name) = self.store.root.parent(&step.path)?;
-        match unlinkat(&dir, name, if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() }) {
+        match self.store.root.at(&step.path, if is_dir { beneath::remove_dir } else { beneath::remove }) {
             // Somebody put something into it meanwhile: it stays, and so does that.
-            Err(Errno::NOTEMPTY | Errno::EXIST) if self.again => Ok(()),
-            it => Ok(it?),
+            Err(it) if self.again && it.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            it => it,
         }
     }
 
     fn put(&mut self, due: &Due) -> io::Result<()> {
-        let step = due.1;
-        let Some(to) = step.new.as_ref().filter(|_| !step.path.is_empty()) else { return Ok(()) };
+        let (step, root) = (due.1, &self.store.root);
+        if step.path.is_empty() || step.new.is_absent() {
+            return Ok(());
+        }
         fault::step("apply: put")?;
-        let (dir, name) = self.store.root.parent(&step.path)?;
-        match &to.kind {
-            Kind::Dir if step.was_dir() || self.again => beneath::make_dir(dir.as_fd(), name, 0o700),
-            Kind::Dir => Ok(rustix::fs::mkdirat(&dir, name, Mode::RWXU)?),
-            Kind::File(_) if !step.is_new_content() => self.chmod(&step.path, to.mode),
-            Kind::File(_) | Kind::Link(_) => self.rename(due, dir.as_fd(), name),
-            Kind::Skipped(_) => Ok(()),
+        match &step.new.kind {
+            Kind::Dir if step.old.is_dir() || self.again => {
+                root.at(&step.path, |dir, name| beneath::make_dir(dir, name, 0o700))
+            }
+            Kind::Dir => root.at(&step.path, |dir, name| Ok(mkdirat(dir, name, Mode::RWXU)?)),
+            Kind::File(_) if !step.is_new_content() => self.chmod(&step.path, step.new.mode),
+            Kind::File(_) | Kind::Link(_) => self.rename(due),
+            Kind::Absent | Kind::Skipped(_) => Ok(()),
         }
     }
 
-    fn rename(&mut self, (temp, step): &Due, dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
-        let from = self.stage_folder(&step.path)?;
-        if step.old.is_none() || step.was_dir() {
-            return beneath::rename_new((from.as_fd(), temp), (dir, name));
+    fn rename(&mut self, (temp, step): &Due) -> io::Result<()> {
+        let (root, from) = (&self.store.root, self.stage_folder(&step.path)?);
+        if step.old.is_absent() || step.old.is_dir() {
+            return root.at(&step.path, |dir, name| beneath::rename_new((from.as_fd(), temp), (dir, name)));
         }
-        let is_free = self.again && self.is_at(&step.path, None, false)?;
-        if is_free || self.is_at(&step.path, step.old.as_ref(), false)? {
-            return Ok(renameat(&from, &**temp, dir, name)?);
+        let is_free = self.again && self.is_at(&step.path, &Node::default(), false)?;
+        if is_free || self.is_at(&step.path, &step.old, false)? {
+            return root.at(&step.path, |dir, name| Ok(renameat(&from, &**temp, dir, name)?));
         }
         if !self.again {
             return Err(changed(&step.path));
@@ -223,12 +194,7 @@ impl<'a> Apply<'a> {
 
     /// Of what stands there, whatever its own mode is; a link is not followed.
     fn chmod(&self, path: &[u8], mode: u16) -> io::Result<()> {
-        let mode = Mode::from_raw_mode(mode.into());
-        if path.is_empty() {
-            return Ok(fchmod(self.store.root.fd(), mode)?);
-        }
-        let (dir, name) = self.store.root.parent(path)?;
-        chmod_at(dir.as_fd(), name, mode)
+        self.store.root.at(path, |dir, name| chmod_at(dir, name, Mode::from_raw_mode(mode.into())))
     }
 
     /// The nearest folder above that stays one: what is written there survives what is done on the way.

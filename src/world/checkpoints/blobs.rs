@@ -5,18 +5,13 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::fd::BorrowedFd,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use ring::digest::{Context, SHA256, digest};
+use ring::digest::{Context, Digest, SHA256, digest};
 use rustix::fs::{self as at, AtFlags, SeekFrom};
 
-use super::{
-    Failure,
-    beneath::{self, Beneath},
-    fault,
-    node::Hash,
-};
+use super::{Beneath, Failure, Hash, beneath, fault};
 
 pub struct Blobs {
     dir: Beneath,
@@ -32,7 +27,7 @@ const CHUNK: usize = 256 << 10;
 const SMALL: u64 = 1 << 20;
 
 pub fn hash_of(bytes: &[u8]) -> Hash {
-    digest(&SHA256, bytes).as_ref().try_into().unwrap_or_default()
+    whole(&digest(&SHA256, bytes))
 }
 
 /// The hash of what is left to read of a file.
@@ -40,10 +35,13 @@ pub fn hash_of_file(mut file: &File) -> io::Result<Hash> {
     let (mut context, mut buffer) = (Context::new(&SHA256), vec![0; CHUNK]);
     loop {
         let n = file.read(&mut buffer)?;
-        let Some(bytes) = buffer.get(..n).filter(|it| !it.is_empty()) else { break };
+        let Some(bytes) = buffer.get(..n).filter(|it| !it.is_empty()) else { return Ok(whole(&context.finish())) };
         context.update(bytes);
     }
-    Ok(context.finish().as_ref().try_into().unwrap_or_default())
+}
+
+fn whole(digest: &Digest) -> Hash {
+    digest.as_ref().try_into().unwrap_or_default()
 }
 
 impl Blobs {
@@ -54,7 +52,7 @@ impl Blobs {
 
     /// The bytes that came in since this was asked last.
     pub fn take_added(&self) -> u64 {
-        self.added.swap(0, Ordering::Relaxed)
+        self.added.swap(0, Relaxed)
     }
 
     /// The name of a content in the folder [`Blobs::fd`].
@@ -66,64 +64,45 @@ impl Blobs {
         self.dir.fd()
     }
 
-    /// A content of another length is a torn one, from a machine that lost its power.
-    fn has(&self, hash: &Hash, len: u64) -> io::Result<bool> {
-        let found = self.dir.stat(Self::name(hash).as_bytes())?;
-        Ok(found.is_some_and(|it| u64::try_from(it.st_size) == Ok(len)))
-    }
-
     pub fn put(&self, bytes: &[u8]) -> Result<Hash, Failure> {
         let hash = hash_of(bytes);
-        if self.has(&hash, bytes.len() as u64)? {
-            return Ok(hash);
+        if self.is_new(&hash, bytes.len() as u64)? {
+            let (mut file, temp) = self.temp()?;
+            file.write_all(bytes)?;
+            self.name_it(&temp, &hash)?;
         }
-        self.charge(bytes.len() as u64)?;
-        let (mut file, temp) = self.temp()?;
-        fault::step("blob: write")?;
-        file.write_all(bytes)?;
-        self.name_it(&temp, &hash)?;
         Ok(hash)
     }
 
     /// The content of an open file that seems to have `len` bytes; `None`: it has more than `max`.
     pub fn put_file(&self, file: &File, len: u64, max: u64) -> Result<Option<Hash>, Failure> {
-        if len > SMALL {
-            return self.put_long(file, max);
+        if len <= SMALL {
+            let mut bytes = Vec::with_capacity(len as usize + 1);
+            file.take(SMALL + 1).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 <= SMALL {
+                return self.put(&bytes).map(Some);
+            }
+            // It grew meanwhile.
+            at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?;
         }
-        let mut bytes = Vec::with_capacity(len as usize + 1);
-        file.take(SMALL + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 <= SMALL {
-            return self.put(&bytes).map(Some);
-        }
-        // It grew meanwhile.
-        at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?;
-        self.put_long(file, max)
-    }
-
-    fn put_long(&self, file: &File, max: u64) -> Result<Option<Hash>, Failure> {
         let (out, temp) = self.temp()?;
-        fault::step("blob: write")?;
         // The disk shares the blocks where it can.
         let len = io::copy(&mut file.take(max.saturating_add(1)), &mut &out)?;
         at::seek(&out, SeekFrom::Start(0)).map_err(io::Error::from)?;
-        let found = if len > max { None } else { Some(hash_of_file(&out)?) };
-        let charged = match &found {
-            Some(hash) if !self.has(hash, len)? => match self.charge(len) {
-                Ok(()) => return Ok(Some(self.name_it(&temp, hash).map(|()| *hash)?)),
-                it => it,
-            },
-            _ => Ok(()),
-        };
-        beneath::remove(self.fd(), &temp)?;
-        charged.map(|()| found)
+        let hash = hash_of_file(&out)?;
+        let is_new = if len > max { Ok(false) } else { self.is_new(&hash, len) };
+        match is_new {
+            Ok(true) => self.name_it(&temp, &hash)?,
+            _ => beneath::remove(self.fd(), &temp)?,
+        }
+        is_new.map(|_| (len <= max).then_some(hash))
     }
 
     /// Another name for a file that nobody writes to, which is git's objects; a copy where that cannot be.
     pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Option<Hash>, Failure> {
         let hash = hash_of_file(file)?;
-        let own = Self::name(&hash);
         fault::step("blob: link")?;
-        match at::linkat(dir, name, self.fd(), &own, AtFlags::empty()) {
+        match at::linkat(dir, name, self.fd(), Self::name(&hash), AtFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => return Ok(Some(hash)),
             Err(_) => at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?,
         };
@@ -149,7 +128,7 @@ impl Blobs {
     pub fn collect(&self, live: &HashSet<Hash>) -> io::Result<u64> {
         let live: HashSet<Vec<u8>> = live.iter().map(|it| Self::name(it).into_bytes()).collect();
         let mut freed = 0;
-        for (name, _) in self.dir.list(b"")?.into_iter().filter(|it| !live.contains(&it.0)) {
+        for name in self.dir.list(b"")?.into_iter().filter(|it| !live.contains(it)) {
             fault::step("blob: collect")?;
             let len = beneath::stat(self.fd(), &name)?.map_or(0, |it| it.st_size);
             beneath::remove(self.fd(), &name)?;
@@ -159,20 +138,27 @@ impl Blobs {
         Ok(freed)
     }
 
-    fn charge(&self, len: u64) -> Result<(), Failure> {
-        if self.added.fetch_add(len, Ordering::Relaxed).saturating_add(len) > self.left {
-            self.added.fetch_sub(len, Ordering::Relaxed);
+    /// Whether a content is to be taken in; then it is counted. One of another length is a torn one, from a machine that
+    /// lost its power.
+    fn is_new(&self, hash: &Hash, len: u64) -> Result<bool, Failure> {
+        let found = beneath::stat(self.fd(), Self::name(hash).as_bytes())?;
+        if found.is_some_and(|it| u64::try_from(it.st_size) == Ok(len)) {
+            return Ok(false);
+        }
+        if self.added.fetch_add(len, Relaxed).saturating_add(len) > self.left {
+            self.added.fetch_sub(len, Relaxed);
             return Err(Failure::Full { limit: self.limit });
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What nobody names is removed when the store is swept.
     fn temp(&self) -> io::Result<(File, Vec<u8>)> {
-        let n = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("t{}-{n}", std::process::id()).into_bytes();
+        let name = format!("t{}-{}", std::process::id(), self.next.fetch_add(1, Relaxed)).into_bytes();
         fault::step("blob: temp")?;
-        Ok((beneath::create(self.fd(), &name, 0o600)?, name))
+        let file = beneath::create(self.fd(), &name, 0o600)?;
+        fault::step("blob: write")?;
+        Ok((file, name))
     }
 
     fn name_it(&self, temp: &[u8], hash: &Hash) -> io::Result<()> {

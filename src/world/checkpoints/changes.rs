@@ -9,12 +9,7 @@ use std::{
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    Failure, FileDiff,
-    git::{self, Part},
-    node::{Kind, Node, RelPath, Why},
-    plan::{absolute, shown},
-    record::{Change, Delta},
-    store::Store,
+    Change, Delta, Failure, FileDiff, Kind, Node, Part, RelPath, Store, Why, git, plan::absolute, plan::shown,
 };
 use crate::base::checkpoint::{ChangeKind, Changes, FileChange, MAX_CHANGES};
 
@@ -30,10 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub fn net(deltas: &[Delta]) -> Vec<Change> {
     let mut res: BTreeMap<RelPath, Change> = BTreeMap::new();
     for change in deltas.iter().flat_map(|it| &it.changes) {
-        match res.get_mut(&change.path) {
-            Some(it) => it.new.clone_from(&change.new),
-            None => _ = res.insert(change.path.clone(), change.clone()),
-        }
+        res.entry(change.path.clone()).or_insert_with(|| change.clone()).new.clone_from(&change.new);
     }
     res.into_values().filter(|it| !it.is_still()).collect()
 }
@@ -68,13 +60,12 @@ pub fn describe<'a>(roots: impl Iterator<Item = (&'a Store, &'a [Change])>) -> C
 
 /// Whether a change cannot be taken back. That something was built is no loss.
 fn is_unheld(change: &Change) -> bool {
-    let why = |it: &Option<Node>| it.as_ref().and_then(Node::why);
-    !matches!((why(&change.old), why(&change.new)), (None, None | Some(Why::Exempt)))
+    !matches!((change.old.why(), change.new.why()), (None, None | Some(Why::Exempt)))
 }
 
 /// What is told of one change; `None`: nothing.
 fn told(change: &Change) -> Option<(&[u8], ChangeKind)> {
-    let is_dir = |it: &Option<Node>| it.as_ref().is_none_or(|it| it.is_dir() || it.why().is_some());
+    let is_dir = |it: &Node| it.is_absent() || it.is_dir() || it.why().is_some();
     let (part, kind) = (git::part(&change.path), change.kind());
     match part {
         Some(Part::Top) => Some((&change.path, kind)),
@@ -92,14 +83,14 @@ fn is_own(change: &Change) -> bool {
 }
 
 fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
-    let size = |it: &Option<Node>| it.as_ref().filter(|it| it.hash().is_some()).map_or(0, |it| it.mark.size);
+    let size = |it: &Node| it.hash().map_or(0, |_| it.mark.size);
     let (old, new) = (size(&change.old), size(&change.new));
     if !is_own(change) || old > MAX_TEXT || new > MAX_TEXT || old + new > *budget {
         return (0, 0);
     }
     *budget -= old + new;
-    let text = |it: &Option<Node>| match it.as_ref().and_then(Node::hash) {
-        Some(it) => String::from_utf8(store.blobs.read(it).ok()?).ok().filter(|it| !it.contains('\0')),
+    let text = |it: &Node| match it.hash() {
+        Some(it) => String::from_utf8(store.blobs.read(&it).ok()?).ok().filter(|it| !it.contains('\0')),
         None => Some(String::new()),
     };
     let (Some(old), Some(new)) = (text(&change.old), text(&change.new)) else { return (0, 0) };
@@ -118,13 +109,12 @@ pub fn diff(store: &Store, changes: &[Change]) -> Result<Vec<FileDiff>, Failure>
     for change in changes {
         let Some((path, kind)) = told(change) else { continue };
         let path = absolute(&store.path, path);
-        let size = |it: &Option<Node>| it.as_ref().map_or(0, |it| it.mark.size);
-        let too_long = size(&change.old).max(size(&change.new)) > MAX_SHOWN;
-        let bytes = |it: &Option<Node>| match it.as_ref().map(|it| &it.kind).filter(|_| is_own(change) && !too_long) {
-            Some(Kind::File(hash)) => {
-                store.blobs.read(hash).map(Some).map_err(|_| Failure::Damaged { path: path.clone() })
-            }
-            Some(Kind::Link(to)) => Ok(Some(to.to_vec())),
+        let too_long = change.old.mark.size.max(change.new.mark.size) > MAX_SHOWN;
+        let damaged = |_| Failure::Damaged { path: path.clone() };
+        let bytes = |it: &Node| match &it.kind {
+            _ if too_long || !is_own(change) => Ok(None),
+            Kind::File(hash) => store.blobs.read(hash).map(Some).map_err(damaged),
+            Kind::Link(to) => Ok(Some(to.to_vec())),
             _ => Ok(None),
         };
         let (before, after) = (bytes(&change.old)?, bytes(&change.new)?);

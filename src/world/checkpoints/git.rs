@@ -1,6 +1,8 @@
 //! What lies in a folder `.git`, and how it is held: objects by another name of theirs, refs one by one.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
+
+use super::node::{ancestors, below, split};
 
 /// What a path in a folder of git's is to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +37,12 @@ const OWN: &str = "HEAD ORIG_HEAD FETCH_HEAD config description hooks index info
 
 /// `None`: it is in no folder of git's.
 pub fn git_path(path: &[u8]) -> Option<GitPath<'_>> {
-    let parts = path.split(|it| *it == b'/').scan(0, |end, part| {
-        *end += part.len() + 1;
-        Some((*end - 1, part))
-    });
-    let at = parts.filter(|it| it.1 == b".git").last()?.0;
-    let mut res = GitPath { dir: path.get(..at)?, inner: path.get(at + 1..).unwrap_or_default() };
-    while let Some(len) = module(res.inner) {
-        let at = res.dir.len() + 1 + len;
-        res = GitPath { dir: path.get(..at)?, inner: path.get(at + 1..).unwrap_or_default() };
+    let mut above = iter::once(path).chain(ancestors(path));
+    let mut dir = above.find(|it| split(it).is_some_and(|it| it.1 == b".git"))?;
+    while let Some(len) = module(below(path, dir)) {
+        dir = path.get(..dir.len() + 1 + len)?;
     }
-    Some(res)
+    Some(GitPath { dir, inner: below(path, dir) })
 }
 
 /// How long the way to a submodule's own folder is: `modules`, then its name, which may have slashes in it.
@@ -98,19 +95,17 @@ pub fn is_object(path: &[u8]) -> bool {
 /// What refs point to, by their names.
 pub type Refs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The refs that files hold, by their paths in git's folder: a file of its own is stronger than `packed-refs`.
+/// The refs that files hold, by their paths in git's folder, in order: a file of its own is stronger than `packed-refs`.
 pub fn refs<'a>(files: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Refs {
-    let (mut res, mut loose) = (Refs::new(), Vec::new());
+    let mut res = Refs::new();
     for (name, bytes) in files {
-        match name {
-            b"packed-refs" => {
-                let lines = bytes.split(|it| *it == b'\n').filter_map(packed_line);
-                res.extend(lines.map(|(name, value)| (name.to_vec(), value.to_vec())));
-            }
-            _ => loose.push((name.to_vec(), bytes.trim_ascii().to_vec())),
+        if name == b"packed-refs" {
+            let lines = bytes.split(|it| *it == b'\n').filter_map(packed_line);
+            res.extend(lines.map(|(name, value)| (name.to_vec(), value.to_vec())));
+        } else {
+            res.insert(name.to_vec(), bytes.trim_ascii().to_vec());
         }
     }
-    res.extend(loose);
     res
 }
 
@@ -122,16 +117,14 @@ fn packed_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// `packed-refs` without one ref, and what that was peeled to; `None`: it is not in it.
 pub fn without_ref(bytes: &[u8], name: &[u8]) -> Option<Vec<u8>> {
-    let (mut res, mut found, mut inside) = (Vec::with_capacity(bytes.len()), false, false);
-    for line in bytes.split_inclusive(|it| *it == b'\n') {
+    let mut inside = false;
+    let lines = bytes.split_inclusive(|it| *it == b'\n').filter(|line| {
         let is_peeled = line.starts_with(b"^");
         inside = (inside && is_peeled) || packed_line(line.trim_ascii_end()).is_some_and(|it| it.0 == name);
-        found |= inside;
-        if !inside {
-            res.extend_from_slice(line);
-        }
-    }
-    found.then_some(res)
+        !inside
+    });
+    let res = lines.collect::<Vec<_>>().concat();
+    (res.len() < bytes.len()).then_some(res)
 }
 
 /// Of an entry of an index: mode, object and flags, name. What git notes of the file's times is no part of it.

@@ -1,7 +1,6 @@
 //! Whether a path may be given back: the chain of its states, and who made each.
 
-use super::record::{Call, Cause, Delta};
-use crate::base::ids::{CheckpointId, SessionId};
+use super::{Call, Cause, CheckpointId, Delta, SessionId};
 
 /// Who made a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +71,7 @@ pub struct Verdict<T> {
     pub conflict: Option<&'static str>,
 }
 
-const SINCE: &str = "it was changed since";
+pub const SINCE: &str = "it was changed since";
 
 /// Follows a chain. States that lead back to where they began count for nothing. `None`: no call changed it.
 pub fn judge<T: Clone>(links: &[Link<T>], now: &T, is_same: &dyn Fn(&T, &T) -> bool) -> Option<Verdict<T>> {

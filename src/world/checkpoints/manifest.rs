@@ -8,10 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    git,
-    node::{Kind, Node, RelPath},
-};
+use super::{Kind, Node, RelPath, git};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
@@ -22,6 +19,8 @@ pub struct Manifest {
     pub bytes: u64,
     #[serde(skip)]
     walk: u32,
+    #[serde(skip)]
+    nothing: Node,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,8 +36,8 @@ impl Manifest {
         self.entries.len()
     }
 
-    pub fn get(&self, path: &[u8]) -> Option<&Node> {
-        self.entries.get(path).map(|it| &it.node)
+    pub fn get(&self, path: &[u8]) -> &Node {
+        self.entries.get(path).map_or(&self.nothing, |it| &it.node)
     }
 
     /// All that is below a folder, sorted by bytes.
@@ -62,10 +61,9 @@ impl Manifest {
     }
 
     /// As `get`; it is there still.
-    pub fn see(&self, path: &[u8]) -> Option<&Node> {
-        let entry = self.entries.get(path)?;
-        entry.seen.store(self.walk, Ordering::Relaxed);
-        Some(&entry.node)
+    pub fn see(&self, path: &[u8]) -> &Node {
+        let entry = self.entries.get(path).inspect(|it| it.seen.store(self.walk, Ordering::Relaxed));
+        entry.map_or(&self.nothing, |it| &it.node)
     }
 
     pub fn see_below(&self, dir: &[u8]) {
@@ -77,15 +75,15 @@ impl Manifest {
         self.entries.iter().filter(|it| it.1.seen.load(Ordering::Relaxed) != self.walk).map(|it| it.0)
     }
 
-    pub fn set(&mut self, path: &[u8], node: Option<Node>) {
+    pub fn set(&mut self, path: &[u8], node: Node) {
         let counted = |it: &Node| match it.kind {
             Kind::File(_) if !git::is_object(path) => it.mark.size,
             _ => 0,
         };
-        self.bytes += node.as_ref().map_or(0, counted);
-        let old = match node {
-            Some(node) => self.entries.insert(path.into(), Entry { node, seen: AtomicU32::new(self.walk) }),
-            None => self.entries.remove(path),
+        self.bytes += counted(&node);
+        let old = match node.is_absent() {
+            true => self.entries.remove(path),
+            false => self.entries.insert(path.into(), Entry { node, seen: AtomicU32::new(self.walk) }),
         };
         self.bytes = self.bytes.saturating_sub(old.map_or(0, |it| counted(&it.node)));
     }

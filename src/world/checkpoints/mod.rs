@@ -4,7 +4,6 @@
 //! by whom, and contents by their hash. All calls block; whoever calls is on a thread that may.
 
 mod apply;
-mod beneath;
 mod blobs;
 mod changes;
 mod fault;
@@ -12,6 +11,7 @@ mod git;
 mod judge;
 mod manifest;
 mod node;
+mod own;
 mod place;
 mod plan;
 mod record;
@@ -35,14 +35,19 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::base::{
-    checkpoint::{Changes, Held, RestoreOrder, Scope},
-    ids::{CheckpointId, SessionId},
-    path::AbsPath,
+use crate::{
+    base::{
+        checkpoint::{Changes, Held, RestoreOrder, Scope},
+        ids::{CheckpointId, SessionId},
+        path::AbsPath,
+    },
+    world::disk::beneath::{self, Beneath},
 };
-use node::Why;
-use record::Cause;
-use store::{Lock, Sight, Store};
+// What all files here speak of.
+use git::Part;
+use node::{Hash, Kind, Mark, Node, RelPath, Why};
+use record::{Call, Cause, Change, Delta, Journal, Value};
+use store::{Lock, Session, Sight, Store};
 
 /// Whether the caller wants a long walk to end.
 pub type Cancel<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -52,9 +57,7 @@ pub type Content = (AbsPath, Option<Vec<u8>>);
 
 /// The checkpoints of one session. Making one touches nothing.
 pub struct Checkpoints {
-    home: AbsPath,
-    session: SessionId,
-    limits: Limits,
+    session: Session,
     /// Sorted, so that all castors take their locks in one order.
     roots: Vec<AbsPath>,
     state: Mutex<State>,
@@ -75,7 +78,8 @@ impl Checkpoints {
         roots.sort();
         // What lies in another root is held with that.
         roots.dedup_by(|b, a| b.is_within(a));
-        Self { home: home.clone(), session: session.clone(), limits, roots, state: Mutex::default() }
+        let session = Session { home: home.clone(), id: session.clone(), limits };
+        Self { session, roots, state: Mutex::default() }
     }
 
     /// The first walk of the session. Finishes, or takes back, a restore that a crash interrupted.
@@ -125,16 +129,16 @@ impl Checkpoints {
         &self,
         id: &CheckpointId,
         scope: &Scope,
-        contents: Option<&[Content]>,
+        said: Option<&[Content]>,
         cancel: Cancel,
     ) -> Result<Held, Failure> {
         let mut state = self.state();
         self.open_stores(&mut state, cancel)?;
         let (mut locks, mut opened) = (Vec::new(), Vec::new());
         for store in &mut state.stores {
-            let Some(sight) = sight(store, scope, contents) else { continue };
-            locks.push(lock(store, cancel)?);
-            store.look(&sight, contents.map(|_| Cause::User), cancel)?;
+            let Some(sight) = sight(store, scope, said) else { continue };
+            locks.push(store.lock(cancel)?);
+            store.look(&sight, said.map(|_| Cause::User), cancel)?;
             opened.push(store);
         }
         for store in opened {
@@ -143,19 +147,19 @@ impl Checkpoints {
         state.scopes.insert(id.clone(), scope.clone());
         Ok(match scope {
             Scope::Roots => held(&state.stores),
-            Scope::Files(files) => unheld(&state.stores, files, contents.is_none()),
+            Scope::Files(files) => unheld(&state.stores, files, said.is_none()),
         })
     }
 
-    fn end(&self, id: &CheckpointId, contents: Option<&[Content]>) -> Result<Changes, Failure> {
+    fn end(&self, id: &CheckpointId, said: Option<&[Content]>) -> Result<Changes, Failure> {
         let mut state = self.state();
         let scope = state.scopes.remove(id).ok_or_else(|| Failure::Unknown { id: id.clone() })?;
         let mut nets = Vec::new();
         for store in state.stores.iter_mut().filter(|it| it.is_open(id)) {
-            let _lock = lock(store, &|| false)?;
+            let _lock = store.lock(&|| false)?;
             // What a file tool did lies between its two looks; commands beside it did not write this file then.
             let cause = (scope != Scope::Roots).then(|| Cause::Calls(vec![store.call(id)]));
-            let sight = sight(store, &scope, contents).unwrap_or(Sight::Root);
+            let sight = sight(store, &scope, said).unwrap_or(Sight::Root);
             let seen = store.look(&sight, cause, &|| false);
             // Where it failed, the call is over all the same: what comes is not its own.
             let deltas = store.end_call(id)?;
@@ -169,8 +173,8 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the roots or the store cannot be read.
-    pub fn plan(&self, order: &RestoreOrder) -> Result<RestorePlan, Failure> {
-        self.with_all(|stores| Ok(restore::describe(stores, &restore::plan_all(stores, order, &Buffers::default())?)))
+    pub fn plan(&self, order: &RestoreOrder, buffers: &Buffers) -> Result<RestorePlan, Failure> {
+        self.with_all(|stores| Ok(restore::describe(stores, &restore::plan_all(stores, order, buffers)?)))
     }
 
     /// What a planned path would hold; `None`: no file.
@@ -193,19 +197,21 @@ impl Checkpoints {
         self.with_all(|stores| restore::restore(stores, order, buffers))
     }
 
-    /// The net effect of these checkpoints, by path.
+    /// The net effect of these checkpoints, by path. Also of a session that another castor has open.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read, or has nothing of them.
     pub fn diff(&self, ids: &[CheckpointId]) -> Result<Vec<FileDiff>, Failure> {
-        let mut state = self.state();
-        self.open_stores(&mut state, &|| false)?;
-        let mut res = Vec::new();
-        for store in &mut state.stores {
-            let _lock = lock(store, &|| false)?;
+        let (mut res, mut is_known) = (Vec::new(), ids.is_empty());
+        for root in &self.roots {
+            let (store, _lock) = Store::open(&self.session, root, &|| false)?;
             let mut history = store.history()?;
-            history.retain(|it| it.calls().iter().any(|it| it.session == self.session && ids.contains(&it.id)));
-            res.extend(changes::diff(store, &changes::net(&history))?);
+            history.retain(|it| it.calls().iter().any(|it| it.session == self.session.id && ids.contains(&it.id)));
+            is_known |= !history.is_empty();
+            res.extend(changes::diff(&store, &changes::net(&history))?);
+        }
+        if !is_known {
+            return Err(Failure::Gone);
         }
         res.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(res)
@@ -214,17 +220,11 @@ impl Checkpoints {
     /// The session ends, or this castor does.
     pub fn close(&self) {
         for mut store in self.state().stores.drain(..) {
-            let closed = lock(&mut store, &|| false).and_then(|_lock| Ok(store.close()?));
+            let closed = store.lock(&|| false).and_then(|_lock| Ok(store.close()?));
             if let Err(it) = closed {
                 tracing::debug!("{it}");
             }
         }
-    }
-
-    /// As a kill leaves it.
-    #[cfg(test)]
-    fn abandon(self) {
-        self.state().stores.clear();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -234,12 +234,15 @@ impl Checkpoints {
     /// What there is to say about it.
     fn open_stores(&self, state: &mut State, cancel: Cancel) -> Result<Vec<String>, Failure> {
         let mut notices = Vec::new();
-        if !state.stores.is_empty() {
+        // Somebody may have removed one: what is held from now on is held in a new one.
+        let is_there = |it: &Store| it.dir.stat(b"lock").is_ok_and(|it| it.is_some());
+        if !state.stores.is_empty() && state.stores.iter().all(is_there) {
             return Ok(notices);
         }
+        *state = State::default();
         let mut all = Vec::new();
         for root in &self.roots {
-            let (mut store, _lock) = Store::open(&self.home, root, &self.session, self.limits, cancel)?;
+            let (mut store, _lock) = Store::open(&self.session, root, cancel)?;
             store.register()?;
             notices.extend(restore::recover(&mut store)?);
             store.begin(cancel)?;
@@ -255,7 +258,7 @@ impl Checkpoints {
         self.open_stores(&mut state, &|| false)?;
         let mut locks = Vec::new();
         for store in &mut state.stores {
-            locks.push(lock(store, &|| false)?);
+            locks.push(store.lock(&|| false)?);
             store.look(&Sight::Root, None, &|| false)?;
         }
         act(&mut state.stores)
@@ -268,20 +271,11 @@ impl Drop for Checkpoints {
     }
 }
 
-fn lock(store: &mut Store, cancel: Cancel) -> Result<Lock, Failure> {
-    let lock = store.lock(cancel)?;
-    // Another castor may have been killed in a restore.
-    for it in restore::recover(store)? {
-        tracing::warn!("{it}");
-    }
-    Ok(lock)
-}
-
 /// What a scope has in a root; `None`: nothing.
-fn sight<'a>(store: &Store, scope: &Scope, contents: Option<&'a [Content]>) -> Option<Sight<'a>> {
+fn sight<'a>(store: &Store, scope: &Scope, said: Option<&'a [Content]>) -> Option<Sight<'a>> {
     let Scope::Files(files) = scope else { return Some(Sight::Root) };
     let paths: Vec<_> = files.iter().filter_map(|it| store.relative(it)).collect();
-    (!paths.is_empty()).then(|| contents.map_or(Sight::Paths(paths), Sight::Contents))
+    (!paths.is_empty()).then(|| said.map_or(Sight::Paths(paths), Sight::Contents))
 }
 
 /// What lies in the roots and is not held; what is built again is no loss.
@@ -295,7 +289,7 @@ fn held(stores: &[Store]) -> Held {
 fn unheld(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> Held {
     let is_held = |file: &AbsPath| {
         stores.iter().filter_map(|it| Some((it, it.relative(file)?))).any(|(store, path)| {
-            let is_kept = |it: &[u8]| store.manifest.get(it).is_none_or(|it| it.why().is_none());
+            let is_kept = |it: &[u8]| store.manifest.get(it).why().is_none();
             !is_on_disk || (is_kept(&path) && node::ancestors(&path).all(is_kept))
         })
     };

@@ -3,14 +3,19 @@
 use rustix::fs::{FileType, RawMode, Stat};
 use serde::{Deserialize, Serialize};
 
+pub use crate::world::disk::beneath::split;
+
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
 
 /// Below a root, parts joined by `/`; the root itself is empty. Any bytes but NUL.
 pub type RelPath = Box<[u8]>;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
+    /// There is nothing.
+    #[default]
+    Absent,
     File(Hash),
     Dir,
     /// Where it leads, as it says.
@@ -41,7 +46,7 @@ pub struct Mark {
     pub ino: u64,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Node {
     pub kind: Kind,
     /// Permission bits; never set-uid or set-gid.
@@ -73,11 +78,11 @@ impl Mark {
 
 impl Node {
     pub fn new(kind: Kind, stat: &Stat, now: i64) -> Self {
-        let (mark, bits) = (Mark::of(stat), (stat.st_mode & 0o1777) as u16);
+        let mark = Mark::of(stat);
         let mode = match kind {
-            Kind::Dir => bits,
+            Kind::Dir => bits(stat),
             Kind::Link(_) => 0,
-            _ => bits & 0o777,
+            _ => bits(stat) & 0o777,
         };
         Self { kind, mode, young: mark.ctime.0 >= now - YOUNG, mark }
     }
@@ -87,11 +92,15 @@ impl Node {
         Self { kind, mode, mark: Mark { size, ..Mark::default() }, young: true }
     }
 
-    pub fn hash(&self) -> Option<&Hash> {
-        match &self.kind {
+    pub fn hash(&self) -> Option<Hash> {
+        match self.kind {
             Kind::File(it) => Some(it),
             _ => None,
         }
+    }
+
+    pub fn is_absent(&self) -> bool {
+        self.kind == Kind::Absent
     }
 
     pub fn is_dir(&self) -> bool {
@@ -115,32 +124,20 @@ impl Node {
     pub fn is_same(&self, other: &Self) -> bool {
         let known = match &self.kind {
             Kind::Skipped(Why::Big | Why::Full | Why::Unreadable) => self.mark.is_same_content(&other.mark),
-            Kind::Link(_) | Kind::Skipped(_) => true,
+            Kind::Absent | Kind::Link(_) | Kind::Skipped(_) => true,
             Kind::File(_) | Kind::Dir => self.mode == other.mode,
         };
         self.kind == other.kind && known
     }
 }
 
-/// As [`Node::is_same`], where there may be nothing.
-pub fn is_same(a: Option<&Node>, b: Option<&Node>) -> bool {
-    a.is_none() && b.is_none() || a.zip(b).is_some_and(|(a, b)| a.is_same(b))
-}
-
-pub fn is_dir(node: Option<&Node>) -> bool {
-    node.is_some_and(Node::is_dir)
+/// Permissions, and whether a folder lets everybody remove only what is their own.
+pub fn bits(stat: &Stat) -> u16 {
+    (stat.st_mode & 0o1777) as u16
 }
 
 pub fn type_of(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode as RawMode)
-}
-
-/// The folder and the name; `None` for the root.
-pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    match path.iter().rposition(|it| *it == b'/') {
-        Some(at) => Some((path.get(..at)?, path.get(at + 1..)?)),
-        None => (!path.is_empty()).then_some((b"", path)),
-    }
 }
 
 pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {

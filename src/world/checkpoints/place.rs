@@ -4,26 +4,21 @@
 //! The files are looked at and changed only by whoever holds the root's lock.
 
 use std::{
+    ffi::OsStr,
     fs::File,
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Read},
     os::unix::ffi::OsStrExt,
 };
 
 use rustix::{
-    fs::{CWD, FlockOperation, Mode, OFlags, flock, openat},
-    io::Errno,
+    fs::{CWD, FlockOperation, OFlags, flock},
+    io::{Errno, pwrite},
 };
 
 use super::{
-    beneath::{self, Beneath, if_there, make_dir},
-    blobs::hash_of,
-    node,
-    record::{Call, frame, unframe},
+    AbsPath, Beneath, Call, CheckpointId, SessionId, beneath, beneath::if_there, node, record::frame, record::unframe,
 };
-use crate::base::{
-    ids::{CheckpointId, SessionId},
-    path::AbsPath,
-};
+use crate::world::disk::hash;
 
 pub fn folder(home: &AbsPath) -> AbsPath {
     home.join("checkpoints")
@@ -32,12 +27,11 @@ pub fn folder(home: &AbsPath) -> AbsPath {
 /// The store of a root, made where there is none.
 pub fn make(home: &AbsPath, root: &AbsPath) -> io::Result<Beneath> {
     let path = root.as_path().as_os_str().as_bytes();
-    let name: String = hash_of(path).iter().take(16).map(|it| format!("{it:02x}")).collect();
     let all = folder(home);
     for dir in [home, &all] {
-        make_dir(CWD, dir.as_path(), 0o700)?;
+        beneath::make_dir(CWD, dir.as_path(), 0o700)?;
     }
-    let res = Beneath::open(all.as_path())?.make(name.as_bytes())?;
+    let res = Beneath::open(all.as_path())?.make(hash(path).split_at(32).0.as_bytes())?;
     if res.stat(b"root")?.is_none() {
         res.replace(b"root", path, false)?;
     }
@@ -48,10 +42,9 @@ pub fn make(home: &AbsPath, root: &AbsPath) -> io::Result<Beneath> {
 pub fn all(home: &AbsPath) -> io::Result<Vec<(String, Option<AbsPath>)>> {
     let Some(dir) = if_there(Beneath::open(folder(home).as_path()))? else { return Ok(Vec::new()) };
     let mut res = Vec::new();
-    for (name, is_dir) in dir.list(b"")? {
-        let Some(name) = String::from_utf8(name).ok().filter(|_| is_dir) else { continue };
+    for name in dir.list(b"")?.into_iter().filter_map(|it| String::from_utf8(it).ok()) {
         let root = dir.read(format!("{name}/root").as_bytes())?;
-        let root = root.and_then(|it| AbsPath::new(std::ffi::OsStr::from_bytes(&it)));
+        let root = root.and_then(|it| AbsPath::new(OsStr::from_bytes(&it)));
         res.push((name, root.filter(|it| it.as_path().is_dir())));
     }
     Ok(res)
@@ -59,19 +52,17 @@ pub fn all(home: &AbsPath) -> io::Result<Vec<(String, Option<AbsPath>)>> {
 
 /// The bytes in all stores, as their notes say.
 pub fn used(store: &Beneath) -> io::Result<u64> {
-    let all = Beneath::from(openat(store.fd(), "..", OFlags::DIRECTORY, Mode::empty())?);
-    let sizes = beneath::names(&all.dir(b"")?)?.into_iter().map(|it| read_size(&all, &node::join(&it, b"size")));
-    sizes.sum()
+    let all = store.above()?;
+    all.list(b"")?.into_iter().map(|it| read_size(&all, &node::join(&it, b"size"))).sum()
 }
 
 /// What came into one store, or went.
 pub fn add_used(store: &Beneath, bytes: i64) -> io::Result<()> {
-    if bytes == 0 {
-        return Ok(());
+    if bytes != 0 {
+        let size = read_size(store, b"size")?.saturating_add_signed(bytes);
+        // In place: it is a note, and to replace a file makes some disks write at once.
+        pwrite(store.own(b"size", OFlags::CREATE)?, format!("{size:020}").as_bytes(), 0)?;
     }
-    let size = read_size(store, b"size")?.saturating_add_signed(bytes);
-    // In place: it is a note, and to replace a file makes some disks write at once.
-    rustix::io::pwrite(store.own(b"size", OFlags::CREATE)?, format!("{size:020}").as_bytes(), 0)?;
     Ok(())
 }
 
@@ -81,8 +72,8 @@ pub fn read_size(dir: &Beneath, path: &[u8]) -> io::Result<u64> {
 }
 
 /// Whether the lock was free. Some network folders know no locks: a checkpoint is worth more than the lock.
-pub fn try_lock(file: &File, how: FlockOperation) -> io::Result<bool> {
-    match flock(file, how) {
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK) => Ok(true),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
         Err(it) => Err(it.into()),
@@ -113,11 +104,11 @@ impl Register {
     /// Locks the session's file; the calls that a killed castor left in it. `None`: another process has it.
     pub fn open(store: &Beneath, session: &SessionId) -> io::Result<Option<(Self, Vec<Call>)>> {
         let mut file = store.make(b"sessions")?.own(session.as_str().as_bytes(), OFlags::CREATE)?;
-        if !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
+        if !try_lock(&file)? {
             return Ok(None);
         }
         let left = read(&mut file)?.into_iter().map(|it| it.0).collect();
-        let mut res = Self { file, calls: Vec::new() };
+        let res = Self { file, calls: Vec::new() };
         res.write()?;
         Ok(Some((res, left)))
     }
@@ -141,10 +132,10 @@ impl Register {
         self.calls.iter().filter(|it| it.1).map(|it| it.0.clone())
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.set_len(0)?;
-        self.file.write_all(&frame(&self.calls)?)
+    /// In one piece: the frame says where it ends, whatever follows it.
+    fn write(&self) -> io::Result<()> {
+        let bytes = frame(&self.calls)?;
+        if pwrite(&self.file, &bytes, 0)? == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
     /// The session ends: nothing of its file stays.
@@ -156,10 +147,10 @@ impl Register {
 /// The calls of all sessions but one. Files of sessions whose castor is gone are removed.
 pub fn others(store: &Beneath, own: &SessionId) -> io::Result<OpenCalls> {
     let (folder, mut res) = (store.make(b"sessions")?, OpenCalls::default());
-    for (name, _) in folder.list(b"")?.into_iter().filter(|it| it.0 != own.as_str().as_bytes()) {
+    for name in folder.list(b"")?.into_iter().filter(|it| it != own.as_str().as_bytes()) {
         let mut file = folder.own(&name, OFlags::empty())?;
         let calls = read(&mut file)?.into_iter();
-        if try_lock(&file, FlockOperation::NonBlockingLockShared)? {
+        if try_lock(&file)? {
             beneath::remove(folder.fd(), &name)?;
             res.stopped.extend(calls.map(|it| it.0));
         } else {

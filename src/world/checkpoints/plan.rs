@@ -8,23 +8,18 @@ use std::{
 };
 
 use super::{
-    Buffers, Failure,
-    blobs::hash_of,
-    git::{self, Part},
-    judge::{Link, Who, judge},
-    node::{self, Kind, Node, RelPath, Why},
-    record::{Change, Delta, Value},
-    refs,
-    store::Store,
+    AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, Part, RelPath, Store, Value, Why,
+    blobs::hash_of, git, judge::Link, judge::SINCE, judge::Who, judge::judge, node, refs,
 };
-use crate::base::{
-    checkpoint::{OnConflict, RestoreOrder},
-    path::AbsPath,
-};
+use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
 /// What is to be done in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
+    /// The calls of which something is held.
+    pub known: BTreeSet<CheckpointId>,
+    /// What they changed and was a file, whatever became of it since.
+    pub files: Vec<RelPath>,
     /// Sorted by path, so that a folder comes before what is in it.
     pub steps: Vec<Change>,
     pub refs: Vec<Change<Value>>,
@@ -34,7 +29,7 @@ pub struct Plan {
     pub not_kept: Vec<RelPath>,
 }
 
-type Chains = BTreeMap<RelPath, Vec<Link<Option<Node>>>>;
+type Chains = BTreeMap<RelPath, Vec<Link<Node>>>;
 
 /// The calls of an order, against the log of a root.
 pub struct Undo<'a> {
@@ -46,13 +41,17 @@ pub struct Undo<'a> {
 }
 
 pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Plan, Failure> {
-    let who = |it: Delta| Some((Who::of(&it, &store.session, |id| order.undo.contains(id))?, it));
+    let who = |it: Delta| Some((Who::of(&it, &store.session.id, |id| order.undo.contains(id))?, it));
     let history = store.history()?.into_iter().filter_map(who).collect();
     let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
     let chains = undo.chains();
     let gits = undo.gits(&chains);
-    let mut plan = Plan::default();
+    let calls = undo.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
+    let mut plan = Plan { known: calls.map(|it| it.id.clone()).collect(), ..Plan::default() };
     for (path, links) in &chains {
+        let mut states = links.iter().flat_map(|it| [&it.old, &it.new]);
+        let is_file = git::part(path).is_none() && states.any(|it| it.hash().is_some());
+        plan.files.extend(is_file.then(|| path.clone()));
         undo.plan_path(path, links, &gits, &mut plan);
     }
     for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
@@ -99,52 +98,64 @@ impl Undo<'_> {
         let dirs = chains.keys().filter_map(|it| git::git_path(it)).map(|it| RelPath::from(it.dir));
         let stays = |dir: &RelPath| {
             let was = chains.get(dir).and_then(|it| it.iter().find(|it| it.who.is_undone()));
-            node::is_dir(self.store.manifest.get(dir)) && was.is_none_or(|it| node::is_dir(it.old.as_ref()))
+            self.store.manifest.get(dir).is_dir() && was.is_none_or(|it| it.old.is_dir())
         };
         dirs.filter(stays).collect()
     }
 
-    fn plan_path(&self, path: &RelPath, links: &[Link<Option<Node>>], gits: &BTreeSet<RelPath>, plan: &mut Plan) {
+    fn plan_path(&self, path: &RelPath, links: &[Link<Node>], gits: &BTreeSet<RelPath>, plan: &mut Plan) {
         let found = git::git_path(path);
         let part = found.map(|it| it.part());
         // Of a repository that comes or goes as a whole every file counts.
         let whole = found.is_some_and(|it| !gits.contains(it.dir));
-        let mut states = links.iter().flat_map(|it| [&it.old, &it.new]).flatten();
-        if part == Some(Part::Ref) && !whole && !states.all(Node::is_dir) {
+        let mut states = links.iter().flat_map(|it| [&it.old, &it.new]);
+        if part == Some(Part::Ref) && !whole && !states.all(|it| it.is_absent() || it.is_dir()) {
             return;
         }
-        let buffer = self.buffer(path);
-        let is_open = buffer.is_some();
-        let now = buffer.or_else(|| self.store.manifest.get(path).cloned());
-        // A client may not have written its buffer to the disk: that is no change.
-        let last = links.iter().rposition(|it| it.who.is_undone()).map_or(0, |it| it + 1);
-        let links = if is_open { links.get(..last).unwrap_or(links) } else { links };
-        let is_same = |a: &Option<Node>, b: &Option<Node>| {
-            let (a, b) = (a.as_ref(), b.as_ref());
-            let hash = |it: Option<&Node>| it.and_then(Node::hash).copied();
-            node::is_same(a, b)
-                || (part == Some(Part::Index) && self.is_same_index(a, b))
-                || (is_open && hash(a).is_some() && hash(a) == hash(b))
-        };
+        if let Some(buffer) = self.buffer(path).filter(|_| part.is_none()) {
+            return self.plan_open(path, links, buffer, plan);
+        }
+        let now = self.store.manifest.get(path).clone();
+        let is_same = |a: &Node, b: &Node| a.is_same(b) || (part == Some(Part::Index) && self.is_same_index(a, b));
         let Some(verdict) = judge(links, &now, &is_same) else { return };
         let step = Change { path: path.clone(), old: now, new: verdict.target };
         if step.is_still() {
             return;
         }
-        match step.new.as_ref().and_then(Node::why) {
-            Some(Why::Exempt) if step.old.is_some() => return,
+        match step.new.why() {
+            Some(Why::Exempt) if !step.old.is_absent() => return,
             Some(_) => return plan.not_kept.push(path.clone()),
             None => (),
         }
-        let held = step.old.as_ref().is_none_or(|it| it.why().is_none());
-        let lost = (!held).then_some("what is there now is not held, and could not be brought back");
+        let lost = step.old.why().map(|_| "what is there now is not held, and could not be brought back");
         let conflict = verdict.conflict.or(lost).filter(|_| part != Some(Part::Object));
         match (part, conflict) {
             // Nothing of git's own needs it, or it was put there by somebody since.
-            (Some(Part::Object | Part::ObjectDir), _) if !whole && (step.new.is_none() || step.old.is_some()) => (),
+            (Some(Part::Object | Part::ObjectDir), _) if !whole && step.kind() != ChangeKind::Added => (),
             (Some(Part::Other), Some(_)) if !whole => (),
             (_, Some(why)) if !self.forced => plan.conflicts.push((step, why.to_owned())),
-            _ if is_open && step.new.as_ref().is_some_and(|it| it.hash().is_some()) => plan.to_client.push(step),
+            _ => plan.steps.push(step),
+        }
+    }
+
+    /// A file that a client has. Whether it wrote its buffer to the disk is no change of anybody's.
+    fn plan_open(&self, path: &RelPath, links: &[Link<Node>], buffer: Node, plan: &mut Plan) {
+        let is_same = |a: &Node, b: &Node| a.hash() == b.hash() && (a.hash().is_some() || a.is_same(b));
+        let last = links.iter().rposition(|it| it.who.is_undone()).unwrap_or_default();
+        let links = links.get(..=last).unwrap_or_default();
+        let disk = self.store.manifest.get(path).clone();
+        let Some(verdict) = judge(links, &buffer, &is_same) else { return };
+        let (is_back, is_text) = (is_same(&buffer, &verdict.target), verdict.target.hash().is_some());
+        let is_known = links.iter().flat_map(|it| [&it.old, &it.new]).chain([&buffer]).any(|it| is_same(it, &disk));
+        let conflict = if is_known { verdict.conflict.filter(|_| !is_back) } else { Some(SINCE) };
+        let is_done = is_same(&disk, &verdict.target) && (is_back || !is_text);
+        // A client is told what a file holds, and not that it is none any more.
+        let step = Change { path: path.clone(), old: if is_text { buffer } else { disk }, new: verdict.target };
+        match conflict {
+            _ if is_done => (),
+            _ if step.new.why().is_some() => plan.not_kept.push(path.clone()),
+            Some(why) if !self.forced => plan.conflicts.push((step, why.to_owned())),
+            _ if is_text => plan.to_client.push(step),
             _ => plan.steps.push(step),
         }
     }
@@ -155,8 +166,8 @@ impl Undo<'_> {
     }
 
     /// Whether the same is staged; git notes the files' times anew whenever it looks.
-    fn is_same_index(&self, a: Option<&Node>, b: Option<&Node>) -> bool {
-        let read = |it: Option<&Node>| self.store.blobs.read(it?.hash()?).ok();
+    fn is_same_index(&self, a: &Node, b: &Node) -> bool {
+        let read = |it: &Node| self.store.blobs.read(&it.hash()?).ok();
         let (Some(a), Some(b)) = (read(a), read(b)) else { return false };
         git::staged(&a).is_some_and(|it| Some(it) == git::staged(&b))
     }
@@ -167,63 +178,53 @@ impl Undo<'_> {
         let mut above: BTreeSet<RelPath> = all.collect();
         plan.steps.iter().for_each(|it| _ = above.remove(&it.path));
         for path in above {
-            let old = self.store.manifest.get(&path).cloned();
-            let new = old.clone().unwrap_or_else(|| Node::unseen(Kind::Dir, 0o755, 0));
-            if old.is_none() || new.is_closed() {
-                plan.steps.push(Change { path, old, new: Some(new) });
+            let old = self.store.manifest.get(&path).clone();
+            let new = if old.is_absent() { Node::unseen(Kind::Dir, 0o755, 0) } else { old.clone() };
+            if old.is_absent() || old.is_closed() {
+                plan.steps.push(Change { path, old, new });
             }
         }
     }
 
     /// Where a folder is to go: what is in it that nobody asked about.
     fn make_room(&self, plan: &mut Plan) {
-        let gone = plan.steps.iter().filter(|it| it.new.is_none());
+        let gone = plan.steps.iter().filter(|it| it.new.is_absent());
         let mut gone: HashSet<RelPath> = gone.map(|it| it.path.clone()).collect();
-        let is_swap = |it: &Change| it.was_dir() && !it.becomes_dir();
-        let (mut swaps, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.steps).into_iter().partition(is_swap);
-        plan.steps = rest;
+        let is_swap = |it: &Change| it.old.is_dir() && !it.new.is_dir();
+        let mut swaps: Vec<_> = plan.steps.extract_if(.., |it| is_swap(it)).collect();
         swaps.sort_by(|a, b| b.path.cmp(&a.path));
         for step in swaps {
             let below = self.store.manifest.below(&step.path);
             let stays: Vec<_> = below.filter(|it| !gone.contains(it.0)).collect();
             let all_held = stays.iter().all(|it| it.1.why().is_none());
-            match &step.new {
+            match step.new.is_absent() {
                 _ if stays.is_empty() => plan.steps.push(step),
-                Some(_) if self.forced && all_held => {
-                    let removed =
-                        |it: (&RelPath, &Node)| Change { path: it.0.clone(), old: Some(it.1.clone()), new: None };
-                    plan.steps.extend(stays.into_iter().map(removed));
+                true => _ = gone.remove(&step.path),
+                false if self.forced && all_held => {
+                    let removed = stays.into_iter().map(|(path, it)| (path.clone(), it.clone(), Node::default()));
+                    plan.steps.extend(removed.map(|(path, old, new)| Change { path, old, new }));
                     plan.steps.push(step);
                 }
-                Some(_) => {
+                false => {
                     let why = "a folder stands there now, with files that the calls did not make";
                     plan.conflicts.push((step, why.to_owned()));
                 }
-                None => _ = gone.remove(&step.path),
             }
         }
     }
 
     /// What would have no folder: something else stands there, and stays.
     fn drop_homeless(&self, plan: &mut Plan) {
-        let steps = std::mem::take(&mut plan.steps);
-        let planned: HashMap<&[u8], bool> = steps.iter().map(|it| (&*it.path, it.becomes_dir())).collect();
-        let is_folder = |it: &[u8]| *planned.get(it).unwrap_or(&node::is_dir(self.store.manifest.get(it)));
-        let is_homeless = |it: &Change| it.new.is_some() && !node::ancestors(&it.path).all(is_folder);
-        for step in &steps {
-            match is_homeless(step) {
-                true => plan.conflicts.push((step.clone(), "something else stands where its folder was".to_owned())),
-                false => plan.steps.push(step.clone()),
-            }
-        }
+        let planned: HashMap<RelPath, bool> = plan.steps.iter().map(|it| (it.path.clone(), it.new.is_dir())).collect();
+        let is_folder = |it: &[u8]| planned.get(it).copied().unwrap_or_else(|| self.store.manifest.get(it).is_dir());
+        let is_homeless = |it: &Change| !it.new.is_absent() && !node::ancestors(&it.path).all(is_folder);
+        let homeless = plan.steps.extract_if(.., |it| is_homeless(it));
+        plan.conflicts.extend(homeless.map(|it| (it, "something else stands where its folder was".to_owned())));
     }
 }
 
 pub fn absolute(root: &AbsPath, path: &[u8]) -> PathBuf {
-    match path.is_empty() {
-        true => root.as_path().to_owned(),
-        false => root.as_path().join(OsStr::from_bytes(path)),
-    }
+    root.as_path().join(OsStr::from_bytes(path)).components().collect()
 }
 
 /// What people are shown of a path: of git's folder only what git obeys, and the rest as the folder.

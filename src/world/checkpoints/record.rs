@@ -2,14 +2,10 @@
 
 use std::io;
 
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::node::{self, Node, RelPath};
-use crate::base::{
-    checkpoint::ChangeKind,
-    ids::{CheckpointId, SessionId},
-};
+use super::{CheckpointId, Node, RelPath, SessionId, blobs::hash_of};
+use crate::base::checkpoint::ChangeKind;
 
 /// A call, or a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +28,8 @@ pub enum Cause {
 }
 
 /// What became of one path, or is to: of what lies there, or of the ref that it is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Change<T = Option<Node>> {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Change<T = Node> {
     pub path: RelPath,
     pub old: T,
     pub new: T,
@@ -50,26 +46,18 @@ impl<T: Clone> Change<T> {
 
 impl Change {
     pub fn is_still(&self) -> bool {
-        node::is_same(self.old.as_ref(), self.new.as_ref())
-    }
-
-    pub fn was_dir(&self) -> bool {
-        self.old.as_ref().is_some_and(Node::is_dir)
-    }
-
-    pub fn becomes_dir(&self) -> bool {
-        self.new.as_ref().is_some_and(Node::is_dir)
+        self.old.is_same(&self.new)
     }
 
     /// Whether more than a mode changes.
     pub fn is_new_content(&self) -> bool {
-        self.old.as_ref().map(|it| &it.kind) != self.new.as_ref().map(|it| &it.kind)
+        self.old.kind != self.new.kind
     }
 
     pub fn kind(&self) -> ChangeKind {
-        match (&self.old, &self.new) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Removed,
+        match (self.old.is_absent(), self.new.is_absent()) {
+            (true, _) => ChangeKind::Added,
+            (_, true) => ChangeKind::Removed,
             _ => ChangeKind::Changed,
         }
     }
@@ -122,9 +110,7 @@ const CHECK: usize = 8;
 /// A frame: how long, the beginning of its hash, the bytes.
 pub fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let payload = postcard::to_allocvec(value).map_err(io::Error::other)?;
-    let check = digest(&SHA256, &payload);
-    let check = check.as_ref().get(..CHECK).unwrap_or_default();
-    Ok([&(payload.len() as u64).to_le_bytes(), check, &payload].concat())
+    Ok([&(payload.len() as u64).to_le_bytes(), hash_of(&payload).split_at(CHECK).0, &payload].concat())
 }
 
 /// What the frame at the start of `bytes` holds, and what follows it; `None`: it is torn.
@@ -132,6 +118,6 @@ pub fn unframe<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<8>()?;
     let (check, rest) = rest.split_first_chunk::<CHECK>()?;
     let (payload, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
-    let is_whole = digest(&SHA256, payload).as_ref().starts_with(check);
+    let is_whole = hash_of(payload).starts_with(check);
     Some((is_whole.then(|| postcard::from_bytes(payload).ok())??, rest))
 }

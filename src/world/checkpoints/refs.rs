@@ -3,23 +3,17 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     io::{self, Write},
-    os::fd::AsFd,
+    os::fd::BorrowedFd,
 };
 
 use rustix::{
-    fs::{AtFlags, linkat, renameat, unlinkat},
+    fs::{AtFlags, linkat, renameat},
     io::Errno,
 };
 
 use super::{
-    Failure,
-    beneath::{self, Beneath},
-    fault,
-    git::{self, Part, Refs},
-    judge::{Link, judge},
-    node::{self, Hash, Node, RelPath},
-    plan::{Plan, Undo, absolute},
-    record::{Change, Delta, Value},
+    Beneath, Change, Delta, Failure, Hash, Part, RelPath, Value, beneath, fault, git, git::Refs, judge::Link,
+    judge::judge, node, plan::Plan, plan::Undo, plan::absolute,
 };
 
 type Files = BTreeMap<RelPath, Hash>;
@@ -28,7 +22,7 @@ type Files = BTreeMap<RelPath, Hash>;
 pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Result<(), Failure> {
     let is_ref = |path: &[u8]| git::git_path(path).is_some_and(|it| it.dir == dir && it.part() == Part::Ref);
     let below = undo.store.manifest.below(dir).filter(|it| is_ref(it.0));
-    let mut files: Files = below.filter_map(|(path, it)| Some((path.clone(), *it.hash()?))).collect();
+    let mut files: Files = below.filter_map(|(path, it)| Some((path.clone(), it.hash()?))).collect();
     let mut read = HashMap::new();
     let now = refs(undo, dir, &files, &mut read)?;
     // From now back to the first of the calls.
@@ -36,10 +30,8 @@ pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Result<(), Failure> {
     let touched = |it: &Delta| it.changes.iter().any(|it| is_ref(&it.path));
     for (who, delta) in undo.history.iter().rev().filter(|it| touched(&it.1)) {
         for change in delta.changes.iter().filter(|it| is_ref(&it.path)) {
-            match change.old.as_ref().and_then(Node::hash) {
-                Some(hash) => files.insert(change.path.clone(), *hash),
-                None => files.remove(&change.path),
-            };
+            files.remove(&change.path);
+            files.extend(change.old.hash().map(|it| (change.path.clone(), it)));
         }
         let before = refs(undo, dir, &files, &mut read)?;
         let names: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
@@ -56,7 +48,7 @@ pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Result<(), Failure> {
         match verdict.conflict.filter(|_| !undo.forced) {
             Some(why) => {
                 let why = words(&name, old.as_deref(), verdict.left.as_deref(), why);
-                plan.conflicts.push((Change { path: dir.into(), old: None, new: None }, why));
+                plan.conflicts.push((Change { path: dir.into(), ..Change::default() }, why));
             }
             None => plan.refs.push(Change { path: node::join(dir, &name).into(), old, new: verdict.target }),
         }
@@ -105,67 +97,67 @@ pub fn apply(root: &Beneath, step: &Change<Value>, temp: &[u8]) -> io::Result<()
         return unlock(root, step);
     }
     make_folders(root, &step.path)?;
-    let (folder, name) = root.parent(&step.path)?;
-    let (folder, lock) = (folder.as_fd(), [name, b".lock"].concat());
-    // A lock that has its content from the start can be told from git's own after a crash.
-    fault::step("ref: temp")?;
-    beneath::create(folder, temp, 0o644)?.write_all(&content(step))?;
-    fault::step("ref: lock")?;
-    unlock(root, step)?;
-    let locked = linkat(folder, temp, folder, &*lock, AtFlags::empty());
-    beneath::remove(folder, temp)?;
-    locked.map_err(|it| match it {
-        Errno::EXIST => io::Error::other("git is at work in this repository: it holds a lock on a ref"),
-        it => it.into(),
-    })?;
-    let set = || {
-        if current(root, &step.path)? != step.old {
-            return Err(io::Error::other("a ref was changed by somebody else meanwhile"));
-        }
-        fault::step("ref: set")?;
-        if step.new.is_some() {
-            return Ok(renameat(folder, &*lock, folder, name)?);
-        }
-        delete_packed(root, &step.path)?;
-        beneath::remove(folder, name)?;
-        fault::step("ref: unlock")?;
-        beneath::remove(folder, &lock)
-    };
-    set().inspect_err(|_| _ = beneath::remove(folder, &lock))
+    root.at(&step.path, |folder, name| {
+        // A lock that has its content from the start can be told from git's own after a crash.
+        fault::step("ref: temp")?;
+        beneath::create(folder, temp, 0o644)?.write_all(&content(step))?;
+        fault::step("ref: lock")?;
+        unlock(root, step)?;
+        let lock = [name, b".lock"].concat();
+        let locked = linkat(folder, temp, folder, &*lock, AtFlags::empty());
+        beneath::remove(folder, temp)?;
+        locked.map_err(|it| match it {
+            Errno::EXIST => io::Error::other("git is at work in this repository: it holds a lock on a ref"),
+            it => it.into(),
+        })?;
+        set(root, step, (folder, name, &lock)).inspect_err(|_| _ = beneath::remove(folder, &lock))
+    })
+}
+
+/// Under the lock.
+fn set(root: &Beneath, step: &Change<Value>, (folder, name, lock): (BorrowedFd, &[u8], &[u8])) -> io::Result<()> {
+    if current(root, &step.path)? != step.old {
+        return Err(io::Error::other("a ref was changed by somebody else meanwhile"));
+    }
+    fault::step("ref: set")?;
+    if step.new.is_some() {
+        return Ok(renameat(folder, lock, folder, name)?);
+    }
+    delete_packed(root, &step.path)?;
+    beneath::remove(folder, name)?;
+    fault::step("ref: unlock")?;
+    beneath::remove(folder, lock)
 }
 
 fn delete_packed(root: &Beneath, path: &[u8]) -> io::Result<()> {
     let Some(at) = git::git_path(path) else { return Ok(()) };
-    let Some(bytes) = root.read(&node::join(at.dir, b"packed-refs"))? else { return Ok(()) };
-    let Some(rest) = git::without_ref(&bytes, at.inner) else { return Ok(()) };
-    let folder = root.dir(at.dir)?;
-    beneath::create_new(folder.as_fd(), b"packed-refs.lock", 0o644)?.write_all(&rest)?;
-    Ok(renameat(&folder, "packed-refs.lock", &folder, "packed-refs")?)
+    let packed = node::join(at.dir, b"packed-refs");
+    let rest = root.read(&packed)?.and_then(|it| git::without_ref(&it, at.inner));
+    rest.map_or(Ok(()), |rest| {
+        root.at(&packed, |folder, name| {
+            beneath::create_new(folder, b"packed-refs.lock", 0o644)?.write_all(&rest)?;
+            Ok(renameat(folder, "packed-refs.lock", folder, name)?)
+        })
+    })
 }
 
 fn content(step: &Change<Value>) -> Vec<u8> {
-    match &step.new {
-        Some(it) => [it, b"\n".as_slice()].concat(),
-        None => b"castor takes this ref back\n".to_vec(),
-    }
+    let text = step.new.as_deref().unwrap_or(b"castor takes this ref back");
+    [text, b"\n"].concat()
 }
 
 /// Removes a lock that a killed castor left: one with the content that this step gives it.
 fn unlock(root: &Beneath, step: &Change<Value>) -> io::Result<()> {
     let lock = [&*step.path, b".lock"].concat();
-    if root.read(&lock)? != Some(content(step)) {
-        return Ok(());
-    }
-    let (folder, name) = root.parent(&lock)?;
-    beneath::remove(folder.as_fd(), name)
+    let is_own = root.read(&lock)? == Some(content(step));
+    if is_own { root.at(&lock, beneath::remove) } else { Ok(()) }
 }
 
 /// Folders above a ref; empty ones in its place go.
 fn make_folders(root: &Beneath, path: &[u8]) -> io::Result<()> {
     let above: Vec<&[u8]> = node::ancestors(path).filter(|it| !it.is_empty()).collect();
     for dir in above.into_iter().rev() {
-        let (folder, name) = root.parent(dir)?;
-        beneath::make_dir(folder.as_fd(), name, 0o755)?;
+        root.at(dir, |folder, name| beneath::make_dir(folder, name, 0o755))?;
     }
     remove_empty(root, path)
 }
@@ -175,9 +167,6 @@ fn remove_empty(root: &Beneath, path: &[u8]) -> io::Result<()> {
     if !root.stat(path)?.is_some_and(|it| node::type_of(&it).is_dir()) {
         return Ok(());
     }
-    for (inner, _) in root.list(path)? {
-        remove_empty(root, &node::join(path, &inner))?;
-    }
-    let (folder, name) = root.parent(path)?;
-    Ok(unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
+    root.list(path)?.iter().try_for_each(|it| remove_empty(root, &node::join(path, it)))?;
+    root.at(path, beneath::remove_dir)
 }

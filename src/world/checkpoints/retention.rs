@@ -1,20 +1,10 @@
 //! What of the stores is kept, and what goes: sessions that are deleted, and the oldest when there is too much.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    time::UNIX_EPOCH,
-};
+use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
 use super::{
-    Failure, Limits, Retention, Swept,
-    beneath::Beneath,
-    node::{Hash, Node},
-    place,
-    record::Delta,
-    restore,
-    store::{Lock, Store},
+    AbsPath, Beneath, Delta, Failure, Limits, Lock, Node, Retention, Session, SessionId, Store, Swept, place, restore,
 };
-use crate::base::{ids::SessionId, path::AbsPath};
 
 /// Finishes, or takes back, what a crash left half done in a root; what there is to say about it.
 ///
@@ -73,7 +63,7 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
         let gone: Vec<SessionId> = gone.into_iter().map(|it| it.0).collect();
         res.n_sessions += gone.len();
         res.bytes += forget(&mut store, &gone)?;
-        if place::others(&store.dir, &store.session)?.others {
+        if place::others(&store.dir, &store.session.id)?.others {
             continue;
         }
         if kept.is_empty() && store.used_at() < since {
@@ -90,7 +80,7 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
         if place::used(&store.dir)? <= retention.store {
             break;
         }
-        if place::others(&store.dir, &store.session)?.others {
+        if place::others(&store.dir, &store.session.id)?.others {
             continue;
         }
         match session {
@@ -105,7 +95,8 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
 }
 
 fn open(home: &AbsPath, root: &AbsPath) -> Result<(Store, Lock), Failure> {
-    Store::open(home, root, &SessionId::from(""), Limits::default(), &|| false)
+    let nobody = Session { home: home.clone(), id: "".into(), limits: Limits::default() };
+    Store::open(&nobody, root, &|| false)
 }
 
 /// The sessions that changed something, and when they did last.
@@ -129,9 +120,8 @@ fn forget(store: &mut Store, gone: &[SessionId]) -> Result<u64, Failure> {
     if history.len() < before {
         store.replace_log(&history)?;
     }
-    let mut live: HashSet<Hash> = store.manifest.below(b"").filter_map(|it| it.1.hash()).copied().collect();
     let nodes = history.iter().flat_map(|it| &it.changes).flat_map(|it| [&it.old, &it.new]);
-    live.extend(nodes.flatten().filter_map(Node::hash));
+    let live = nodes.chain(store.manifest.below(b"").map(|it| it.1)).filter_map(Node::hash).collect();
     let freed = store.blobs.collect(&live)?;
     place::add_used(&store.dir, -freed.cast_signed())?;
     Ok(freed)

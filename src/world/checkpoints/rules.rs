@@ -8,16 +8,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use ignore::{
-    Match,
-    gitignore::{Gitignore, GitignoreBuilder},
-};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{
-    beneath::Beneath,
-    git,
-    node::{self, RelPath},
-};
+use super::{Beneath, RelPath, git, node};
 
 /// Names of folders that programs build, and can build again.
 const BUILT: &str = ".angular .cache .dart_tool .eggs .gradle .mypy_cache .next .nox .nuxt .output .parcel-cache \
@@ -25,6 +18,9 @@ const BUILT: &str = ".angular .cache .dart_tool .eggs .gradle .mypy_cache .next 
     bower_components build dist env node_modules out target venv zig-cache zig-out";
 /// Longest list of ignored names that is read, in bytes.
 const MAX_IGNORES: usize = 1 << 20;
+/// What counts in a folder.
+const IGNORES: [&[u8]; 2] = [b".gitignore", b".git/info/exclude"];
+const INDEX: &[u8] = b".git/index";
 
 /// The bytes of lists, by their paths.
 pub type Lists = BTreeMap<RelPath, Vec<u8>>;
@@ -39,25 +35,23 @@ pub struct Rules {
 
 struct List {
     ignores: Gitignore,
-    /// Files that git has, though they may be ignored.
-    tracked: Vec<Vec<u8>>,
+    /// Files that git has, though they may be ignored; a NUL between each two.
+    tracked: Vec<u8>,
 }
 
 impl Rules {
     pub fn new(lists: Option<Lists>) -> Self {
-        Self { lists, read: Mutex::default() }
+        Self { lists, ..Self::default() }
     }
 
     /// Whether a path is a list that counts.
     pub fn is_list(path: &[u8]) -> bool {
-        let inner = git::git_path(path).map(|it| it.inner);
-        inner.is_some_and(|it| matches!(it, b"info/exclude" | b"index"))
-            || node::split(path).is_some_and(|it| it.1 == b".gitignore")
+        IGNORES.iter().chain([&INDEX]).any(|it| path.ends_with(it))
     }
 
     /// What is kept of a list: of an index only the files that are in such folders.
     pub fn digest(path: &[u8], bytes: Vec<u8>) -> Vec<u8> {
-        if !path.ends_with(b".git/index") {
+        if !path.ends_with(INDEX) {
             return bytes;
         }
         let staged = git::staged(&bytes).unwrap_or_default();
@@ -75,48 +69,41 @@ impl Rules {
 
     /// By the nearest list that says something.
     fn is_ignored(&self, root: &Beneath, path: &[u8]) -> bool {
-        for dir in node::ancestors(path) {
+        let lists = node::ancestors(path).flat_map(|dir| IGNORES.map(|it| (dir, it)));
+        let mut said = lists.map(|(dir, name)| {
             let below = Path::new(OsStr::from_bytes(node::below(path, dir)));
-            for name in [b".gitignore".as_slice(), b".git/info/exclude"] {
-                let list = self.list(root, &node::join(dir, name));
-                match list.ignores.matched_path_or_any_parents(below, true) {
-                    Match::None => (),
-                    it => return it.is_ignore(),
-                }
-            }
-        }
-        false
+            self.list(root, dir, name).ignores.matched_path_or_any_parents(below, true).map(drop)
+        });
+        said.find(|it| !it.is_none()).is_some_and(|it| it.is_ignore())
     }
 
     /// Whether the repository of `path` has files in it all the same.
     fn has_tracked(&self, root: &Beneath, path: &[u8]) -> bool {
-        let lists = node::ancestors(path).map(|dir| (dir, self.list(root, &node::join(dir, b".git/index"))));
-        let nearest = lists.into_iter().find(|it| !it.1.tracked.is_empty());
-        nearest.is_some_and(|(dir, it)| it.tracked.iter().any(|it| node::is_within(it, node::below(path, dir))))
+        let mut lists = node::ancestors(path).map(|dir| (dir, self.list(root, dir, INDEX)));
+        let nearest = lists.find(|it| !it.1.tracked.is_empty());
+        let is_in = |dir, name: &[u8]| node::is_within(name, node::below(path, dir));
+        nearest.is_some_and(|(dir, it)| it.tracked.split(|it| *it == 0).any(|it| is_in(dir, it)))
     }
 
-    fn list(&self, root: &Beneath, path: &[u8]) -> Arc<List> {
+    fn list(&self, root: &Beneath, dir: &[u8], name: &[u8]) -> Arc<List> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(it) = read.get(path) {
-            return Arc::clone(it);
-        }
-        let bytes = match &self.lists {
-            Some(it) => it.get(path).cloned(),
-            None => root.read(path).ok().flatten().map(|it| Self::digest(path, it)),
-        };
-        let res = Arc::new(List::parse(path, &bytes.unwrap_or_default()));
-        read.insert(path.into(), Arc::clone(&res));
-        res
+        let list = read.entry(node::join(dir, name).into()).or_insert_with_key(|path| {
+            let bytes = match &self.lists {
+                Some(it) => it.get(path).cloned(),
+                None => root.read(path).ok().flatten().map(|it| Self::digest(path, it)),
+            };
+            Arc::new(List::new(name == INDEX, bytes.unwrap_or_default()))
+        });
+        Arc::clone(list)
     }
 }
 
 impl List {
-    fn parse(path: &[u8], bytes: &[u8]) -> Self {
-        if path.ends_with(b".git/index") {
-            let tracked = bytes.split(|it| *it == 0).filter(|it| !it.is_empty()).map(<[u8]>::to_vec).collect();
-            return Self { ignores: Gitignore::empty(), tracked };
+    fn new(is_index: bool, bytes: Vec<u8>) -> Self {
+        if is_index {
+            return Self { ignores: Gitignore::empty(), tracked: bytes };
         }
-        let text = String::from_utf8_lossy(bytes.get(..MAX_IGNORES).unwrap_or(bytes));
+        let text = String::from_utf8_lossy(bytes.get(..MAX_IGNORES).unwrap_or(&bytes));
         let mut builder = GitignoreBuilder::new("");
         for line in text.trim_start_matches('\u{feff}').lines() {
             // A line that is no pattern ignores nothing.

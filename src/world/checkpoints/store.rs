@@ -7,28 +7,25 @@ use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
-    sync::atomic::{AtomicU64, AtomicUsize},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
 
 use super::{
-    Cancel, Content, Failure, Limits,
-    beneath::Beneath,
-    blobs::Blobs,
-    fault,
-    manifest::Manifest,
-    node::{self, Kind, Mark, Node, RelPath, Why},
-    place::{self, Register, try_lock},
-    record::{Call, Cause, Change, Delta, frame, unframe},
-    rules::{Lists, Rules},
-    walk::{Look, Seen},
+    AbsPath, Beneath, Call, Cancel, Cause, Change, CheckpointId, Content, Delta, Failure, Kind, Limits, Mark, Node,
+    RelPath, SessionId, Why, blobs::Blobs, fault, manifest::Manifest, node, place, place::Register, place::try_lock,
+    record::frame, record::unframe, restore, rules::Lists, rules::Rules, walk::Look, walk::Seen,
 };
-use crate::base::{
-    ids::{CheckpointId, SessionId},
-    path::AbsPath,
-};
+
+/// Whose checkpoints they are, and how much they may hold.
+#[derive(Clone)]
+pub struct Session {
+    /// castor's own folder.
+    pub home: AbsPath,
+    pub id: SessionId,
+    pub limits: Limits,
+}
 
 /// The store of a root, as one session has it open.
 pub struct Store {
@@ -37,8 +34,7 @@ pub struct Store {
     pub dir: Beneath,
     pub blobs: Blobs,
     pub manifest: Manifest,
-    pub session: SessionId,
-    pub limits: Limits,
+    pub session: Session,
     /// castor's own folder, by device and inode.
     pub home: Option<(u64, u64)>,
     pub rules: Rules,
@@ -91,7 +87,7 @@ fn lock(dir: &Beneath, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, F
         other => other?,
     };
     let mut waited = Duration::ZERO;
-    while !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
+    while !try_lock(&file)? {
         if cancel() {
             return Err(Failure::Cancelled);
         }
@@ -107,15 +103,10 @@ fn lock(dir: &Beneath, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, F
 
 impl Store {
     /// Opens the store of a root, makes it where there is none, and takes its lock. The session is not in it yet.
-    pub fn open(
-        home: &AbsPath,
-        root: &AbsPath,
-        session: &SessionId,
-        limits: Limits,
-        cancel: Cancel,
-    ) -> Result<(Self, Lock), Failure> {
+    pub fn open(session: &Session, root: &AbsPath, cancel: Cancel) -> Result<(Self, Lock), Failure> {
         loop {
-            let dir = place::make(home, root)?;
+            let at = || place::folder(&session.home).to_string();
+            let dir = place::make(&session.home, root).map_err(|it| Failure::from(it).at(at))?;
             let Some(lock) = lock(&dir, root, cancel)? else { continue };
             let mut res = Self {
                 path: root.clone(),
@@ -124,8 +115,7 @@ impl Store {
                 dir,
                 manifest: Manifest::default(),
                 session: session.clone(),
-                limits,
-                home: home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino())),
+                home: session.home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino())),
                 rules: Rules::default(),
                 register: None,
                 left: Vec::new(),
@@ -142,12 +132,14 @@ impl Store {
         // The folder may be another one by now.
         self.root = Beneath::open_real(&self.path)?;
         self.load()?;
+        // Another castor may have been killed in a restore.
+        restore::recover(self)?.iter().for_each(|it| tracing::warn!("{it}"));
         Ok(lock)
     }
 
     /// Puts the session into the store.
     pub fn register(&mut self) -> Result<(), Failure> {
-        let found = Register::open(&self.dir, &self.session)?;
+        let found = Register::open(&self.dir, &self.session.id)?;
         let (register, left) = found.ok_or_else(|| Failure::Busy { root: self.path.clone() })?;
         (self.register, self.left) = (Some(register), left);
         Ok(())
@@ -156,7 +148,7 @@ impl Store {
     /// The first look of a session. What other sessions decided about folders that are built counts; with none of them,
     /// what git ignores from now on is what it ignores now.
     pub fn begin(&mut self, cancel: Cancel) -> Result<(), Failure> {
-        let others = place::others(&self.dir, &self.session)?;
+        let others = place::others(&self.dir, &self.session.id)?;
         // Calls of those that are gone are asked about.
         self.left.extend(others.stopped);
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
@@ -166,7 +158,7 @@ impl Store {
         if !is_decided {
             let paths = self.manifest.below(b"").filter(|it| Rules::is_list(it.0));
             // What cannot be read ignores nothing.
-            let read = |path: &RelPath, it: &Node| Some(Rules::digest(path, self.blobs.read(it.hash()?).ok()?));
+            let read = |path: &RelPath, it: &Node| Some(Rules::digest(path, self.blobs.read(&it.hash()?).ok()?));
             let lists: Lists = paths.filter_map(|(path, it)| Some((path.clone(), read(path, it)?))).collect();
             self.dir.replace(b"rules", &frame(&lists)?, false)?;
             self.rules = Rules::new(Some(lists));
@@ -227,23 +219,18 @@ impl Store {
 
     /// Looks at a root, and writes down what changed. Without a cause it is whose it seems to be.
     pub fn look(&mut self, at: &Sight, cause: Option<Cause>, cancel: Cancel) -> Result<Vec<Change>, Failure> {
-        self.blobs.limit = self.limits.store;
-        self.blobs.left = self.limits.store.saturating_sub(place::used(&self.dir)?);
+        self.blobs.limit = self.session.limits.store;
+        self.blobs.left = self.session.limits.store.saturating_sub(place::used(&self.dir)?);
         self.manifest.begin();
-        let (bytes, n) = (AtomicU64::new(0), AtomicUsize::new(0));
-        let look = Look { store: self, now: now(), cancel, bytes, n };
         let seen = match at {
-            Sight::Root => look.walk(),
-            Sight::Paths(it) => look.look_at(it),
+            Sight::Root => Look::new(self, cancel).walk(),
+            Sight::Paths(it) => Look::new(self, cancel).look_at(it),
             Sight::Contents(it) => self.take_contents(it),
         };
         place::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
         let seen = seen?;
         let (rules, changes) = self.compare(&seen);
-        let cause = match cause {
-            Some(it) => it,
-            None => self.cause_between()?,
-        };
+        let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
         self.append(Cause::Rules, rules)?;
         self.append(cause, changes.clone())?;
         for (path, node) in seen {
@@ -257,16 +244,16 @@ impl Store {
     fn compare(&self, seen: &Seen) -> (Vec<Change>, Vec<Change>) {
         let (mut rules, mut changes) = (Vec::new(), Vec::new());
         let mut anew: Option<&RelPath> = None;
-        let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new.as_ref()));
-        for (path, old, new) in all.filter(|it| !node::is_same(it.1, it.2)) {
-            let both = old.zip(new);
-            let is_turned = both.is_some_and(|(a, b)| a.why().is_some() != b.why().is_some());
-            let stayed = both.is_some_and(|(a, b)| a.mark.is_same_content(&b.mark));
-            if is_turned && [old, new].into_iter().flatten().any(|it| it.why() == Some(Why::Exempt)) {
+        let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new));
+        for (path, old, new) in all.filter(|it| !it.1.is_same(it.2)) {
+            let both = !old.is_absent() && !new.is_absent();
+            let is_turned = both && old.why().is_some() != new.why().is_some();
+            if is_turned && [old, new].iter().any(|it| it.why() == Some(Why::Exempt)) {
                 anew = Some(path);
             }
-            let is_anew = (is_turned && stayed) || anew.is_some_and(|it| node::is_within(path, it));
-            let change = Change { path: path.clone(), old: old.cloned(), new: new.cloned() };
+            let is_anew =
+                (is_turned && old.mark.is_same_content(&new.mark)) || anew.is_some_and(|it| node::is_within(path, it));
+            let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
             if is_anew { rules.push(change) } else { changes.push(change) }
         }
         (rules, changes)
@@ -275,14 +262,15 @@ impl Store {
     /// Files as a client has them.
     fn take_contents(&self, files: &[Content]) -> Result<Seen, Failure> {
         let mut seen = Seen::new();
-        for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_ref()))) {
-            let mode = self.manifest.get(&path).map_or(0o644, |it| it.mode);
+        for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_deref()))) {
+            let old = self.manifest.get(&path);
             let kind = match content {
-                Some(it) if it.len() as u64 > self.limits.file => Some(Kind::Skipped(Why::Big)),
-                Some(it) => Some(Kind::File(self.blobs.put(it)?)),
-                None => None,
+                Some(it) if it.len() as u64 > self.session.limits.file => Kind::Skipped(Why::Big),
+                Some(it) => Kind::File(self.blobs.put(it)?),
+                None => Kind::Absent,
             };
-            seen.insert(path, kind.zip(content).map(|(kind, it)| Node::unseen(kind, mode, it.len() as u64)));
+            let mode = if old.is_absent() { 0o644 } else { old.mode };
+            seen.insert(path, Node::unseen(kind, mode, content.map_or(0, <[u8]>::len) as u64));
         }
         Ok(seen)
     }
@@ -330,8 +318,8 @@ impl Store {
     }
 
     /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.
-    pub fn cause_between(&mut self) -> io::Result<Cause> {
-        let others = place::others(&self.dir, &self.session)?;
+    fn cause_between(&mut self) -> io::Result<Cause> {
+        let others = place::others(&self.dir, &self.session.id)?;
         let own = self.register.iter().flat_map(Register::wide);
         let live: Vec<Call> = own.chain(others.live).collect();
         let mut stopped = std::mem::take(&mut self.left);
@@ -344,7 +332,7 @@ impl Store {
     }
 
     pub fn call(&self, id: &CheckpointId) -> Call {
-        Call { session: self.session.clone(), id: id.clone() }
+        Call { session: self.session.id.clone(), id: id.clone() }
     }
 
     pub fn begin_call(&mut self, id: &CheckpointId, wide: bool) -> io::Result<()> {
@@ -384,6 +372,6 @@ impl Store {
 
     pub fn close(&mut self) -> io::Result<()> {
         self.save_index()?;
-        self.register.take().map_or(Ok(()), |it| it.close(&self.dir, &self.session))
+        self.register.take().map_or(Ok(()), |it| it.close(&self.dir, &self.session.id))
     }
 }

@@ -1,35 +1,32 @@
 //! Looks at a root: every entry by lstat, and into those files that may have changed.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     os::fd::{AsFd, BorrowedFd},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    thread::ScopedJoinHandle,
 };
 
-use rustix::fs::{Stat, fstat};
+use rustix::fs::{FileType, Stat, fstat};
 
 use super::{
-    Cancel, Failure,
-    beneath::{self, if_there, is_gone},
-    fault,
-    git::{self, Part},
-    node::{self, Kind, Mark, Node, RelPath, Why},
-    store::Store,
+    Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::if_there, beneath::is_gone, fault,
+    git, node, store::now,
 };
 
 /// One look, as of `now` in seconds since 1970.
 pub struct Look<'a> {
-    pub store: &'a Store,
-    pub now: i64,
-    pub cancel: Cancel<'a>,
+    store: &'a Store,
+    now: i64,
+    cancel: Cancel<'a>,
     /// What the root has so far.
-    pub bytes: AtomicU64,
-    pub n: AtomicUsize,
+    bytes: AtomicU64,
+    n: AtomicUsize,
 }
 
 /// Paths that are not as the manifest has them.
-pub type Seen = BTreeMap<RelPath, Option<Node>>;
+pub type Seen = BTreeMap<RelPath, Node>;
 
 /// An entry of an open folder.
 struct Entry<'a> {
@@ -52,23 +49,27 @@ const MAX_THREADS: usize = 4;
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Tests end a thread at one of its steps.
-    let n = if cfg!(test) { 1 } else { cores.min(MAX_THREADS).min(items.len()) };
-    let next = AtomicUsize::new(0);
+    let n = if cfg!(test) { 1 } else { cores.min(MAX_THREADS).min(items.len()).max(1) };
+    // Neighbours stay together: two threads in one folder wait for each other.
+    let (next, size) = (AtomicUsize::new(0), (items.len() / (n * 8)).clamp(1, 64));
     let work = || {
-        let items = std::iter::from_fn(|| items.get(next.fetch_add(1, Relaxed)));
-        items.map(&act).collect::<Vec<R>>()
+        let parts = std::iter::from_fn(|| items.chunks(size).nth(next.fetch_add(1, Relaxed)));
+        parts.flatten().map(&act).collect::<Vec<R>>()
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (1..n).map(|_| scope.spawn(work)).collect();
         let mut res = work();
-        for it in threads {
-            res.extend(it.join().unwrap_or_else(|it| std::panic::resume_unwind(it)));
-        }
+        let join = |it: ScopedJoinHandle<_>| it.join().unwrap_or_else(|it| std::panic::resume_unwind(it));
+        res.extend(threads.into_iter().flat_map(join));
         res
     })
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    pub fn new(store: &'a Store, cancel: Cancel<'a>) -> Self {
+        Self { store, now: now(), cancel, bytes: AtomicU64::new(0), n: AtomicUsize::new(0) }
+    }
+
     /// Everything below the root: what is not as the manifest has it.
     pub fn walk(&self) -> Result<Seen, Failure> {
         let mut seen = Seen::new();
@@ -79,12 +80,12 @@ impl Look<'_> {
             let found = in_parallel(&dirs, |it| self.enter(it).map_err(|why| why.at(|| shown(it))));
             dirs.clear();
             for it in found {
-                let mut it = it?;
-                seen.append(&mut it.seen);
-                dirs.append(&mut it.dirs);
+                let it = it?;
+                seen.extend(it.seen);
+                dirs.extend(it.dirs);
             }
         }
-        seen.extend(self.store.manifest.unseen().map(|it| (it.clone(), None)));
+        seen.extend(self.store.manifest.unseen().map(|it| (it.clone(), Node::default())));
         Ok(seen)
     }
 
@@ -92,14 +93,11 @@ impl Look<'_> {
     pub fn look_at(&self, paths: &[RelPath]) -> Result<Seen, Failure> {
         self.bytes.store(self.store.manifest.bytes, Relaxed);
         self.n.store(self.store.manifest.len(), Relaxed);
-        let above = paths.iter().flat_map(|it| node::ancestors(it));
-        let mut all: Vec<&[u8]> = paths.iter().map(|it| &**it).chain(above).filter(|it| !it.is_empty()).collect();
-        all.sort_unstable();
-        all.dedup();
         let mut found = Found::default();
-        for path in all {
-            match if_there(self.store.root.parent(path))? {
-                Some((dir, name)) => self.look(&Entry::new(dir.as_fd(), name, path), &mut found)?,
+        let all: BTreeSet<&[u8]> = paths.iter().flat_map(|it| node::ancestors(it).chain([&**it])).collect();
+        for (path, (dir, name)) in all.into_iter().filter_map(|it| Some((it, node::split(it)?))) {
+            match if_there(self.store.root.dir(dir))? {
+                Some(dir) => self.look(dir.as_fd(), name, path, &mut found)?,
                 None => self.gone(path, &mut found.seen),
             }
         }
@@ -123,7 +121,7 @@ impl Look<'_> {
             if (self.cancel)() {
                 return Err(Failure::Cancelled);
             }
-            self.look(&Entry::new(dir.as_fd(), &name, &node::join(path, &name)), &mut found)?;
+            self.look(dir.as_fd(), &name, &node::join(path, &name), &mut found)?;
         }
         Ok(found)
     }
@@ -133,12 +131,13 @@ impl Look<'_> {
         if self.store.manifest.below(path).next().is_some() {
             self.store.manifest.see_below(path);
         } else if let Ok(Some(stat)) = self.store.root.stat(path) {
-            seen.insert(path.clone(), Some(Node::new(Kind::Skipped(Why::Unreadable), &stat, self.now)));
+            seen.insert(path.clone(), Node::new(Kind::Skipped(Why::Unreadable), &stat, self.now));
         }
     }
 
     /// One entry, again if it changes under our eyes.
-    fn look(&self, at: &Entry, found: &mut Found) -> Result<(), Failure> {
+    fn look(&self, dir: BorrowedFd, name: &[u8], path: &[u8], found: &mut Found) -> Result<(), Failure> {
+        let at = &Entry { dir, name, path, part: git::part(path) };
         for is_last in [false, false, true] {
             let Some(stat) = beneath::stat(at.dir, at.name)? else { break };
             if at.part == Some(Part::Passing) || self.is_home(&stat) {
@@ -147,7 +146,7 @@ impl Look<'_> {
             let old = self.store.manifest.see(at.path);
             let node = self.node(at, &stat, old, is_last).map_err(|it| it.at(|| shown(at.path)))?;
             let Some(node) = node else { continue };
-            let is_as_it_was = old.is_some_and(|it| it.is_dir() && !it.young && it.mark == node.mark);
+            let is_as_it_was = old.is_dir() && !old.young && old.mark == node.mark;
             // Git only adds to these, and takes away.
             if at.part == Some(Part::ObjectDir) && is_as_it_was {
                 self.store.manifest.see_below(at.path);
@@ -162,21 +161,21 @@ impl Look<'_> {
     }
 
     /// What stands there; `None`: look again.
-    fn node(&self, at: &Entry, stat: &Stat, old: Option<&Node>, is_last: bool) -> Result<Option<Node>, Failure> {
-        let is_full = || self.n.load(Relaxed) >= self.store.limits.root_files && !node::is_dir(old);
+    fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>, Failure> {
+        let is_full = || self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir();
         let kind = match node::type_of(stat) {
-            it if it.is_dir() && self.store.rules.is_exempt(&self.store.root, at.path) => {
-                Some(Kind::Skipped(Why::Exempt))
-            }
-            it if it.is_dir() && is_full() => Some(Kind::Skipped(Why::Full)),
-            it if it.is_dir() => Some(Kind::Dir),
-            it if it.is_symlink() => link(at),
-            it if it.is_file() && is_as_it_was(at.part, old, stat) => return Ok(old.cloned()),
-            it if it.is_file() => self.read(at, old, Mark::of(stat))?,
-            _ => Some(Kind::Skipped(Why::Special)),
+            FileType::Directory if self.store.rules.is_exempt(&self.store.root, at.path) => Kind::Skipped(Why::Exempt),
+            FileType::Directory if is_full() => Kind::Skipped(Why::Full),
+            FileType::Directory => Kind::Dir,
+            FileType::Symlink => beneath::link(at.dir, at.name).map_or(Kind::Absent, Kind::Link),
+            FileType::RegularFile if is_as_it_was(at.part, old, stat) => return Ok(Some(old.clone())),
+            FileType::RegularFile => self.read(at, old, Mark::of(stat))?,
+            _ => Kind::Skipped(Why::Special),
         };
         // Something else stands there by now.
-        let Some(kind) = kind else { return Ok(None) };
+        if kind == Kind::Absent {
+            return Ok(None);
+        }
         let mut node = Node::new(kind, stat, self.now);
         let again = || beneath::stat(at.dir, at.name).ok().flatten();
         if matches!(node.kind, Kind::File(_) | Kind::Link(_)) && again().as_ref().map(Mark::of) != Some(node.mark) {
@@ -196,23 +195,23 @@ impl Look<'_> {
         self.store.home == Some(own)
     }
 
-    /// The content of a file. `None`: look again.
-    fn read(&self, at: &Entry, old: Option<&Node>, mark: Mark) -> Result<Option<Kind>, Failure> {
-        let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.limits, &self.store.blobs);
+    /// The content of a file. Absent: look again.
+    fn read(&self, at: &Entry, old: &Node, mark: Mark) -> Result<Kind, Failure> {
+        let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.session.limits, &self.store.blobs);
         // What is held already stays so.
-        let is_more = self.n.load(Relaxed) >= limits.root_files && old.and_then(Node::hash).is_none();
+        let is_more = self.n.load(Relaxed) >= limits.root_files && old.hash().is_none();
         let is_beyond = is_more || self.bytes.load(Relaxed) + mark.size > limits.root_bytes;
         match is_object {
-            false if mark.size > limits.file => return Ok(Some(Kind::Skipped(Why::Big))),
-            false if is_beyond => return Ok(Some(Kind::Skipped(Why::Full))),
+            false if mark.size > limits.file => return Ok(Kind::Skipped(Why::Big)),
+            false if is_beyond => return Ok(Kind::Skipped(Why::Full)),
             _ => fault::step("walk: file")?,
         }
         let file = match beneath::file(at.dir, at.name) {
             Ok(it) => it,
-            Err(it) if is_gone(&it) => return Ok(None),
+            Err(it) if is_gone(&it) => return Ok(Kind::Absent),
             Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                let known = old.filter(|it| it.mark.is_same_content(&mark)).and_then(Node::hash);
-                return Ok(Some(known.map_or(Kind::Skipped(Why::Unreadable), |it| Kind::File(*it))));
+                let known = old.hash().filter(|_| old.mark.is_same_content(&mark));
+                return Ok(known.map_or(Kind::Skipped(Why::Unreadable), Kind::File));
             }
             Err(it) => return Err(it.into()),
         };
@@ -220,13 +219,13 @@ impl Look<'_> {
             true => blobs.put_object(at.dir, at.name, &file, mark.size)?,
             false => blobs.put_file(&file, mark.size, limits.file)?,
         };
-        Ok(Some(hash.map_or(Kind::Skipped(Why::Big), Kind::File)))
+        Ok(hash.map_or(Kind::Skipped(Why::Big), Kind::File))
     }
 
     fn gone(&self, path: &[u8], seen: &mut Seen) {
-        if self.store.manifest.get(path).is_some() {
-            seen.insert(path.into(), None);
-            seen.extend(self.store.manifest.below(path).map(|it| (it.0.clone(), None)));
+        if !self.store.manifest.get(path).is_absent() {
+            seen.insert(path.into(), Node::default());
+            seen.extend(self.store.manifest.below(path).map(|it| (it.0.clone(), Node::default())));
         }
     }
 
@@ -236,31 +235,20 @@ impl Look<'_> {
             self.bytes.fetch_add(node.hash().map_or(0, |_| node.mark.size), Relaxed);
         }
         let old = self.store.manifest.see(path);
-        let is_known = old.is_some_and(|it| it.is_same(&node) && it.mark == node.mark && it.young == node.young);
-        if !is_known {
-            seen.insert(path.into(), Some(node));
+        if !old.is_same(&node) || old.mark != node.mark || old.young != node.young {
+            seen.insert(path.into(), node);
         }
     }
 }
 
-impl<'a> Entry<'a> {
-    fn new(dir: BorrowedFd<'a>, name: &'a [u8], path: &'a [u8]) -> Self {
-        Self { dir, name, path, part: git::part(path) }
-    }
-}
-
-fn is_as_it_was(part: Option<Part>, old: Option<&Node>, stat: &Stat) -> bool {
-    let (mark, bits) = (Mark::of(stat), (stat.st_mode & 0o777) as u16);
-    old.filter(|it| it.hash().is_some() && it.mode == bits).is_some_and(|it| match part {
+fn is_as_it_was(part: Option<Part>, old: &Node, stat: &Stat) -> bool {
+    let mark = Mark::of(stat);
+    let is_same = match part {
         // To link it is to change it, for the disk.
-        Some(Part::Object) => it.mark.is_same_content(&mark),
-        _ => it.mark == mark && !it.young,
-    })
-}
-
-fn link(at: &Entry) -> Option<Kind> {
-    let to = rustix::fs::readlinkat(at.dir, at.name, Vec::new()).ok()?;
-    Some(Kind::Link(to.to_bytes().into()))
+        Some(Part::Object) => old.mark.is_same_content(&mark),
+        _ => old.mark == mark && !old.young,
+    };
+    is_same && old.hash().is_some() && old.mode == node::bits(stat) & 0o777
 }
 
 fn shown(path: &[u8]) -> String {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, path::PathBuf, time::SystemTime};
 
 use crate::base::{
-    checkpoint::{ChangeKind, Changes, Held, Restored},
+    checkpoint::{ChangeKind, Held, Restored},
     ids::CheckpointId,
     path::AbsPath,
 };
@@ -39,6 +39,8 @@ pub enum Failure {
     Full { limit: u64 },
     #[error("another castor is busy with the checkpoints of {root}")]
     Busy { root: AbsPath },
+    #[error("nothing of what was changed is held")]
+    Gone,
     #[error("checkpoint {id} is not known")]
     Unknown { id: CheckpointId },
     /// What is held is not what was put there: nothing is restored from it.
@@ -84,6 +86,8 @@ pub struct Buffers(pub BTreeMap<AbsPath, Vec<u8>>);
 pub struct RestorePlan {
     /// Sorted by path; conflicts among them.
     pub paths: Vec<PlannedPath>,
+    /// The files that it is about, whatever became of them since: a client may have them.
+    pub files: Vec<AbsPath>,
     /// What the calls changed or removed, and nobody holds.
     pub not_kept: Vec<PathBuf>,
     /// For people: what is not restored, and why.
@@ -106,8 +110,6 @@ pub struct PlannedPath {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreOutcome {
     pub restored: Restored,
-    /// As of a call: the restore is a checkpoint itself.
-    pub changes: Changes,
     /// What the client is to write: files that are open there.
     pub to_client: Vec<(AbsPath, Vec<u8>)>,
     /// For people: what is not restored, and why.

@@ -63,20 +63,6 @@ pub fn check_dir(real: &AbsPath) -> io::Result<()> {
     open_dir(real).map(drop)
 }
 
-/// A folder by its real path, open: what it holds under a name is asked of itself, whatever stands at its path by then.
-pub struct Folder(OwnedFd);
-
-impl Folder {
-    pub fn open(real: &AbsPath) -> io::Result<Self> {
-        open_dir(real).map(Self)
-    }
-
-    /// Whether it has such an entry, a link or not.
-    pub fn has(&self, name: &OsStr) -> bool {
-        stat::fstatat(&self.0, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok()
-    }
-}
-
 /// Whether no link is on the way, as far as there is a way: then the path is its own real one. Most are, and to ask so
 /// takes one call, where each name by itself takes one, and all of them again where the end is missing. `false`: perhaps.
 pub fn is_free_of_links(path: &AbsPath) -> bool {

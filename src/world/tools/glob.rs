@@ -173,7 +173,7 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
 #[derive(Default)]
 struct Folder {
     #[cfg(unix)]
-    open: Option<(std::path::PathBuf, Option<disk::Folder>)>,
+    open: Option<(std::path::PathBuf, Option<disk::beneath::Beneath>)>,
 }
 
 #[cfg(unix)]
@@ -181,10 +181,11 @@ impl Folder {
     fn has(&mut self, real: &Path) -> bool {
         let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { return true };
         if self.open.as_ref().is_none_or(|it| it.0 != parent) {
-            let folder = AbsPath::new(parent).and_then(|it| disk::Folder::open(&it).ok());
+            let folder = AbsPath::new(parent).and_then(|it| disk::beneath::Beneath::open_real(&it).ok());
             self.open = Some((parent.to_owned(), folder));
         }
-        self.open.as_ref().and_then(|it| it.1.as_ref()).is_some_and(|it| it.has(name))
+        let folder = self.open.as_ref().and_then(|it| it.1.as_ref());
+        folder.is_some_and(|it| it.stat(name.as_encoded_bytes()).is_ok_and(|it| it.is_some()))
     }
 }
 

@@ -124,8 +124,10 @@ pub struct Known {
 pub struct Background {
     /// The end of the session, and with it of all that commands left running.
     pub closed: CancellationToken,
-    /// Takes what became of a command, by its process.
-    pub completed: Completed,
+    /// Takes what became of a command.
+    pub completed: Progress,
+    /// Takes that nobody is left of a command, by its process. Its call may not have returned yet.
+    pub emptied: Emptied,
     /// Tells user and model, with the session's next turn.
     pub notice: Progress,
 }
@@ -134,8 +136,8 @@ impl Default for Background {
     /// Nobody wants to know.
     fn default() -> Self {
         let nobody: Progress = Arc::new(|_| Box::pin(async {}));
-        let completed: Completed = Arc::new(|_, _| Box::pin(async {}));
-        Self { closed: CancellationToken::new(), completed, notice: nobody }
+        let emptied: Emptied = Arc::new(|_| Box::pin(async {}));
+        Self { closed: CancellationToken::new(), completed: nobody.clone(), emptied, notice: nobody }
     }
 }
 
@@ -159,7 +161,7 @@ impl Default for Terminals {
     }
 }
 
-pub type Completed = Arc<dyn Fn(Option<u32>, String) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type Emptied = Arc<dyn Fn(u32) -> BoxFuture<'static, ()> + Send + Sync>;
 
 pub type Progress = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 

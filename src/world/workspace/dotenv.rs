@@ -11,7 +11,7 @@ use crate::{
 
 /// What a file may set: keys, and where and how loud castor works. Never homes, paths, loaders, proxies or addresses:
 /// they would decide what runs, and where keys go.
-const ALLOWED: &[&str] = &[
+pub const ALLOWED: &[&str] = &[
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "GOOGLE_CLOUD_PROJECT",

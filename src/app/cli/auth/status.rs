@@ -3,10 +3,11 @@
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::{Done, EXIT_AUTH, Streams, last_four};
+use super::{Done, Streams, last_four};
 use crate::{
     app::{
         access::{self, AccessError, AccessKind, Given, ModelAccess, Origin},
+        cli::exits::EXIT_AUTH,
         options::Options,
         providers, sessions,
         settings::{Provider, Settings},

@@ -106,11 +106,6 @@ pub(super) struct Failed {
     pub message: String,
 }
 
-/// Removes what killed castors left standing; what it was.
-fn sweep(env: &Env) -> Vec<String> {
-    confinement::sweep(env).iter().map(|it| it.display().to_string()).collect()
-}
-
 /// `shake` does the handshake; it is told whether the settings name servers.
 pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool) -> Vec<Step>) -> Report {
     let ground = ground::look(env, cwd);
@@ -118,7 +113,7 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (merged, of_settings) = Settings::merge(sources);
     // First what is left: the castor of the handshake would remove it, too.
-    let left = sweep(env);
+    let left = confinement::sweep(env);
     let recovered = workspace::castor_home(env).map(|it| checkpoints::recover_all(&it));
     let steps = shake(!merged.mcp.servers.is_empty());
     let (recovered, stuck) = match recovered {

@@ -31,19 +31,19 @@ pub struct Failure {
     pub message: String,
 }
 
-/// (exit, code, Gemini CLI's name of it, `data.kind` in an agent's error)
-const EXITS: [(Exit, u8, &str, &str); 11] = [
-    (Exit::Done, 0, "", ""),
-    (Exit::Failed, 1, "Error", "internal"),
-    (Exit::Auth, 41, "FatalAuthenticationError", "auth"),
-    (Exit::Input, 42, "FatalInputError", "input"),
-    (Exit::Config, 52, "FatalConfigError", "config"),
-    (Exit::TurnLimit, 53, "FatalTurnLimitedError", "turn_limit"),
-    (Exit::Tool, 54, "FatalToolExecutionError", "tool"),
-    (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted"),
-    (Exit::Cancelled, 130, "FatalCancellationError", "cancelled"),
-    (Exit::Quit, 130, "FatalCancellationError", "quit"),
-    (Exit::Unread, 0, "", ""),
+/// (exit, code, Gemini CLI's name of it, `data.kind` in an agent's error, what it means where help has to say so)
+const EXITS: [(Exit, u8, &str, &str, &str); 11] = [
+    (Exit::Done, 0, "", "", "done"),
+    (Exit::Failed, 1, "Error", "internal", "failed"),
+    (Exit::Auth, 41, "FatalAuthenticationError", "auth", "not signed in"),
+    (Exit::Input, 42, "FatalInputError", "input", "bad input"),
+    (Exit::Config, 52, "FatalConfigError", "config", "bad configuration"),
+    (Exit::TurnLimit, 53, "FatalTurnLimitedError", "turn_limit", "a limit"),
+    (Exit::Tool, 54, "FatalToolExecutionError", "tool", "a tool failed fatally"),
+    (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted", "the folder is not trusted"),
+    (Exit::Cancelled, 130, "FatalCancellationError", "cancelled", "cancelled"),
+    (Exit::Quit, 130, "FatalCancellationError", "quit", ""),
+    (Exit::Unread, 0, "", "", ""),
 ];
 /// ACP: sign in first.
 const AUTH_REQUIRED: i32 = -32000;
@@ -51,6 +51,11 @@ const AUTH_REQUIRED: i32 = -32000;
 const NOT_FOUND: i32 = -32002;
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i32 = -32800;
+
+/// Codes and what they mean.
+pub fn told() -> impl Iterator<Item = (u8, &'static str)> {
+    EXITS.iter().filter(|it| !it.4.is_empty()).map(|it| (it.1, it.4))
+}
 
 impl Exit {
     pub fn code(self) -> u8 {

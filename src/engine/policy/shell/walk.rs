@@ -1,6 +1,8 @@
 //! The syntax tree, walked once without recursion: lists commands, and notes what makes a line opaque.
 
-use tree_sitter::{Node, Parser, Tree, TreeCursor};
+use std::sync::LazyLock;
+
+use tree_sitter::{Language, Node, Parser, Tree, TreeCursor};
 
 use super::{
     heredoc::{self, Body, Masked},
@@ -9,6 +11,26 @@ use super::{
     opaque::is_obeyed,
     words::{Opaque, Word, WordKind},
 };
+
+/// A kind of nodes.
+struct Kind {
+    name: &'static str,
+    /// It means no more than the commands in it.
+    is_known: bool,
+}
+
+/// By the grammar's numbers: to ask it for each node's name costs as much as to read the line.
+static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let names = (0..=u16::MAX).map_while(|it| LANGUAGE.node_kind_for_id(it));
+    names.map(|name| Kind { name, is_known: KNOWN.contains(&name) }).collect()
+});
+static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_bash::LANGUAGE.into());
+
+impl Kind {
+    fn of(node: Node) -> &'static Self {
+        KINDS.get(usize::from(node.kind_id())).unwrap_or(&Self { name: "ERROR", is_known: false })
+    }
+}
 
 const ODD_BLANKS: Opaque = Opaque("its words cannot be told apart");
 const NOT_SHELL: Opaque = Opaque("it is not valid shell");
@@ -96,9 +118,9 @@ pub fn walk(source: &str) -> Result<Walked, Opaque> {
 }
 
 fn parse(text: &str) -> Result<Tree, Opaque> {
-    let mut parser = Parser::new();
     // A fresh parser each time: making one costs little next to a parse, and there is nothing to share.
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| Opaque("the shell grammar does not load"))?;
+    let mut parser = Parser::new();
+    parser.set_language(&LANGUAGE).map_err(|_| Opaque("the shell grammar does not load"))?;
     let tree = parser.parse(text, None).ok_or(Opaque("the shell grammar gave up"))?;
     if tree.root_node().has_error() { Err(NOT_SHELL) } else { Ok(tree) }
 }
@@ -136,16 +158,18 @@ impl Walker<'_> {
         if node.is_error() || node.is_missing() {
             return Err(NOT_SHELL);
         }
-        self.check_gap(node)?;
+        let kind = Kind::of(node);
+        self.check_gap(node, kind.name)?;
         // The scanner's `<<` can swallow the word before it.
-        if !node.is_named() && self.slice(node).trim() != node.kind().trim() {
+        if !node.is_named() && self.slice(node).trim() != kind.name.trim() {
             return Err(ODD_BLANKS);
         }
         self.substitutions.retain(|it| *it > node.start_byte());
-        if node.is_named() && !KNOWN.contains(&node.kind()) {
+        if node.is_named() && !kind.is_known {
             self.note("it has more in it than commands and words");
         }
-        match node.kind() {
+        match kind.name {
+            "word" | "command_name" => Ok(()),
             "command" => self.command(node),
             "declaration_command" => {
                 self.declaration(node);
@@ -194,7 +218,7 @@ impl Walker<'_> {
         for child in node.children(&mut node.walk()) {
             self.check_apart(end, child)?;
             end = Some(child.end_byte());
-            match child.kind() {
+            match Kind::of(child).name {
                 // Noted by the walk itself.
                 "variable_assignment" | "file_redirect" | "herestring_redirect" => (),
                 // In `a =~ $x; b` the grammar takes `$x;` for a pattern, as if it stood in a test.
@@ -291,7 +315,7 @@ impl Walker<'_> {
         }
         let (mut targets, mut operator) = (Vec::new(), "");
         for child in node.children(&mut node.walk()) {
-            match child.kind() {
+            match Kind::of(child).name {
                 "file_descriptor" => (),
                 kind if !child.is_named() => operator = kind,
                 _ => targets.push(self.word(child)?),
@@ -369,13 +393,13 @@ impl Walker<'_> {
     }
 
     /// Nothing may lie between two leaves but blanks: the grammar also skips `\ `, which is part of a word.
-    fn check_gap(&mut self, node: Node) -> Result<(), Opaque> {
+    fn check_gap(&mut self, node: Node, kind: &str) -> Result<(), Opaque> {
         let (start, end) = (node.start_byte(), node.end_byte());
         if start >= self.quoted_until && start > self.leaf_end {
             self.blank(self.leaf_end, start)?;
             self.leaf_end = start;
         }
-        if matches!(node.kind(), "string" | "raw_string" | "ansi_c_string" | "heredoc_body" | "expansion" | "regex") {
+        if matches!(kind, "string" | "raw_string" | "ansi_c_string" | "heredoc_body" | "expansion" | "regex") {
             self.quoted_until = self.quoted_until.max(end);
             self.leaf_end = self.leaf_end.max(end);
         }
@@ -399,8 +423,8 @@ impl Walker<'_> {
         let Some(end) = end else { return Ok(()) };
         let gap = self.text.get(end..next.start_byte()).unwrap_or_default();
         // `<f` may stick to the word before it.
-        let redirect = matches!(next.kind(), "file_redirect" | "herestring_redirect");
-        match (!gap.is_empty() || redirect) && !gap.replace("\\\n", " ").contains('\n') {
+        let redirect = || matches!(Kind::of(next).name, "file_redirect" | "herestring_redirect");
+        match (!gap.is_empty() || redirect()) && (!gap.contains('\n') || !gap.replace("\\\n", " ").contains('\n')) {
             true => Ok(()),
             false => Err(ODD_BLANKS),
         }

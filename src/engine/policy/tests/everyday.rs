@@ -50,3 +50,25 @@ fn yolo_asks_about_what_is_not_taken_back() {
         assert!(got.network);
     }
 }
+
+/// Whatever of what holds a command is missing: `auto` asks about it, and is not on offer.
+#[test]
+fn auto_needs_all_that_holds_a_command() {
+    let (rules, whole) = (Rules::shipped(), Sandbox::WHOLE);
+    let missing = [
+        Sandbox { available: false, ..whole },
+        Sandbox { mounts: false, ..whole },
+        Sandbox { trusted: false, ..whole },
+        Sandbox { undoable: false, ..whole },
+    ];
+    for (sandbox, is_whole) in missing.into_iter().map(|it| (it, false)).chain([(whole, true)]) {
+        for (command, looks) in [("make", false), ("ls src", true)] {
+            let (args, targets) = (json!({ "command": command }), Targets::default());
+            let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+            let verdict = |mode| decide(&rules, &Query { mode, sandbox, ..query });
+            let want = if looks || is_whole { Decision::Allow } else { Decision::Ask };
+            assert_eq!(verdict(Mode::Auto).decision, want, "{command} {sandbox:?}");
+            assert_eq!(verdict(Mode::Default).offers_auto, is_whole && !looks, "{command} {sandbox:?}");
+        }
+    }
+}

@@ -1,7 +1,11 @@
 //! Random commands: nothing panics, and a rule that denies never makes anything allowed.
 
 use super::*;
-use crate::engine::policy::{CheckerVerdict, Written};
+use crate::engine::policy::{
+    CheckerVerdict, Rule, Written,
+    patterns::{Hit, Spelling},
+    shell::parse,
+};
 
 pub(super) struct Dice(u64);
 
@@ -111,6 +115,58 @@ fn never_panics_and_denies_only_narrow() {
             assert!(plain == Decision::Allow || narrowed != Decision::Allow, "{command:?} {mode:?} {}", denies[at]);
         }
     }
+}
+
+/// A rule that would say something of a command is asked.
+#[test]
+fn no_rule_is_passed_over() {
+    const WORDS: &[&str] = &[
+        "git",
+        "push",
+        "log",
+        "rm",
+        "RM",
+        "/bin/rm",
+        "\"rm\"",
+        "'git push'",
+        "ls",
+        "$x",
+        "x",
+        "-C",
+        ";",
+        "|",
+        "$(rm x)",
+    ];
+    let whats = [
+        "",
+        "argsPattern='x'",
+        "commandPrefix='rm'",
+        "commandPrefix=['git push', '/bin/rm x', 'LS']",
+        "commandRegex='git (push|log)( |$)'",
+        "commandRegex='git ?push'",
+        "commandRegex='(?i)rm .*'",
+        "commandRegex='(ls|git) x'",
+        "commandRegex='ls x|rm'",
+        "commandRegex='.?rm'",
+        "commandRegex='[gr](it|m) x'",
+    ];
+    let all: String = whats.iter().flat_map(|it| [rule("allow", it), rule("deny", it)]).collect();
+    let (rules, mut dice, mut hits) = (rules(&all), Dice(11), 0);
+    for _ in 0..4000 {
+        let words: Vec<&str> = (0..1 + dice.roll(6)).map(|_| WORDS[dice.roll(WORDS.len())]).collect();
+        let text = words.join(" ");
+        let (line, args, targets) = (parse(&text), json!({ "command": text }), Targets::default());
+        let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
+        for it in &line.script().commands {
+            let spelling = Spelling::new(it, Some(&text), &args);
+            let speaks = |it: &&Rule| it.applies(&query) && it.matches_command(&spelling) != Hit::No;
+            let names = |it: &Rule| it.source.line;
+            let found: Vec<usize> = rules.of_command(&query, &spelling).into_iter().filter(speaks).map(names).collect();
+            assert_eq!(found, rules.iter().filter(speaks).map(names).collect::<Vec<_>>(), "{text}");
+            hits += found.len();
+        }
+    }
+    assert!(hits > 1000, "{hits}");
 }
 
 const TOOLS: &[&str] = &[

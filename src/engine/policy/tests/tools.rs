@@ -294,6 +294,25 @@ fn words_that_name_secrets() {
     }
 }
 
+/// A yes to a line is one to the configuration that it says it writes.
+#[test]
+fn a_question_names_what_a_yes_lets_it_write() {
+    for (mode, text, want) in [
+        (Mode::Auto, "echo a=b > .npmrc", &["/w/.npmrc"][..]),
+        (Mode::Auto, "cd sub && echo a=b >> .npmrc", &["/w/sub/.npmrc"]),
+        (Mode::Auto, "cp .npmrc kept", &["/w/.npmrc"]),
+        (Mode::Auto, "cat .npmrc && make", &[]),
+        (Mode::Auto, "echo x > .vscode/a.json", &[]),
+        (Mode::Default, "echo x > .vscode/a.json", &["/w/.vscode/a.json"]),
+        (Mode::Default, "echo x > $D/.npmrc", &[]),
+        (Mode::Default, "eval x > .npmrc", &[]),
+        (Mode::Default, "make > plain", &[]),
+    ] {
+        let named = shell(&rules(""), mode, true, text, &[]).leave().named;
+        assert_eq!(named.iter().map(ToString::to_string).collect::<Vec<_>>(), want, "{text}");
+    }
+}
+
 #[test]
 fn a_rule_that_names_it_allows_it() {
     let rule = |what: &str| format!("[[rule]]\ntoolName='write_file'\ndecision='allow'\npriority=100\n{what}");

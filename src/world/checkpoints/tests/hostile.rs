@@ -8,13 +8,14 @@ use std::{
     rc::Rc,
 };
 
-use super::{bed, call, conflicts, has_git, id, never, order, tree, undo};
+use super::{
+    bed, call, conflicts,
+    fault::{Plan, set, take},
+    has_git, id, never, order, tree, undo,
+};
 use crate::{
     base::checkpoint::{OnConflict, Scope},
-    world::checkpoints::{
-        Buffers, Failure,
-        fault::{Plan, set},
-    },
+    world::checkpoints::{Buffers, Failure},
 };
 
 #[test]
@@ -189,7 +190,7 @@ fn folders_that_become_links_lead_nowhere() {
 
 /// What is planned for steps waits.
 fn set_aside(act: impl FnOnce()) {
-    let plan = crate::world::checkpoints::fault::take();
+    let plan = take();
     act();
     set(plan);
 }

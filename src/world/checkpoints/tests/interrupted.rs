@@ -6,13 +6,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use super::{Bed, Checkpoints, Tree, bed, call, has_git, id, never, order, tree, undo};
+use super::{
+    Bed, Checkpoints, Tree, bed, call,
+    fault::{Plan, set},
+    has_git, id, never, order, tree, undo,
+};
 use crate::{
     base::checkpoint::{OnConflict, Scope},
-    world::checkpoints::{
-        Buffers,
-        fault::{Plan, set},
-    },
+    world::checkpoints::{Buffers, Failure},
 };
 
 fn start(git: bool) -> (Bed, Checkpoints, Tree) {
@@ -118,7 +119,9 @@ fn a_checkpoint_that_is_killed_loses_nothing() {
         let again = bed.opened("s");
         assert_eq!(tree(bed.root.as_path()), now, "step {n}");
         // Castor was stopped while the call ran: that may be the user's, and is asked about.
-        again.restore(&order("r", &["c"], OnConflict::Restore), &Buffers::default()).unwrap();
+        let res = again.restore(&order("r", &["c"], OnConflict::Restore), &Buffers::default());
+        // It had not begun.
+        assert!(matches!(res, Ok(_) | Err(Failure::Gone)), "step {n}: {res:?}");
         let found = tree(bed.root.as_path());
         assert!(found == before || found == now, "step {n}: {found:#?}");
         call(&again, "d", || bed.write("a", "later\n"));

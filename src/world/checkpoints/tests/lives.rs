@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Bed, bed, call, conflicts, has_git, tree, undo};
+use super::{Bed, bed, call, conflicts, has_git, order, tree};
+use crate::{
+    base::checkpoint::OnConflict,
+    world::checkpoints::{Buffers, Failure, RestoreOutcome},
+};
 
 /// A few words of dice: the same seed throws the same.
 struct Dice(u64);
@@ -218,7 +222,11 @@ fn live(seed: u64, git: bool) {
         ("r2", vec!["r1"], states.last().unwrap()),
         ("r3", vec!["r2"], &states[first]),
     ] {
-        let done = undo(&checkpoints, own, &ids);
+        let done = match checkpoints.restore(&order(own, &ids, OnConflict::Fail), &Buffers::default()) {
+            // None of the lines did anything.
+            Err(Failure::Gone) => RestoreOutcome::default(),
+            it => it.unwrap(),
+        };
         assert_eq!(conflicts(&done, &bed.root), Vec::<String>::new(), "{own} {}", told());
         let found = tree(root);
         let text = |it: &[u8]| String::from_utf8_lossy(it).into_owned();

@@ -1,6 +1,7 @@
 //! Checkpoints on real disks.
 #![allow(clippy::disallowed_methods)]
 
+pub mod fault;
 mod hostile;
 mod interrupted;
 mod lives;
@@ -85,6 +86,13 @@ impl Bed {
         }
         let out = command.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", self.dir.path()).output().unwrap();
         assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+}
+
+impl Checkpoints {
+    /// As a kill leaves it.
+    fn abandon(self) {
+        self.state().stores.clear();
     }
 }
 

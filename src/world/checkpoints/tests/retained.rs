@@ -2,10 +2,10 @@
 
 use std::{fs, time::SystemTime};
 
-use super::{bed, call, conflicts, id, never, undo};
+use super::{bed, call, conflicts, id, never, order, undo};
 use crate::{
-    base::checkpoint::Scope,
-    world::checkpoints::{Failure, Limits, Retention, forget_session, sweep},
+    base::checkpoint::{OnConflict, Scope},
+    world::checkpoints::{Buffers, Failure, Limits, Retention, forget_session, sweep},
 };
 
 fn contents(bed: &super::Bed) -> usize {
@@ -99,4 +99,48 @@ fn the_oldest_closed_sessions_go_first() {
     let swept = sweep(&bed.home, &Retention { store: 0, ..keep_all() }, &|_| true).unwrap();
     assert_eq!(swept.n_sessions, 2);
     assert_eq!(contents(&bed), 0);
+}
+
+/// While it is opened, and while it is open: what is held from then on is held.
+#[test]
+fn a_store_that_is_removed_is_made_anew() {
+    let bed = bed();
+    bed.write("a", "one\n");
+    let first = bed.opened("s");
+    call(&first, "c", || bed.write("a", "two\n"));
+    // Another castor waits for the lock, and its holder goes with the store.
+    let name = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    let lock = fs::File::open(name.join("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let waits = std::sync::Mutex::new(Some(lock));
+    let second = bed.session("t");
+    let remove = || {
+        if let Some(lock) = waits.lock().unwrap().take() {
+            fs::remove_dir_all(bed.home.join("checkpoints")).unwrap();
+            drop(lock);
+        }
+        false
+    };
+    second.open(&remove).unwrap();
+    assert!(waits.lock().unwrap().is_none(), "it did not wait");
+    call(&second, "d", || bed.write("a", "three\n"));
+    undo(&second, "r", &["d"]);
+    assert_eq!(bed.read("a"), "two\n");
+    // The first goes on in the new one. What the old one held is gone, and that is said.
+    call(&first, "e", || bed.write("a", "four\n"));
+    let res = first.restore(&order("q", &["c"], OnConflict::Fail), &Buffers::default());
+    assert!(matches!(res, Err(Failure::Gone)), "{res:?}");
+    assert!(matches!(first.diff(&[id("c")]), Err(Failure::Gone)));
+    let done = undo(&first, "p", &["c", "e"]);
+    assert_eq!(
+        (bed.read("a"), done.notes),
+        ("two\n".to_owned(), vec!["Of some of the calls nothing is held.".to_owned()])
+    );
+    // What a call did while the store went is not known.
+    first.before(&id("f"), &Scope::Roots, &never).unwrap();
+    fs::remove_dir_all(bed.home.join("checkpoints")).unwrap();
+    assert!(first.after(&id("f")).is_err());
+    call(&first, "g", || bed.write("a", "five\n"));
+    undo(&first, "o", &["g"]);
+    assert_eq!(bed.read("a"), "two\n");
 }

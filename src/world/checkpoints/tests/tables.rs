@@ -40,7 +40,10 @@ fn a_call_is_told_taken_back_and_done_again() {
 
     let done = undo(&checkpoints, "r1", &["c1"]);
     assert_eq!(done.restored.restored, ["a", "d", "d/b", "new", "new/c"].map(|it| bed.path(it)));
-    assert_eq!((done.changes.n_files, done.changes.added, done.changes.removed), (5, 2, 3));
+    let back = checkpoints.diff(&[id("r1")]).unwrap();
+    let kinds: Vec<_> = back.iter().map(|it| (short(&it.path), it.change)).collect();
+    let expected = [("a", changed), ("d", added), ("d/b", added), ("new", removed), ("new/c", removed)];
+    assert_eq!(kinds, expected.map(|it| (it.0.to_owned(), it.1)));
     assert_eq!((bed.read("a"), bed.read("d/b")), ("one\nsame\n".into(), "two\n".into()));
     assert!(!bed.path("new").exists());
     undo(&checkpoints, "r2", &["r1"]);
@@ -62,7 +65,7 @@ fn check_conflict(between: impl FnOnce(&Bed), after: impl FnOnce(&Bed), expected
     });
     after(&bed);
     let now = bed.read("a");
-    let plan = checkpoints.plan(&order("r", &["c1", "c2"], OnConflict::Fail)).unwrap();
+    let plan = checkpoints.plan(&order("r", &["c1", "c2"], OnConflict::Fail), &Buffers::default()).unwrap();
     let done = undo(&checkpoints, "r", &["c1", "c2"]);
     assert_eq!(conflicts(&done, &bed.root), expected);
     assert_eq!(plan.paths.iter().filter(|it| it.conflict.is_some()).count(), expected.len());
@@ -267,6 +270,71 @@ fn files_of_a_client_are_what_it_says() {
     assert_eq!(bed.read("a"), "on disk\n", "the client writes it");
 }
 
+/// What the client has, what the disk has, and what becomes of both: to the client, on the disk, or a conflict.
+#[test]
+fn a_restore_knows_buffers_and_disks_apart() {
+    // The call made `two` of it, as the client has it; or nothing, or of nothing.
+    for (before, after, buffer, disk, expected) in [
+        (Some("one"), Some("two"), "two", Some("two"), "to the client: one"),
+        (Some("one"), Some("two"), "two", Some("one"), "to the client: one"),
+        (Some("one"), Some("two"), "one", Some("two"), "to the client: one"),
+        (Some("one"), Some("two"), "one", Some("one"), "nothing"),
+        (Some("one"), Some("two"), "typed", Some("one"), "it was changed since"),
+        (Some("one"), Some("two"), "typed", Some("two"), "it was changed since"),
+        (Some("one"), Some("two"), "two", Some("theirs"), "it was changed since"),
+        (Some("one"), Some("two"), "one", Some("theirs"), "it was changed since"),
+        (Some("one"), Some("two"), "two", None, "it was changed since"),
+        (Some("one"), None, "one", None, "to the client: one"),
+        (None, Some("two"), "two", Some("two"), "gone"),
+        (None, Some("two"), "two", None, "nothing"),
+        (None, Some("two"), "typed", Some("two"), "it was changed since"),
+    ] {
+        let bed = bed();
+        bed.write("else", "so that the root is not empty");
+        let put = |it: Option<&str>| match it {
+            Some(it) => bed.write("a", it),
+            None => _ = fs::remove_file(bed.path("a")),
+        };
+        put(before);
+        let (path, checkpoints) = (bed.root.join("a"), bed.opened("s"));
+        let content = |it: Option<&str>| vec![(path.clone(), it.map(|it| it.as_bytes().to_vec()))];
+        checkpoints.before_content(&id("c"), &content(before)).unwrap();
+        checkpoints.after_content(&id("c"), &content(after)).unwrap();
+        put(disk);
+        let order = order("r", &["c"], OnConflict::Fail);
+        assert_eq!(checkpoints.plan(&order, &Buffers::default()).unwrap().files, std::slice::from_ref(&path));
+        let buffers = Buffers([(path.clone(), buffer.as_bytes().to_vec())].into());
+        let done = checkpoints.restore(&order, &buffers).unwrap();
+        let found = match (done.restored.conflicts.first(), done.to_client.first()) {
+            (Some(it), _) => it.reason.clone(),
+            (None, Some(it)) => format!("to the client: {}", String::from_utf8_lossy(&it.1)),
+            _ if done.restored.restored.is_empty() => "nothing".to_owned(),
+            _ => "gone".to_owned(),
+        };
+        let now = fs::read_to_string(bed.path("a")).ok();
+        assert_eq!(now.as_deref(), if expected == "gone" { None } else { disk }, "the client writes it");
+        assert_eq!(found, expected, "{before:?} {after:?} {buffer} {disk:?}");
+    }
+}
+
+/// No disk ever had it: it is held all the same.
+#[test]
+fn what_was_typed_comes_back_with_a_redo() {
+    let bed = bed();
+    bed.write("a", "one");
+    let (path, checkpoints) = (bed.root.join("a"), bed.opened("s"));
+    let content = |it: &str| vec![(path.clone(), Some(it.as_bytes().to_vec()))];
+    checkpoints.before_content(&id("c"), &content("one")).unwrap();
+    checkpoints.after_content(&id("c"), &content("two")).unwrap();
+    let restore = |own: &str, undone: &str, buffer: &str| {
+        let buffers = Buffers([(path.clone(), buffer.as_bytes().to_vec())].into());
+        let done = checkpoints.restore(&order(own, &[undone], OnConflict::Restore), &buffers).unwrap();
+        String::from_utf8(done.to_client[0].1.clone()).unwrap()
+    };
+    assert_eq!(restore("r", "c", "typed"), "one");
+    assert_eq!(restore("q", "r", "one"), "typed");
+}
+
 #[test]
 fn branches_are_restored_one_by_one() {
     if !has_git() {
@@ -284,7 +352,7 @@ fn branches_are_restored_one_by_one() {
     assert_eq!((old.as_str(), rev("theirs")), ("", new.clone()));
     // The user goes on with another branch, and packs all of them.
     bed.sh("git branch more && git pack-refs --all");
-    let plan = checkpoints.plan(&order("r", &["c"], OnConflict::Fail)).unwrap();
+    let plan = checkpoints.plan(&order("r", &["c"], OnConflict::Fail), &Buffers::default()).unwrap();
     assert_eq!(plan.paths.iter().map(|it| it.path.clone()).collect::<Vec<_>>(), [bed.path(".git"), bed.path("a")]);
     // And with this one.
     bed.sh("git commit -q --allow-empty -m three");
@@ -338,7 +406,7 @@ fn what_is_staged_since_is_not_lost() {
     let checkpoints = bed.opened("s");
     call(&checkpoints, "c", || bed.sh("echo 2 > a && git add a"));
     bed.sh("touch a && git status -s > /dev/null");
-    let looked = checkpoints.plan(&order("r", &["c"], OnConflict::Fail)).unwrap();
+    let looked = checkpoints.plan(&order("r", &["c"], OnConflict::Fail), &Buffers::default()).unwrap();
     assert!(looked.paths.iter().all(|it| it.conflict.is_none()), "git only looked: {looked:?}");
     bed.sh("git add mine");
     let done = undo(&checkpoints, "r", &["c"]);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::{
     base::{
+        guarded::TOOL_FOLDERS,
         path::AbsPath,
         sandbox::{Confinement, Denial},
     },
@@ -67,6 +68,8 @@ const REFUSED: &[&str] = &[
     "permission denied",
     "eacces",
 ];
+/// Of what is hidden nobody says more.
+const MISSING: &[&str] = &["no such file or directory", "enoent", "not a directory", "enotdir"];
 /// Such a refusal may be the user's own rights: without a path in what is read-only here it says nothing.
 const OF_RIGHTS: &[&str] = &["permission denied", "eacces"];
 const SOCKETS: &[&str] = &[
@@ -90,18 +93,20 @@ pub fn recognise(it: &Confinement, cwd: &AbsPath, command: &str, code: Option<i3
     if let Some(path) = lines.iter().find_map(|(_, low)| credential(it, low)) {
         return Some(Denial::Credential { path });
     }
-    if let Some(it) = lines.iter().find_map(|(line, low)| refused(it, cwd, line, low)) {
+    let kept_from =
+        |(line, low): &(&str, String)| refused(it, cwd, line, low).or_else(|| hidden(it, cwd, command, line, low));
+    if let Some(it) = lines.iter().find_map(kept_from) {
         return Some(it);
     }
-    let is_silent = |(program, end): &(&str, i32)| code == Some(*end) && has_word(command, program);
+    let is_silent = |(program, end): &(&str, i32)| code == Some(*end) && words(command).any(|it| it == *program);
     let far =
         |low: &str| NOT_CONNECTED.iter().any(|it| low.contains(it)) && !LOOPBACK.iter().any(|it| low.contains(it));
     let unreached = says(NO_NETWORK) || SILENT.iter().any(is_silent) || lines.iter().any(|(_, low)| far(low));
     (!it.network && unreached).then_some(Denial::Network)
 }
 
-fn has_word(command: &str, word: &str) -> bool {
-    command.split(|it: char| it.is_whitespace() || ";|&()`\"'".contains(it)).any(|it| it == word)
+fn words(command: &str) -> impl Iterator<Item = &str> {
+    command.split(|it: char| it.is_whitespace() || ";|&()<>`\"'".contains(it)).filter(|it| !it.is_empty())
 }
 
 /// The credential that a line misses, where there is one, and it is masked.
@@ -129,11 +134,35 @@ fn refused(it: &Confinement, cwd: &AbsPath, line: &str, low: &str) -> Option<Den
     if it.writes(&real) || !is_users(real.as_path(), phrase) {
         return None;
     }
-    Some(match config(it, &real) {
+    Some(match it.config_of(&real) {
         _ if it.leave.looks && it.roots.iter().any(|root| real.is_within(root)) => Denial::Looks,
         Some(path) => Denial::Config { path },
-        None if it.is_not_kept_by_checkpoints(&real) => Denial::NotKept { path: real },
+        None if it.is_not_kept_by_checkpoints(&real) => match it.gits.iter().find(|git| real.is_within(git)) {
+            Some(git) => Denial::Write { folder: git.clone() },
+            None => Denial::NotKept { path: real },
+        },
         None => folder(it, &real).map_or(Denial::Other, |folder| Denial::Write { folder }),
+    })
+}
+
+/// What a line says is not there, or else what a word of the command names: below a home of which nothing but tools is seen,
+/// and there outside of it, or with a folder that is.
+fn hidden(it: &Confinement, cwd: &AbsPath, command: &str, line: &str, low: &str) -> Option<Denial> {
+    let home = it.home.as_ref().filter(|_| it.network)?;
+    let phrase = MISSING.iter().find(|it| low.contains(**it)).filter(|_| super::has_mounts())?;
+    let said = named(line, low, phrase).map(|it| cwd.join(it));
+    let of_word = |it| match str::strip_prefix(it, "~/").or_else(|| it.strip_prefix("$HOME/")) {
+        Some(rest) => Some(home.join(rest)),
+        None => AbsPath::new(it),
+    };
+    said.into_iter().chain(words(command).filter_map(of_word)).find_map(|path| {
+        let path = disk::real_path(&path).unwrap_or(path);
+        let seen = TOOL_FOLDERS.iter().map(|it| home.join(it));
+        let mut seen = seen.chain(it.folders().cloned()).chain(it.masked.iter().cloned());
+        let top = path.as_path().strip_prefix(home.as_path()).ok()?.iter().next()?;
+        let is_there = home.join(top).as_path().symlink_metadata().is_ok();
+        let is_hidden = is_there && !it.writes(&path) && !it.keeps(&path) && !seen.any(|it| path.is_within(&it));
+        is_hidden.then(|| folder(it, &path).map_or(Denial::Other, |folder| Denial::Hidden { folder }))
     })
 }
 
@@ -149,24 +178,6 @@ fn is_users(path: &Path, phrase: &str) -> bool {
             may(there, AccessFlags::W_OK) || there == path && path.parent().is_some_and(|it| may(it, AccessFlags::W_OK))
         }
     }
-}
-
-/// The configuration in the workspace that a path belongs to: the first on the way that is obeyed as a whole. Of a repository,
-/// only what was wanted.
-fn config(it: &Confinement, path: &AbsPath) -> Option<AbsPath> {
-    if it.keeps(path) || !it.obeyed(path) {
-        return None;
-    }
-    let root = it.folders().chain(&it.gits).find(|root| path.is_within(root))?;
-    let below = path.as_path().strip_prefix(root.as_path()).ok()?;
-    let mut whole = root.clone();
-    for part in below.iter() {
-        whole = whole.join(part);
-        if it.obeyed(&whole) && (part != ".git" || whole == *path) {
-            break;
-        }
-    }
-    (!it.keeps(&whole)).then_some(whole)
 }
 
 /// The folder that may be offered: the one that is there, if it is not as wide as a home.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Notes, Plan, below,
+    Notes, Plan, Quarantine, below, committed,
     git_config_paths::{self, Named, OfUser},
     placeholders::{self, Placeholders},
     quarantine::{deep, is_repository},
@@ -74,7 +74,10 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     plan.writable = writable(it)?;
     // Of what is kept nothing is ever open.
     let is_kept = |open: &AbsPath| it.kept.iter().any(|it| it.is_within(open) || open.is_within(it));
-    plan.notes.open = it.leave.config.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect();
+    let open = |them: &[AbsPath]| -> Vec<PathBuf> {
+        them.iter().filter(|it| !is_kept(it)).map(|it| it.as_path().to_owned()).collect()
+    };
+    plan.notes.open = open(&it.leave.config);
     for root in plan.writable.clone().iter().filter(|it| it.is_dir()) {
         guard_folder(root, plan, standing)?;
         if let Some(most) = below {
@@ -83,8 +86,8 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
     }
     let roots = plan.writable.clone();
     // What was there when the session began; another folder in its place is nobody's yes.
-    let gits = it.gits.iter().map(AbsPath::as_path).filter(|git| git.canonicalize().is_ok_and(|it| it == **git));
-    for git in gits.filter(|_| !it.read_only) {
+    let gits = it.gits.iter().filter(|git| !it.read_only && !it.read_only_paths.contains(git)).map(AbsPath::as_path);
+    for git in gits.filter(|git| git.canonicalize().is_ok_and(|it| it == **git)) {
         guard_git(git, plan, standing)?;
         plan.writable.push(git.to_owned());
     }
@@ -112,7 +115,9 @@ fn look(it: &Confinement, below: Option<usize>, plan: &mut Plan, standing: &mut 
         them.sort();
         them.dedup();
     }
-    standing.remember(&roots, std::mem::take(&mut plan.notes.absent), &plan.notes.open);
+    let before = Quarantine::look(&roots).since(committed::begun(it));
+    let stays = [plan.notes.open.clone(), open(&it.leave.named)].concat();
+    standing.remember(before, std::mem::take(&mut plan.notes.absent), &stays);
     Ok(())
 }
 

@@ -3,10 +3,12 @@
 #[cfg(target_os = "linux")]
 mod apparmor;
 mod below;
+mod committed;
 pub mod denied;
 mod environment;
 mod git_config;
 pub mod git_config_paths;
+mod git_objects;
 mod guards;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
@@ -41,7 +43,7 @@ pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
 use helper::{Namespaces, Start, Task};
 pub use online::settle;
-pub use placeholder_records::sweep;
+pub use placeholder_records::{put_aside, sweep};
 pub use placeholders::{Gone, Placeholders};
 pub use quarantine::Quarantine;
 pub use reachable::opens;
@@ -279,7 +281,7 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each
 /// that may be written.
 pub fn look(it: &Confinement) -> Quarantine {
-    Quarantine::look(&guards::writable(it).unwrap_or_default())
+    Quarantine::look(&guards::writable(it).unwrap_or_default()).since(committed::begun(it))
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

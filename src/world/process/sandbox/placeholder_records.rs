@@ -16,11 +16,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    path_json,
+    Quarantine, path_json,
     placeholders::{alone, is_ours, open_folder, open_quietly, remove as remove_it, same, unmark},
 };
-use crate::base::sandbox::Placeholder;
+use crate::base::{sandbox::Placeholder, terminal::Findings};
 
+/// Kinds of records, by the ends of their names: what stands, and what was there before a command.
+const STANDING: &str = "jsonl";
+const BEFORE: &str = "before";
 /// A longer record is not one of ours.
 const MAX_RECORD: u64 = 1024 * 1024;
 /// A sweep may take a record between its making and its lock, but not for ever.
@@ -36,6 +39,7 @@ struct Line {
 }
 
 /// The record of this process in one home, and what is in it: each place is written down once.
+#[derive(Debug)]
 struct Own {
     path: PathBuf,
     file: File,
@@ -63,7 +67,7 @@ fn try_note(folder: &Path, line: &Line, looks: bool) -> io::Result<()> {
     // Of castor itself; whoever removed it wants none, but a kill needs one.
     let is_there = all.get(folder).is_some_and(|it| !looks || same(&it.file, &it.path));
     if !is_there {
-        all.insert(folder.to_owned(), begin(folder)?);
+        all.insert(folder.to_owned(), begin(folder, STANDING)?);
     }
     let Some(own) = all.get_mut(folder).filter(|it| !it.known.contains(&line.path)) else { return Ok(()) };
     let path = line.path.clone();
@@ -73,16 +77,36 @@ fn try_note(folder: &Path, line: &Line, looks: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn begin(folder: &Path) -> io::Result<Own> {
+fn begin(folder: &Path, kind: &str) -> io::Result<Own> {
     super::make_private(folder)?;
     for _ in 0..TRIES {
-        let path = folder.join(format!("{}.jsonl", uuid::Uuid::now_v7().simple()));
+        let path = folder.join(uuid::Uuid::now_v7().simple().to_string()).with_extension(kind);
         let file = File::options().append(true).create_new(true).open(&path)?;
         if file.try_lock().is_ok() && same(&file, &path) {
             return Ok(Own { path, file, known: BTreeSet::new() });
         }
     }
     Err(io::Error::other("somebody removes it again and again"))
+}
+
+/// What was there before a command, written down until this is dropped.
+#[derive(Debug)]
+pub(super) struct Noted(Own);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        _ = fs::remove_file(&self.0.path);
+    }
+}
+
+/// Writes down what was there before a command: whoever is killed puts nothing aside.
+pub(super) fn note_before(folder: &Path, before: &Quarantine) -> Option<Noted> {
+    let text = serde_json::to_vec(before).map_err(io::Error::other);
+    let noted = text.and_then(|text| {
+        let mut own = begin(folder, BEFORE)?;
+        own.file.write_all(&text).map(|()| Noted(own))
+    });
+    noted.inspect_err(|it| tracing::warn!("what is there is not written down in {}: {it}", folder.display())).ok()
 }
 
 /// Castor ends in order: nothing of its own stands any more, unless another one uses it.
@@ -93,20 +117,32 @@ pub(in crate::world::process) fn end(folders: &BTreeSet<PathBuf>) {
     }
 }
 
+/// Records of castors that are no more, locked.
+fn dead(folder: &Path, kind: &'static str) -> impl Iterator<Item = (PathBuf, File)> {
+    // Nobody was ever confined: the common case.
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|it| it.path());
+    entries.filter(move |it| it.extension().is_some_and(|it| it == kind)).filter_map(|path| {
+        let record = File::options().read(true).open(&path).ok()?;
+        // It lives, or another one sweeps.
+        (record.try_lock().is_ok() && same(&record, &path)).then_some((path, record))
+    })
+}
+
 /// Removes what castors that are no more left standing; what was removed.
 pub fn sweep(folder: &Path) -> Vec<PathBuf> {
-    // Nobody was ever confined: the common case.
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut res = Vec::new();
-    for path in entries.filter_map(Result::ok).map(|it| it.path()) {
-        let Ok(record) = File::options().read(true).open(&path) else { continue };
-        // It lives, or another one sweeps.
-        if record.try_lock().is_err() || !same(&record, &path) {
-            continue;
-        }
-        res.extend(clear(&path));
-    }
+    let mut res: Vec<PathBuf> = dead(folder, STANDING).flat_map(|(path, _record)| clear(&path)).collect();
     res.sort();
+    res
+}
+
+/// Puts aside what is new since castors that are no more ran something.
+pub fn put_aside(folder: &Path) -> Findings {
+    let mut res = Findings::default();
+    for (path, record) in dead(folder, BEFORE) {
+        let before: Option<Quarantine> = serde_json::from_reader(record.take(MAX_RECORD)).ok();
+        res.aside.extend(before.map(|it| it.findings().aside).unwrap_or_default());
+        _ = fs::remove_file(path);
+    }
     res
 }
 

@@ -125,13 +125,13 @@ impl Placeholders {
         self.heads.extend(Head::of(git));
     }
 
-    /// Looks at what lies in the folders that may be written. `absent`: what git would obey and is not there.
-    pub(super) fn remember(&mut self, folders: &[PathBuf], absent: Vec<PathBuf>, open: &[PathBuf]) {
+    /// `before`: what lies in the folders that may be written. `absent`: what git would obey and is not there.
+    pub(super) fn remember(&mut self, before: Quarantine, absent: Vec<PathBuf>, open: &[PathBuf]) {
         // Nothing is made any more.
         self.folder = None;
         let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
         let heads = std::mem::take(&mut self.heads);
-        self.quarantine = Arc::new(Quarantine::look(folders).with(standing, absent, heads, open));
+        self.quarantine = Arc::new(before.with(standing, absent, heads, open).noted(&self.records));
     }
 
     /// The folder for temporary files.

@@ -21,10 +21,13 @@ use nix::{
     fcntl::{OFlag, openat, renameat},
     sys::stat::Mode,
 };
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    committed::{self, Begun},
     git_config_paths,
+    placeholder_records::{self, Noted},
     placeholders::{looks_like_one, open_folder},
 };
 use crate::base::{
@@ -38,24 +41,36 @@ const ASIDE: &str = ".castor-aside";
 /// Names that are taken are passed over, but not for ever.
 const TRIES: usize = 100;
 
-/// What was there before a command, and what was mended since.
-#[derive(Debug, Default)]
+/// What was there before a command, and what was mended since. The next castor has the first of it, where this one is killed.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
     /// Links on the way to guarded names: the user's, and not put aside.
     links: BTreeSet<PathBuf>,
     /// What somebody would obey and was not there.
+    #[serde(skip)]
     absent: Vec<PathBuf>,
     /// Placeholders: device and number of each.
+    #[serde(skip)]
     standing: Vec<(PathBuf, (u64, u64))>,
+    #[serde(skip)]
     heads: Vec<Head>,
     /// May be made: the user said so.
     open: Vec<PathBuf>,
+    /// What the session began with.
+    #[serde(skip)]
+    begun: Arc<Begun>,
     /// What is new from now on may be anybody's.
+    #[serde(skip)]
     settled: AtomicBool,
     /// What was put aside, and the heads that were restored, and nobody was told of.
+    #[serde(skip)]
     mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
+    #[serde(skip)]
     gone: CancellationToken,
+    /// As long as it is written down.
+    #[serde(skip)]
+    noted: Mutex<Option<Noted>>,
 }
 
 impl Quarantine {
@@ -81,6 +96,17 @@ impl Quarantine {
         Self { standing, absent, heads, open: open.to_owned(), ..self }
     }
 
+    /// The same, where what a commit from before has is not new.
+    pub(super) fn since(self, begun: Arc<Begun>) -> Self {
+        Self { begun, ..self }
+    }
+
+    /// The same, written down in case that castor is killed.
+    pub(super) fn noted(self, records: &Path) -> Self {
+        let noted = (!self.roots.is_empty()).then(|| placeholder_records::note_before(records, &self)).flatten();
+        Self { noted: Mutex::new(noted), ..self }
+    }
+
     /// Whether configuration may be written, which holds for one call.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
@@ -102,13 +128,19 @@ impl Quarantine {
     pub fn settle(&self) -> Findings {
         let res = self.findings();
         self.settled.store(true, Ordering::Relaxed);
+        self.forget();
         res
     }
 
     /// Nobody who was confined is left.
     pub(super) fn over(&self) {
         self.mend();
+        self.forget();
         self.gone.cancel();
+    }
+
+    fn forget(&self) {
+        drop(self.noted.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     fn mend(&self) {
@@ -129,7 +161,8 @@ impl Quarantine {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
             let new = obeyed(root, deep(root));
-            let new = new.difference(before).filter(|name| !self.is_wanted(&root.join(name)));
+            let is_new = |name: &&PathBuf| !self.is_wanted(&root.join(name)) && !self.is_vouched_for(root, name);
+            let new = new.difference(before).filter(is_new);
             res.extend(new.filter_map(|name| self.put_name(root, name)));
         }
         let is_new = |it: &&PathBuf| it.symlink_metadata().is_ok() && !self.is_wanted(it);
@@ -148,6 +181,14 @@ impl Quarantine {
     fn is_wanted(&self, path: &Path) -> bool {
         let is_repository = || path.ends_with(".git") && git_config_paths::is_plain(path);
         self.open.iter().any(|it| path.starts_with(it)) || is_repository()
+    }
+
+    /// Whether all of it is files that the user named, or that a commit from before has as they are.
+    fn is_vouched_for(&self, root: &Path, name: &Path) -> bool {
+        let files = committed::files(&root.join(name)).filter(|_| link_on_the_way(root, name).is_none());
+        let Some(mut files) = files.filter(|_| name != Path::new(HEAD)) else { return false };
+        files.retain(|it| !self.open.contains(it));
+        files.is_empty() || self.begun.has(&files)
     }
 
     /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
@@ -351,6 +392,25 @@ mod tests {
         symlink(&out, root.join(".github")).unwrap();
         assert_eq!(before.put_aside(), [root.join(".github")]);
         assert!(out.join("workflows").exists() && root.join(".github.castor-aside").is_symlink());
+    }
+
+    /// A folder only where that is all there is in it, under no other name.
+    #[test]
+    fn what_the_user_named_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
+        let named = [".npmrc", ".vscode/deep/a", ".zed/a", ".idea/a", ".helix/a", ".github/workflows/a"].map(at);
+        let before = Quarantine::look(&[at("")]).with(Vec::new(), Vec::new(), Vec::new(), &named);
+        for it in named.iter().chain(&[at(".zed/b"), at("src/a")]) {
+            fs::create_dir_all(it.parent().unwrap()).unwrap();
+            fs::write(it, "x").unwrap();
+        }
+        fs::hard_link(at(".idea/a"), at("src/other")).unwrap();
+        symlink("../src", at(".helix/b")).unwrap();
+        fs::create_dir(at(".castor")).unwrap();
+        let mut aside = before.put_aside();
+        aside.sort();
+        assert_eq!(aside, [".castor", ".helix", ".idea", ".zed"].map(at));
     }
 
     /// Another castor made its own where ours was, and did not lock it yet.

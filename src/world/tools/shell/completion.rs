@@ -1,6 +1,6 @@
 //! What is told of a command in the background when it has ended.
 
-use super::super::Completed;
+use super::super::Progress;
 use crate::base::{
     path::AbsPath,
     terminal::Exit,
@@ -17,7 +17,7 @@ pub struct Completion {
     pub command: String,
     pub pid: Option<u32>,
     pub log: Option<AbsPath>,
-    pub tell: Completed,
+    pub tell: Progress,
     /// The end of what it printed since.
     pub printed: String,
 }
@@ -34,7 +34,7 @@ impl Completion {
 
     /// It is over.
     pub async fn ended(self, exit: &Exit) {
-        (self.tell)(self.pid, self.in_words(exit)).await;
+        (self.tell)(self.in_words(exit)).await;
     }
 
     fn in_words(&self, exit: &Exit) -> String {
@@ -63,7 +63,7 @@ mod tests {
     use crate::base::{path::AbsPath, terminal::Exit};
 
     fn completion() -> Completion {
-        let tell: super::Completed = Arc::new(|_, _| Box::pin(async {}));
+        let tell: super::Progress = Arc::new(|_| Box::pin(async {}));
         let log = AbsPath::new("/s/b.log");
         Completion { command: "make\nall".to_owned(), pid: Some(7), log, tell, printed: String::new() }
     }

@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// What children get above the user's environment: who calls, and that nobody is there to answer a question.
-const ENV: &[(&str, &str)] = &[
+pub const ENV: &[(&str, &str)] = &[
     ("CASTOR", "1"),
     ("GEMINI_CLI", "1"),
     ("TERM", "xterm-256color"),
@@ -99,7 +99,7 @@ impl Shell {
         let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
         if matches!(ending, Ending::Cancelled | Ending::Silent(_)) {
-            tell_of(CUT_SHORT, running.gone(), ctx.background.notice.clone());
+            tokio::spawn(tell_of(CUT_SHORT, running.gone(), ctx.background.notice.clone()));
         }
         let stayed = (params.background && is_open).then(|| STAYED.to_owned());
         let (pid, text) = (running.pid(), output.text());
@@ -150,7 +150,14 @@ impl Shell {
             true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
             false => (None, None),
         };
-        tell_of(IN_BACKGROUND, running.gone(), ctx.background.notice.clone());
+        let told_of = tell_of(IN_BACKGROUND, running.gone(), ctx.background.notice.clone());
+        let (pid, emptied) = (running.pid(), ctx.background.emptied.clone());
+        tokio::spawn(async move {
+            told_of.await;
+            if let Some(it) = pid {
+                emptied(it).await;
+            }
+        });
         let completion = told.map(|command| Completion {
             command: command.to_owned(),
             pid: running.pid(),
@@ -249,12 +256,10 @@ impl Builtin for Shell {
 }
 
 /// The call has returned when that is known.
-fn tell_of(whose: &'static str, found: BoxFuture<'static, Findings>, notice: Progress) {
-    tokio::spawn(async move {
-        if let Some(it) = found.await.in_words(whose) {
-            notice(it).await;
-        }
-    });
+async fn tell_of(whose: &str, found: BoxFuture<'static, Findings>, notice: Progress) {
+    if let Some(it) = found.await.in_words(whose) {
+        notice(it).await;
+    }
 }
 
 /// Whether somebody is there when the call has returned.

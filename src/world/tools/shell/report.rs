@@ -108,7 +108,7 @@ impl Facts {
 
     fn plain_report(self) -> ToolOutput {
         let (content, data, summary, exit) = match &self.ending {
-            Ending::Exited(exit) => (self.result(exit), exit_data(exit), exit_summary(exit), exit.code),
+            Ending::Exited(exit) => (self.result(exit), self.exit_data(exit), exit_summary(exit), exit.code),
             Ending::Cancelled => {
                 let why = "Command was cancelled by user before it could complete.";
                 (
@@ -169,6 +169,14 @@ impl Facts {
         lines.join("\n")
     }
 
+    fn exit_data(&self, exit: &Exit) -> Value {
+        let (code, signal, left) = (exit.code, &exit.signal, &exit.left);
+        match left.is_empty() {
+            true => json!({ "exitCode": code, "signal": signal }),
+            false => json!({ "exitCode": code, "signal": signal, "backgroundPids": left, "pid": self.pid }),
+        }
+    }
+
     fn cut_short(&self, why: &str) -> String {
         match untrusted(&self.text) {
             Some(text) => format!("{why} Below is the output before it was cancelled:\n{text}"),
@@ -195,13 +203,6 @@ fn lost(why: &str) -> ToolOutput {
          before you run it again."
     );
     ToolOutput::failed(ToolError::new("shell_execute_error", message))
-}
-
-fn exit_data(exit: &Exit) -> Value {
-    match exit.left.is_empty() {
-        true => json!({ "exitCode": exit.code, "signal": exit.signal }),
-        false => json!({ "exitCode": exit.code, "signal": exit.signal, "backgroundPids": exit.left }),
-    }
 }
 
 fn exit_summary(exit: &Exit) -> Option<String> {

@@ -47,6 +47,7 @@ impl World {
             Some(Denial::Network) => "network".to_owned(),
             Some(Denial::Credential { path }) => format!("credential {}", shown(&path)),
             Some(Denial::Write { folder }) => format!("write {}", shown(&folder)),
+            Some(Denial::Hidden { folder }) => format!("hidden {}", shown(&folder)),
             Some(Denial::Config { path }) => format!("config {}", shown(&path)),
             Some(Denial::NotKept { path }) => format!("not kept {}", shown(&path)),
             Some(Denial::Looks) => "looks".to_owned(),

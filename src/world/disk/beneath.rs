@@ -2,11 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
 
@@ -15,24 +12,22 @@ use rustix::{
     io::Errno,
     path::Arg,
 };
-use serde::de::DeserializeOwned;
 
-use super::{
-    fault,
-    node::{split, type_of},
-    record::unframe,
-};
 use crate::base::path::AbsPath;
 
 /// A folder to go on from: what stands at its path by then does not matter.
 pub struct Beneath(OwnedFd);
 
-const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-const CREATE: OFlags =
-    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const OWN: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const BARE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const DIR: OFlags = BARE.union(OFlags::DIRECTORY);
+/// Only a place to go on from: such a folder need not be readable.
+#[cfg(target_os = "linux")]
+const PLACE: OFlags = DIR.union(OFlags::PATH);
+#[cfg(not(target_os = "linux"))]
+const PLACE: OFlags = DIR;
+const READ: OFlags = BARE.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+const CREATE: OFlags = BARE.union(OFlags::RDWR).union(OFlags::CREATE).union(OFlags::EXCL);
+const OWN: OFlags = BARE.union(OFlags::RDWR);
 
 /// Whether an error says only that the thing is not there, or is another thing by now.
 pub fn is_gone(error: &io::Error) -> bool {
@@ -53,11 +48,15 @@ impl Beneath {
         Ok(Self(at::openat(CWD, path, DIR, Mode::empty())?))
     }
 
-    /// A folder by its real path: a link on the way is an error.
+    /// A folder by its real path: a link on the way is an error. It need not be readable.
     pub fn open_real(path: &AbsPath) -> io::Result<Self> {
-        let path = path.as_path().as_os_str().as_bytes();
-        let top = Self::open(Path::new("/"))?;
-        Ok(Self(top.dir(path.strip_prefix(b"/").unwrap_or(path))?))
+        let path = path.as_path().as_os_str().as_encoded_bytes();
+        Ok(Self(Self::open(Path::new("/"))?.way(path.strip_prefix(b"/").unwrap_or(path), PLACE)?))
+    }
+
+    /// The folder that it is in.
+    pub fn above(&self) -> io::Result<Self> {
+        Ok(Self(at::openat(&self.0, "..", DIR, Mode::empty())?))
     }
 
     /// A folder of castor's own, made where it is missing.
@@ -70,41 +69,43 @@ impl Beneath {
         self.0.as_fd()
     }
 
+    /// A folder below, to read what is in it.
     pub fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        self.way(path, DIR)
+    }
+
+    fn way(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         #[cfg(target_os = "linux")]
         if !path.is_empty() {
             use rustix::fs::{ResolveFlags, openat2};
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            match openat2(&self.0, path, DIR, Mode::empty(), resolve) {
+            match openat2(&self.0, path, flags, Mode::empty(), resolve) {
                 // The kernel does not know it, or a sandbox keeps it from us.
                 Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => (),
                 it => return Ok(it?),
             }
         }
-        let mut fd = at::openat(&self.0, ".", DIR, Mode::empty())?;
-        for name in path.split(|it| *it == b'/').filter(|it| !it.is_empty()) {
-            fd = at::openat(&fd, name, DIR, Mode::empty())?;
-        }
-        Ok(fd)
+        let mut names = path.split(|it| *it == b'/').filter(|it| !it.is_empty());
+        let top = at::openat(&self.0, ".", flags, Mode::empty())?;
+        Ok(names.try_fold(top, |fd, name| at::openat(fd, name, flags, Mode::empty()))?)
     }
 
-    /// The open folder of a path, and its name there.
-    pub fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(OwnedFd, &'a [u8])> {
-        let (dir, name) = split(path).ok_or(io::ErrorKind::IsADirectory)?;
-        Ok((self.dir(dir)?, name))
+    /// Does something with the name of a path in its open folder; the folder itself is `.` there.
+    pub fn at<T>(&self, path: &[u8], act: impl FnOnce(BorrowedFd, &[u8]) -> io::Result<T>) -> io::Result<T> {
+        match split(path) {
+            None => act(self.fd(), b"."),
+            Some((b"", name)) => act(self.fd(), name),
+            Some((dir, name)) => act(self.way(dir, PLACE)?.as_fd(), name),
+        }
     }
 
     pub fn stat(&self, path: &[u8]) -> io::Result<Option<Stat>> {
-        if path.is_empty() {
-            return Ok(Some(at::fstat(&self.0)?));
-        }
-        Ok(if_there(self.parent(path).and_then(|(dir, name)| stat(dir.as_fd(), name)))?.flatten())
+        Ok(if_there(self.at(path, stat))?.flatten())
     }
 
     /// A regular file, to read.
     pub fn file(&self, path: &[u8]) -> io::Result<File> {
-        let (dir, name) = self.parent(path)?;
-        file(dir.as_fd(), name)
+        self.at(path, file)
     }
 
     /// All bytes of a regular file; `None`: there is none.
@@ -114,51 +115,21 @@ impl Beneath {
         Ok(found.map(|_| res))
     }
 
-    /// What one of castor's own files holds; one that is torn is none.
-    pub fn read_frame<T: DeserializeOwned>(&self, name: &[u8]) -> io::Result<Option<T>> {
-        Ok(self.read(name)?.and_then(|it| Some(unframe(&it)?.0)))
-    }
-
     /// One of castor's own files, to read and write.
     pub fn own(&self, name: &[u8], flags: OFlags) -> io::Result<File> {
-        Ok(File::from(at::openat(&self.0, name, OWN | flags, Mode::RUSR | Mode::WUSR)?))
+        Ok(at::openat(&self.0, name, OWN | flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// Replaces one of castor's own files in one step. With `sync` it is on the disk itself when this returns.
-    pub fn replace(&self, name: &[u8], bytes: &[u8], sync: bool) -> io::Result<()> {
-        let temp = [name, b".new"].concat();
-        fault::step("replace: temp")?;
-        let mut new = create(self.fd(), &temp, 0o600)?;
-        fault::step("replace: write")?;
-        new.write_all(bytes)?;
-        if sync {
-            new.sync_all()?;
-        }
-        fault::step("replace: rename")?;
-        at::renameat(&self.0, &*temp, &self.0, name)?;
-        if sync {
-            at::fsync(&self.0)?;
-        }
-        fault::step("replace: done")
-    }
-
-    /// Removes one of castor's own folders with all that is in it.
+    /// Removes one of castor's own files, or one of its folders with all that is in it.
     pub fn remove_tree(&self, name: &[u8]) -> io::Result<()> {
-        let Some(dir) = if_there(self.dir(name))?.map(Self) else { return Ok(()) };
-        for (name, is_dir) in dir.list(b"")? {
-            if is_dir { dir.remove_tree(&name)? } else { remove(dir.fd(), &name)? }
-        }
-        Ok(at::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+        let Some(dir) = if_there(self.dir(name))?.map(Self) else { return remove(self.fd(), name) };
+        dir.list(b"")?.iter().try_for_each(|it| dir.remove_tree(it))?;
+        remove_dir(self.fd(), name)
     }
 
-    /// The names in a folder, sorted, and whether each is a folder.
-    pub fn list(&self, path: &[u8]) -> io::Result<Vec<(Vec<u8>, bool)>> {
-        let Some(dir) = if_there(self.dir(path))? else { return Ok(Vec::new()) };
-        let mut res = Vec::new();
-        for name in names(&dir)? {
-            let is_dir = stat(dir.as_fd(), &name)?.is_some_and(|it| type_of(&it).is_dir());
-            res.push((name, is_dir));
-        }
+    /// The names in a folder, sorted; none where there is no folder.
+    pub fn list(&self, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        let mut res = if_there(self.dir(path).and_then(|it| names(&it)))?.unwrap_or_default();
         res.sort();
         Ok(res)
     }
@@ -180,6 +151,11 @@ pub fn file(dir: BorrowedFd, name: &[u8]) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::NOENT.into()) }
 }
 
+/// Where a link leads.
+pub fn link(dir: BorrowedFd, name: &[u8]) -> io::Result<Box<[u8]>> {
+    Ok(at::readlinkat(dir, name, Vec::new())?.to_bytes().into())
+}
+
 /// A new file, to write. What was left under its name by a process that is no more goes.
 pub fn create(dir: BorrowedFd, name: &[u8], mode: u32) -> io::Result<File> {
     remove(dir, name)?;
@@ -188,20 +164,25 @@ pub fn create(dir: BorrowedFd, name: &[u8], mode: u32) -> io::Result<File> {
 
 /// A new file, to write; an error where there is one.
 pub fn create_new(dir: BorrowedFd, name: &[u8], mode: u32) -> io::Result<File> {
-    Ok(File::from(at::openat(dir, name, CREATE, Mode::from_raw_mode(mode as _))?))
+    Ok(at::openat(dir, name, CREATE, Mode::from_raw_mode(mode as _))?.into())
 }
 
 /// A folder, where there is none yet.
 pub fn make_dir(dir: BorrowedFd, name: impl Arg, mode: u32) -> io::Result<()> {
     match at::mkdirat(dir, name, Mode::from_raw_mode(mode as _)) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(it) => Err(it.into()),
+        Err(it) if it != Errno::EXIST => Err(it.into()),
+        _ => Ok(()),
     }
 }
 
 /// Removes what is no folder, if it is there.
 pub fn remove(dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
     if_there(at::unlinkat(dir, name, AtFlags::empty()).map_err(io::Error::from)).map(drop)
+}
+
+/// Removes an empty folder.
+pub fn remove_dir(dir: BorrowedFd, name: &[u8]) -> io::Result<()> {
+    Ok(at::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Moves what must not take the place of anything.
@@ -215,8 +196,10 @@ pub fn rename_new(from: (BorrowedFd, &[u8]), to: (BorrowedFd, &[u8])) -> io::Res
     }
 }
 
-impl From<OwnedFd> for Beneath {
-    fn from(it: OwnedFd) -> Self {
-        Self(it)
+/// The folder and the name of a path, its parts joined by `/`; `None` for the empty one.
+pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    match path.iter().rposition(|it| *it == b'/') {
+        Some(at) => Some((path.get(..at)?, path.get(at + 1..)?)),
+        None => (!path.is_empty()).then_some((b"", path)),
     }
 }

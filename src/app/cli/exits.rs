@@ -1,0 +1,54 @@
+//! Exit codes of all verbs: one table for their help and for the reference.
+
+use crate::app::cli::run::failure;
+
+/// Something is not as it should be, or could not be done.
+pub const EXIT_FAILED: u8 = 1;
+/// Gemini CLI's exit code for whatever keeps a user from being signed in.
+pub const EXIT_AUTH: u8 = 41;
+/// Gemini CLI's exit code for input that makes no sense; clap's own would be 2.
+pub const EXIT_INPUT: u8 = 42;
+
+/// In the place of a verb.
+pub const EACH: &str = "each command";
+
+/// (verb, code, what it means), but those of `run`.
+const OTHERS: &[(&str, u8, &str)] = &[
+    (EACH, 0, "done; also where nobody reads the output any more"),
+    (EACH, EXIT_FAILED, "failed, or the output could not be written"),
+    (EACH, EXIT_INPUT, "bad input: a flag, a name or a folder that does not exist"),
+    ("auth", 0, "done; for status: a model can be reached"),
+    ("auth", EXIT_AUTH, "not signed in"),
+    ("auth", EXIT_INPUT, "bad input"),
+    ("config explain", EXIT_FAILED, "castor does not know the setting"),
+    ("doctor", EXIT_FAILED, "there is something for you to do"),
+    ("models", EXIT_FAILED, "no provider answered"),
+    ("models", EXIT_AUTH, "each provider wants a key that works"),
+    ("policy check", 0, "allowed"),
+    ("policy check", 1, "asked about"),
+    ("policy check", 2, "denied"),
+    ("policy check", EXIT_INPUT, "bad input"),
+    ("trust why", EXIT_FAILED, "the folder is not trusted, or changed since"),
+];
+
+/// All of them, by verb.
+pub fn rows() -> impl Iterator<Item = (&'static str, u8, &'static str)> {
+    let run = failure::told().map(|(code, meaning)| ("run", code, meaning));
+    OTHERS.iter().copied().chain(run)
+}
+
+/// The end of a verb's help.
+pub fn help(verb: &str) -> String {
+    const WIDTH: usize = 90;
+    let (mut lines, mut line) = ("Exit codes:".to_owned(), String::new());
+    for (_, code, meaning) in rows().filter(|it| it.0 == verb) {
+        let entry = format!("{code} {meaning}");
+        if line.is_empty() || line.len() + entry.len() + 3 > WIDTH {
+            lines += &line;
+            line = format!("\n  {entry}");
+        } else {
+            line += &format!("   {entry}");
+        }
+    }
+    lines + &line
+}

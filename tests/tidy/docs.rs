@@ -1,0 +1,79 @@
+//! The pages of `docs/reference` are what `castor docs` writes, and say all variables that the source does.
+
+use std::{collections::BTreeSet, fs, process::Command};
+
+use castor::app::cli::docs::{PAGES, variables};
+
+use super::{root, sources};
+
+/// Variables that are not for users, and why.
+const UNTOLD: &[(&str, &str)] = &[
+    ("CASTOR_DEBUG_PANIC", "debug builds alone read it, for tests"),
+    ("PATH", "castor gives it no meaning of its own"),
+];
+/// How the names of variables begin that castor goes by.
+const OURS: &[&str] = &["CASTOR_", "CLOUDSDK_", "GCE_", "GEMINI_", "GOOGLE_", "OTEL_"];
+
+#[test]
+fn the_reference_is_current() {
+    let folder = root().join("docs/reference");
+    let written = tempfile::tempdir().unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_castor")).arg("docs").arg(written.path()).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    for page in PAGES {
+        let file = format!("{}.md", page.name);
+        let [there, now] = [&folder, written.path()].map(|it| fs::read_to_string(it.join(&file)).unwrap_or_default());
+        assert!(there == now, "docs/reference/{file} is not current: run castor docs");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), PAGES.len(), "docs/reference holds other files, too");
+}
+
+#[test]
+fn variables_are_told() {
+    let told: BTreeSet<&str> =
+        variables::READ.iter().map(|it| it.0).chain(variables::SET.iter().map(|it| it.0)).collect();
+    let (mut all, mut missing) = (String::new(), BTreeSet::new());
+    for source in sources().iter().filter(|it| !it.name.starts_with("app/cli/docs")) {
+        let code = source.code();
+        for (at, word) in quoted(&code) {
+            let is_name = word.bytes().all(|it| it == b'_' || it.is_ascii_uppercase() || it.is_ascii_digit());
+            let is_ours = OURS.iter().any(|it| word.starts_with(it)) || word.ends_with("_API_KEY");
+            let is_read = is_ours && !word.ends_with('_') || code[..at].ends_with("env.get(");
+            let untold = UNTOLD.iter().any(|it| it.0 == word) || told.contains(word);
+            if is_name && is_read && !untold {
+                missing.insert(format!("{word} ({})", source.name));
+            }
+        }
+        all += &source.text;
+        all += &source.tests;
+    }
+    assert!(missing.is_empty(), "src/app/cli/docs/variables.rs does not name {missing:?}");
+    for name in told {
+        assert!(all.contains(name), "nothing in src goes by the variable {name}");
+    }
+}
+
+/// What stands between quotes in one line, and where the quotes begin.
+fn quoted(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    code.match_indices('"').filter_map(|(at, _)| {
+        let rest = &code[at + 1..];
+        let end = rest.find(|it: char| !(it == '_' || it.is_ascii_alphanumeric()))?;
+        (end > 0 && rest[end..].starts_with('"')).then(|| (at, &rest[..end]))
+    })
+}
+
+/// Links between pages lead to files that are there.
+#[test]
+fn links_lead_somewhere() {
+    let mut pages = vec![root().join("README.md")];
+    for folder in ["docs", "docs/reference", "editors", "schema"] {
+        pages.extend(fs::read_dir(root().join(folder)).unwrap().map(|it| it.unwrap().path()));
+    }
+    for page in pages.iter().filter(|it| it.extension().is_some_and(|it| it == "md")) {
+        let text = fs::read_to_string(page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|it| it.split([')', '#']).next()) {
+            let is_there = link.is_empty() || link.contains("://") || page.parent().unwrap().join(link).exists();
+            assert!(is_there, "{} links to {link}, which is not there", page.display());
+        }
+    }
+}
