@@ -17,7 +17,14 @@ use crate::{
         settings::{McpSettings, Settings},
         state::State,
     },
-    base::{ids::SessionId, log::Mode, mcp::merged, path::AbsPath, sandbox::Confinement, trust::Trust},
+    base::{
+        ids::SessionId,
+        log::Mode,
+        mcp::merged,
+        path::AbsPath,
+        sandbox::{Confinement, Leave},
+        trust::Trust,
+    },
     engine::{
         context::{Instructions, PLANS, Surroundings},
         policy,
@@ -168,7 +175,10 @@ pub fn wish(site: &Site, place: &Place, desk: &Desk) -> Wish {
     });
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
     // Most servers are of no use without the network.
-    let confined = desk.children.confined.as_deref().map(|it| Arc::new(Confinement { network: true, ..it.clone() }));
+    let confined = desk.children.confined.as_deref().map(|it| {
+        let leave = Leave { serves: true, ..it.leave.clone() };
+        Arc::new(Confinement { network: true, leave, ..it.clone() })
+    });
     let (cwd, env) = (desk.cwd.clone(), Arc::clone(&desk.children.env));
     Wish { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
 }

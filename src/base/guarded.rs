@@ -141,6 +141,7 @@ pub const SECRETS: Guarded = Guarded {
         ".docker/config.json",
         ".gem/credentials",
         ".git/credentials",
+        ".gradle/gradle.properties",
         ".huggingface/token",
         ".local/share/keyrings",
         ".m2/settings-security.xml",

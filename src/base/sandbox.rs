@@ -212,7 +212,7 @@ impl Confinement {
             return None;
         }
         let mut res = self.clone();
-        res.network |= leave.network;
+        res.network |= leave.network || leave.unasked;
         res.leave = res.leave.and(leave);
         // Of a file that is obeyed by itself its name says all; of what lies in a folder the sandbox asks for the folder.
         let named = res.leave.named.iter().filter(|it| !res.read_only && res.config_of(it).as_ref() == Some(it));
@@ -228,6 +228,11 @@ impl Confinement {
         let is_closed = |git: &&AbsPath| !self.leave.write.iter().any(|it| git.is_within(it));
         let read_only_paths = self.gits.iter().filter(is_closed).chain(not_kept).cloned().collect();
         Self { writable: Vec::new(), read_only_paths, ..self.clone() }
+    }
+
+    /// Whether it sees no secrets of the workspace, and of the home only tools.
+    pub fn is_apart(&self) -> bool {
+        self.network || self.leave.apart.is_some()
     }
 
     /// That of who only looks.
@@ -346,9 +351,15 @@ fn is_git_config(below: &Path) -> bool {
 /// What a user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
-    /// Run with everything read-only, and no network: the one thing here that allows less.
+    /// Run with everything read-only, and no network: this and `apart` allow less.
     pub looks: bool,
+    /// Why it sees no more than who has the network, though it has none: for people, and empty where it misses nothing.
+    pub apart: Option<String>,
     pub network: bool,
+    /// The network as well, which the mode gives and nobody was asked about.
+    pub unasked: bool,
+    /// It is an MCP server: it has the network as long as the session lasts, and nobody goes without secrets for that.
+    pub serves: bool,
     /// Folders, with all that is below.
     pub write: Vec<AbsPath>,
     /// Configuration in the session's roots, and what no checkpoint can give back.
@@ -366,6 +377,9 @@ impl Leave {
     pub fn and(mut self, more: &Self) -> Self {
         self.looks |= more.looks;
         self.network |= more.network;
+        self.unasked |= more.unasked;
+        self.serves |= more.serves;
+        self.apart = self.apart.or_else(|| more.apart.clone());
         self.unconfined |= more.unconfined;
         for (own, more) in [
             (&mut self.write, &more.write),

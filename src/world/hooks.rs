@@ -64,7 +64,8 @@ async fn changed(hook: &Hook) -> Option<String> {
 
 async fn talk(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) -> io::Result<HookReport> {
     let args = ["-c", run.hook.command.as_str()];
-    let confined = place.confined.as_ref();
+    let confined = place.confined.as_ref().map(sandbox::settle);
+    let confined = confined.as_ref();
     let env: Vec<(String, String)> = place.env.iter().chain(&run.hook.env).cloned().collect();
     let spawn = Spawn { program: "bash", args: &args, cwd: &place.cwd, env: &env, stdin: Stdin::Piped, confined };
     let Piped { mut life, mut stdin, stdout, stderr } = spawn.start_piped(groups)?;

@@ -6,6 +6,7 @@ use std::{fs, os::unix::fs::symlink};
 use crate::{
     client::{Namespaces, Sandbox},
     confined::{Bed, work_in_auto},
+    incidents::prompt,
 };
 
 /// Prints what it can read of `list`, each in brackets, and which of these it can list or write. The command names no secret:
@@ -37,6 +38,10 @@ fn home(it: &Sandbox) {
         ("dotfiles/kube/config", "s-kube"),
         (".cargo/credentials.toml", "s-cargo"),
         (".castor/notes", "s-castor"),
+        (".claude/.credentials.json", "s-claude"),
+        (".config/some/tool/x.pem", "-----BEGIN CERTIFICATE-----"),
+        (".config/some/client_secret.json", "s-some"),
+        (".gradle/gradle.properties", "repoPassword=s-gradle"),
         (".cargo/env", "cargo-env"),
         (".gitconfig", "[user]"),
         (".npmrc", "prefix=~/n"),
@@ -48,7 +53,8 @@ fn home(it: &Sandbox) {
 }
 
 const SECRETS: &str = "~/.ssh/id_rsa ~/.aws/credentials ~/.netrc ~/.config/gh/hosts.yml ~/.kube/config \
-                       ~/dotfiles/kube/config ~/.cargo/credentials.toml ~/.castor/notes ~/.castor/settings.json";
+                       ~/dotfiles/kube/config ~/.cargo/credentials.toml ~/.castor/notes ~/.castor/settings.json \
+                       ~/.claude/.credentials.json ~/.config/some/client_secret.json ~/.gradle/gradle.properties";
 
 fn with_mounts() -> impl Iterator<Item = Namespaces> {
     Namespaces::all().filter(|it| *it != Namespaces::Nobody)
@@ -57,12 +63,14 @@ fn with_mounts() -> impl Iterator<Item = Namespaces> {
 #[test]
 fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
     for namespaces in with_mounts() {
-        let command = format!("{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env; touch $TMPDIR/x");
+        let command = format!(
+            "{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env ~/.config/some/tool/x.pem; touch $TMPDIR/x"
+        );
         let mut bed = bed(namespaces, "{}", &command);
         let told = bed.run();
         assert!(told.contains("<<looked>>") && !told.contains("s-"), "{namespaces:?} {told}");
         assert!(!told.contains("<<wrote") && !told.contains("id_rsa>>"), "{namespaces:?} {told}");
-        for it in ["<<prefix=~/n>>", "<<[user]>>", "<<my-notes>>", "<<cargo-env>>"] {
+        for it in ["<<prefix=~/n>>", "<<[user]>>", "<<my-notes>>", "<<cargo-env>>", "<<-----BEGIN CERT"] {
             assert!(told.contains(it), "{namespaces:?} {it}: {told}");
         }
         assert_eq!(fs::read_to_string(bed.sandbox.home().join(".ssh/id_rsa")).unwrap(), "s-ssh");
@@ -104,6 +112,62 @@ fn with_the_network_there_are_no_secrets_and_of_the_home_only_tools() {
         }
         assert!(bed.path("made").exists() && !std::path::Path::new("/tmp/own").exists());
         assert_eq!(fs::read_to_string(bed.path(".env")).unwrap(), "s-env");
+    }
+}
+
+/// However deep they lie, behind whatever else, and under whatever other name.
+#[test]
+fn with_the_network_no_folder_of_the_workspace_shows_its_secrets() {
+    for namespaces in with_mounts() {
+        let settings = r#"{"security": {"sandbox": {"network": true}}}"#;
+        let files = ["a/b/c/d/e/f/.env", ".hid/.env", "vendor/x/.env.local", "p299/.env", "p0/.docker/config.json"];
+        let list = format!("{} plain.txt public.pem", files.join(" "));
+        let mut bed = bed(namespaces, settings, &list);
+        for idx in 0..300 {
+            fs::create_dir(bed.path(&format!("p{idx}"))).unwrap();
+        }
+        for it in files {
+            bed.sandbox.write(format!("ws/{it}"), "s-deep");
+        }
+        bed.sandbox.write("ws/public.pem", "-----BEGIN CERTIFICATE-----");
+        fs::hard_link(bed.path(".hid/.env"), bed.path("plain.txt")).unwrap();
+        let told = bed.run();
+        assert!(told.contains("<<looked>>") && told.contains("<<-----BEGIN CERT"), "{namespaces:?} {told}");
+        assert!(!told.contains("s-deep") && !told.contains("<<wrote plain"), "{namespaces:?} {told}");
+        assert_eq!(fs::read_to_string(bed.path(".hid/.env")).unwrap(), "s-deep");
+    }
+}
+
+/// Nobody knows where the secrets are, so the network is not given unasked.
+#[test]
+fn where_not_all_folders_are_looked_at_nobody_has_the_network_unasked() {
+    let mut bed = Bed::new(&["cat .e*v"]);
+    bed.sandbox.write("ws/.env", "s-top");
+    for idx in 0..20_000 {
+        fs::create_dir(bed.path(&format!("p{idx}"))).unwrap();
+    }
+    let told = bed.run();
+    assert!(told.contains("more than 20000 folders") && !told.contains("s-top"), "{told}");
+}
+
+/// Who has the network by a yes stays behind; the next command, which nobody is asked about, has the secrets.
+#[test]
+fn beside_a_process_with_the_network_no_command_sees_secrets() {
+    for namespaces in with_mounts() {
+        let commands = ["bash stay.sh; bash far.sh", "cp .e*v k; cat k"];
+        let mut bed = Bed::prepared(&commands, |it| {
+            it.namespaces = namespaces;
+            it.write("ws/.env", "A=b");
+            it.write("ws/stay.sh", "setsid tail -f /dev/null > /dev/null 2>&1 &");
+            it.write("ws/far.sh", "echo 'curl: (6) Could not resolve host: far.example.com' >&2; exit 6");
+            work_in_auto(it);
+        });
+        let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
+        assert_eq!(asked.len(), 1, "{namespaces:?} {told}");
+        assert!(told.contains("backgroundPids"), "{namespaces:?} {told}");
+        let told = bed.run();
+        assert!(told.contains("A command with the network still runs"), "{namespaces:?} {told}");
+        assert_eq!(fs::read_to_string(bed.path("k")).unwrap(), "", "{namespaces:?} {told}");
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
 #[test]
 fn no_secret_of_a_file_gets_out() {
     let print = "key=$(sed -n 's/^API_KEY=//p' .env); for it in 1 2 3; do cat .env; printf %s ${key%user}; echo user; done; \
-                 base64 -w0 .env; printf %s $key | od -An -tx1 | tr -d ' \\n'; echo; cat .env >&2; exit 3";
+                 base64 -w0 .env; printf %s $key | od -An -tx1 | tr -d ' \\n'; echo; cat .env >&2; cat secrets.yml; exit 3";
     let mut answers = vec![
         calls("run_shell_command", &json!({"command": "sh print.sh"})),
         says("1"),
@@ -28,7 +28,9 @@ fn no_secret_of_a_file_gets_out() {
         json!({"hooks": [{"type": "command", "command": format!("cat {}/.env", sandbox.workspace().display())}]});
     let settings = json!({"hooks": {"AfterTool": [hook], "BeforeAgent": [hook]}});
     sandbox.write("home/.castor/settings.json", &settings.to_string());
-    sandbox.write("ws/.env", &format!("API_KEY={CANARY}\nURL=redis://app:{CANARY}@h\n"));
+    let lines = "MULTI_KEY=\"-----BEGIN X-----\nsecond1line2of3armour\n-----END X-----\"";
+    sandbox.write("ws/.env", &format!("API_KEY={CANARY}\nURL=redis://app:{CANARY}@h\n{lines}\n"));
+    sandbox.write("ws/secrets.yml", "db:\n  list:\n    - third1item2of3list\n");
     sandbox.write("ws/print.sh", print);
     sandbox.write("ws/notes.txt", &format!("it is {CANARY}\n"));
     for (name, it) in [("GEMINI_API_KEY", "k"), ("GOOGLE_GEMINI_BASE_URL", &*model.url)] {
@@ -60,7 +62,7 @@ fn no_secret_of_a_file_gets_out() {
     for (what, text) in [("said", said), ("told", told), ("kept", kept), ("export", String::from_utf8(export).unwrap())]
     {
         assert!(text.contains("[secret from .env]"), "{what}: {text}");
-        for it in [CANARY, &hex].into_iter().chain(middle) {
+        for it in [CANARY, &hex, "second1line2of3armour", "third1item2of3list"].into_iter().chain(middle) {
             assert!(!text.contains(it), "{what} {it}: {text}");
         }
     }

@@ -14,7 +14,7 @@ const MORE_CREDENTIALS: &[&str] = &[
 pub const SYSTEM_SECRETS: &[&str] = &["/run/secrets", "/run/user", "/var/run/secrets"];
 
 /// Settings of package managers, in which there may be a token. Without one they are no secret.
-pub const MAY_HOLD_TOKENS: &[&str] = &[".npmrc", ".yarnrc.yml", "settings.xml"];
+pub const MAY_HOLD_TOKENS: &[&str] = &[".npmrc", ".yarnrc.yml", "gradle.properties", "settings.xml"];
 
 /// Below a home folder: where programs and what they need lie. With the network, nothing else of it is seen.
 #[rustfmt::skip]

@@ -43,7 +43,7 @@ pub struct Verdict {
 impl Verdict {
     /// What it lets the call do, or keeps it from, in the sandbox.
     pub fn leave(&self) -> Leave {
-        Leave { network: self.network, looks: self.looks, named: self.writes.clone(), ..Leave::default() }
+        Leave { unasked: self.network, looks: self.looks, named: self.writes.clone(), ..Leave::default() }
     }
 
     pub fn denied(rule: String, message: String) -> Self {

@@ -17,7 +17,7 @@ use crate::{
     },
     world::{
         disk,
-        process::{Exit, Groups, Piped, Spawn, Stdin},
+        process::{Exit, Groups, Piped, Spawn, Stdin, sandbox},
     },
 };
 
@@ -35,7 +35,7 @@ pub async fn ask(
 ) -> Result<Finding, String> {
     let program = find(program, args, site).await?.to_string();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let confined = site.confined.clone().map(|it| Confinement { read_only: true, ..it });
+    let confined = site.confined.clone().map(|it| sandbox::settle(&Confinement { read_only: true, ..it }));
     let (cwd, env, stdin) = (&site.cwd, site.env.as_slice(), Stdin::Piped);
     let spawn = Spawn { program: &program, args: &args, cwd, env, stdin, confined: confined.as_ref() };
     let Piped { mut life, mut stdin, stdout, stderr } =

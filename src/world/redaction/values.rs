@@ -8,6 +8,8 @@ use crate::base::dotenv;
 
 /// What the name of a secret says, in capitals.
 const NAMES: &[&str] = &["KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "DSN"];
+/// What in armour is no secret.
+const PUBLIC: &[&str] = &["CERTIFICATE", "CRL", "PARAMETERS", "PUBLIC", "SIGNATURE"];
 /// Shorter values are words that stand everywhere.
 const MIN: usize = 8;
 /// From this length on a value counts that mixes letters and digits, whatever its name says.
@@ -51,15 +53,27 @@ impl Found {
 
     /// Keys in their armour, and lines that name something. Certificates are public.
     fn lines(&mut self, text: &str) {
-        let mut is_private = None;
+        let (mut is_private, mut list) = (None, "");
         for line in text.lines().map(str::trim) {
             match line.split_once("-----BEGIN ") {
-                Some((_, kind)) => is_private = Some(kind.contains("PRIVATE KEY")),
+                Some((_, kind)) => is_private = Some(!PUBLIC.iter().any(|it| kind.contains(it))),
                 None if line.contains("-----END ") => is_private = None,
                 None if is_private == Some(true) => self.long(line),
-                None if is_private.is_none() => self.line(line),
+                None if is_private.is_none() => {
+                    self.entry(list, line);
+                    list = if line.starts_with("- ") { list } else { line.strip_suffix(':').unwrap_or_default() };
+                }
                 None => (),
             }
+        }
+    }
+
+    /// A line, or an item of a list with that name.
+    fn entry(&mut self, list: &str, line: &str) {
+        match line.strip_prefix("- ") {
+            None => self.line(line),
+            Some(it) if it.contains(": ") || it.trim_end_matches('=').contains('=') => self.line(it),
+            Some(it) => self.value(list, plain(it)),
         }
     }
 
@@ -91,7 +105,8 @@ impl Found {
     fn value(&mut self, name: &str, value: &str) {
         let value = value.trim();
         if value.contains('\n') {
-            return self.lines(value);
+            let is_plain = says_secret(name) && !value.contains("-----BEGIN ");
+            return if is_plain { value.lines().for_each(|it| self.value(name, it)) } else { self.lines(value) };
         }
         if let Some((_, rest)) = value.split_once("://").filter(|it| is_scheme(it.0)) {
             return self.url(rest);
@@ -140,7 +155,8 @@ fn plain(value: &str) -> &str {
     let quote = value.chars().next().filter(|it| "'\"".contains(*it));
     match quote.and_then(|it| value.get(1..)?.split_once(it)) {
         Some((inside, _)) => inside,
-        None => value.split_once(" #").map_or(value, |it| it.0).trim(),
+        // Quotes that end in another line.
+        None => value.strip_prefix(['\'', '"']).unwrap_or(value).split(" #").next().unwrap_or_default().trim(),
     }
 }
 
@@ -249,6 +265,10 @@ mod tests {
         let pem = "-----BEGIN CERTIFICATE-----\nMIIBxTCCAWugAwIBAgIR\n-----END CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIIabcdefgh12\nAwEH\n-----END EC PRIVATE KEY-----\n";
         check(pem, &["MHcCAQEEIIabcdefgh12"]);
         check(&format!("CERT=\"{pem}\""), &["MHcCAQEEIIabcdefgh12"]);
+        let armour = "MULTI_KEY=\"-----BEGIN X-----\nMIIEowIBAAKCAQEAxyz123\nline3abcdefgh9876\n-----END X-----\"\nA_KEY='one-of-two\ntwo-of-two'";
+        check(armour, &["MIIEowIBAAKCAQEAxyz123", "line3abcdefgh9876", "one-of-two", "two-of-two"]);
+        let list = "db:\n  list:\n    - listsecret12345678\n    - short\n  passwords:\n  - open-sesame # x\n  - name: a\n  - X_KEY=pass-word-x\n  more: 1";
+        check(list, &["listsecret12345678", "open-sesame", "pass-word-x"]);
         check("machine h.example.com login ada password open-sesame", &["open-sesame"]);
         check("https://ada:ghp_abcdef@github.com", &["ada:ghp_abcdef", "ghp_abcdef"]);
         check("//registry.npmjs.org/:_authToken=npm_abcdef\nsave-exact=true", &["npm_abcdef"]);

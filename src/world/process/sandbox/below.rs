@@ -5,19 +5,33 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ffi::OsString,
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{DirEntryExt, MetadataExt},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::base::{guarded::SECRETS, sandbox::PROTECTED_BELOW};
+use nix::unistd::geteuid;
 
-/// How far below a root it is looked for, and in how many folders.
+use crate::base::{
+    guarded::{SECRETS, TOOL_FOLDERS},
+    sandbox::PROTECTED_BELOW,
+};
+
+/// Folders that are looked at below a root. Beyond them nobody knows where secrets are.
+const FOLDERS: usize = 20_000;
+/// Below a folder of the home.
+const FOLDERS_OF_HOME: usize = 200;
+const DEPTH_OF_HOME: usize = 1;
+/// In how many folders, and how deep, all that others obey is protected, and how much of it beyond: to hold a repository takes
+/// open files and mounts.
+const NEAR: usize = 200;
 const DEPTH: usize = 4;
-const FOLDERS: usize = 200;
-/// Not looked into: made by tools, removed by tools, large, and full of others' configuration.
-const PASSED_OVER: &[&str] = &["node_modules", "target", "vendor", "venv", "__pycache__"];
+const FAR: usize = 50;
+/// Not looked into: made by tools, removed by tools, large, and full of others' examples.
+const PASSED_OVER: &[&str] = &["node_modules", "target", "venv", ".venv", "__pycache__"];
+/// Here nothing is protected: what tools fetch, they have to write.
+const FETCHED: &str = "vendor";
 /// Disks count time in ticks, the coarsest in two seconds: what changed that lately may change once more in the same tick.
 const SETTLED: Duration = Duration::from_secs(3);
 
@@ -30,7 +44,36 @@ struct Known {
     looks: usize,
     folders: Folders,
     secrets: BTreeSet<PathBuf>,
-    said: bool,
+    /// The last look came to an end.
+    is_all: bool,
+}
+
+/// How far is looked: how many folders, and how deep.
+#[derive(Clone, Copy)]
+struct Reach {
+    folders: usize,
+    depth: usize,
+}
+
+const ROOT: Reach = Reach { folders: FOLDERS, depth: usize::MAX };
+
+/// What a look found.
+#[derive(Default)]
+struct Looked {
+    protected: BTreeSet<PathBuf>,
+    /// The user's, and closed: who runs as the user could open them.
+    closed: BTreeSet<PathBuf>,
+    folders: Folders,
+    is_all: bool,
+}
+
+impl Looked {
+    fn secrets(&self) -> BTreeSet<PathBuf> {
+        let of_folder = |(path, it): (&OsString, &Folder)| -> Vec<PathBuf> {
+            it.secrets.iter().map(|name| Path::new(path).join(name)).collect()
+        };
+        self.folders.iter().flat_map(of_folder).chain(self.closed.iter().cloned()).collect()
+    }
 }
 
 /// Those of the last look, by their paths.
@@ -52,35 +95,60 @@ type Version = (u64, u64, i64, i64);
 
 static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
 
-/// Files and folders below a root by whose names secrets are kept there, the top included.
+/// Files and folders below a root by whose names secrets are kept there, the top included, and the other names of such files.
 pub(super) fn secrets(root: &Path) -> BTreeSet<PathBuf> {
     protected(root);
     let all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let deep =
-        SECRETS.paths_below(root).into_iter().map(|it| root.join(it.1)).filter(|it| it.symlink_metadata().is_ok());
-    all.get(root).map(|it| it.secrets.clone()).unwrap_or_default().into_iter().chain(deep).collect()
+    let Some(known) = all.get(root) else { return BTreeSet::new() };
+    let mut res = known.secrets.clone();
+    let numbers: BTreeSet<(u64, u64)> = known.secrets.iter().filter_map(|it| linked(it)).collect();
+    if !numbers.is_empty() {
+        let entries = known.folders.keys().filter_map(|it| fs::read_dir(it).ok()).flatten().filter_map(Result::ok);
+        let same = entries.filter(|it| numbers.iter().any(|number| number.1 == it.ino())).map(|it| it.path());
+        res.extend(same.filter(|it| linked(it).is_some_and(|it| numbers.contains(&it))));
+    }
+    res
 }
 
-fn secrets_in(folders: &Folders) -> BTreeSet<PathBuf> {
-    let of_folder = |(path, it): (&OsString, &Folder)| -> Vec<PathBuf> {
-        it.secrets.iter().map(|name| Path::new(path).join(name)).collect()
-    };
-    folders.iter().flat_map(of_folder).collect()
+/// The same of what begins with a dot in a home folder, and of tools' folders there; not deep.
+pub(super) fn secrets_of_home(home: &Path) -> BTreeSet<PathBuf> {
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // The home folder may be a root itself.
+    let known = all.entry(home.join("*")).or_default();
+    let entries = fs::read_dir(home).into_iter().flatten().filter_map(Result::ok);
+    let dotted: Vec<PathBuf> =
+        entries.filter(|it| it.file_name().as_encoded_bytes().starts_with(b".")).map(|it| it.path()).collect();
+    let tools = TOOL_FOLDERS.iter().chain([&".local/share"]).map(|it| home.join(it));
+    // Dotfiles are often links.
+    let tops: BTreeSet<PathBuf> = dotted.iter().cloned().chain(tools).filter_map(|it| it.canonicalize().ok()).collect();
+    let mut looked = Looked::default();
+    for top in tops {
+        let reach = Reach { folders: FOLDERS_OF_HOME, depth: DEPTH_OF_HOME };
+        looked.folders.extend(look(&top, &mut known.folders, reach).folders);
+    }
+    let named = dotted.into_iter().filter(|it| it.file_name().is_some_and(|it| SECRETS.find(Path::new(it)).is_some()));
+    let res = looked.secrets().into_iter().chain(named).collect();
+    known.folders = looked.folders;
+    res
+}
+
+/// Device and number of a file that has more names than one.
+fn linked(path: &Path) -> Option<(u64, u64)> {
+    let it = fs::metadata(path).ok().filter(|it| it.is_file() && it.nlink() > 1)?;
+    Some((it.dev(), it.ino()))
 }
 
 /// What is protected below a root: found now or before any command of this castor, and still there. First what was found first.
 pub(super) fn protected(root: &Path) -> Vec<PathBuf> {
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = all.entry(root.to_owned()).or_default();
-    let (found, all) = look(root, &mut known.folders);
-    known.secrets = secrets_in(&known.folders);
+    let looked = look(root, &mut known.folders, ROOT);
+    known.secrets = looked.secrets();
+    known.folders = looked.folders;
+    known.is_all = looked.is_all;
     known.looks += 1;
-    found.into_iter().for_each(|it| _ = known.met.entry(it).or_insert(known.looks));
+    looked.protected.into_iter().for_each(|it| _ = known.met.entry(it).or_insert(known.looks));
     known.met.retain(|it, _| it.symlink_metadata().is_ok());
-    // Only the log: of most large folders it is true, and few of them hold other repositories.
-    if !all && !std::mem::replace(&mut known.said, true) {
-        tracing::info!("{}", unseen(root));
-    }
     let mut res: Vec<_> = known.met.iter().collect();
     res.sort_by_key(|it| it.1);
     res.into_iter().map(|it| it.0.clone()).collect()
@@ -88,38 +156,43 @@ pub(super) fn protected(root: &Path) -> Vec<PathBuf> {
 
 /// Whether not all folders below a root are looked at before a command, in words.
 pub(super) fn not_all_seen(root: &Path) -> Option<String> {
-    let (_, all) = look(root, &mut Folders::new());
-    (!all).then(|| unseen(root))
+    protected(root);
+    let all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    all.get(root).is_some_and(|it| !it.is_all).then(|| {
+        format!(
+            "{} has more than {FOLDERS} folders: secrets, repositories and editors' folders in those that come later are \
+             not known, so no command has the network there unless you say yes.",
+            root.display()
+        )
+    })
 }
 
-fn unseen(root: &Path) -> String {
-    format!(
-        "{} has more than {FOLDERS} folders: repositories and editors' folders in those that come later are not protected \
-         while commands run.",
-        root.display()
-    )
-}
-
-/// What there is, and whether those were all folders.
-fn look(root: &Path, folders: &mut Folders) -> (BTreeSet<PathBuf>, bool) {
-    let (mut found, mut looked) = (BTreeSet::new(), Folders::new());
-    let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
-    for _ in 0..FOLDERS {
-        let Some((path, depth)) = waiting.pop_front() else { break };
-        let before = folders.remove(path.as_os_str());
-        // Gone, or not ours to read.
-        let Some(folder) = Folder::look(&path, before) else { continue };
+/// What there is. Folders that were looked at before are taken out of `before`.
+fn look(root: &Path, before: &mut Folders, reach: Reach) -> Looked {
+    let (mut res, mut held) = (Looked::default(), 0);
+    let mut waiting = VecDeque::from([(root.to_owned(), 0, true)]);
+    for _ in 0..reach.folders {
+        let Some((path, depth, is_held)) = waiting.pop_front() else { break };
+        let before = before.remove(path.as_os_str());
+        let Some(folder) = Folder::look(&path, before) else {
+            let is_ours = |it: &fs::Metadata| it.is_dir() && it.uid() == geteuid().as_raw();
+            res.closed.extend(path.symlink_metadata().is_ok_and(|it| is_ours(&it)).then_some(path));
+            continue;
+        };
+        held += usize::from(is_held);
+        let is_near = held <= NEAR && depth <= DEPTH;
         // The top is guarded already.
-        if depth > 0 {
-            found.extend(folder.protected.iter().map(|it| path.join(it)));
+        if depth > 0 && is_held && (is_near || res.protected.len() < FAR) {
+            res.protected.extend(folder.protected.iter().map(|it| path.join(it)));
         }
-        if depth < DEPTH {
-            waiting.extend(folder.folders.iter().map(|it| (path.join(it), depth + 1)));
+        if depth < reach.depth {
+            let is_own = |it: &OsString| !it.as_encoded_bytes().starts_with(b".") && it != FETCHED;
+            waiting.extend(folder.folders.iter().map(|it| (path.join(it), depth + 1, is_held && is_own(it))));
         }
-        looked.insert(path.into_os_string(), folder);
+        res.folders.insert(path.into_os_string(), folder);
     }
-    *folders = looked;
-    (found, waiting.is_empty())
+    res.is_all = waiting.is_empty();
+    res
 }
 
 impl Folder {
@@ -135,20 +208,23 @@ impl Folder {
 
     fn read(path: &Path, version: Option<Version>) -> Option<Self> {
         let mut res = Self { version, protected: Vec::new(), secrets: Vec::new(), folders: Vec::new() };
+        let own = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase() + "/";
+        let is_begun = SECRETS.paths.iter().any(|it| it.contains(&own));
+        let below = if is_begun { SECRETS.paths_below(path) } else { Vec::new() };
+        // Of what git keeps, only what lies at the top.
+        let is_git = path.ends_with(".git");
         for entry in fs::read_dir(path).ok()?.filter_map(Result::ok) {
             let name = entry.file_name();
             let text = name.to_string_lossy();
             let is_dir = || entry.file_type().is_ok_and(|it| it.is_dir());
-            if SECRETS.find(Path::new(&name)).is_some() {
-                res.secrets.push(name.clone());
+            let is_end = |it: &(&str, PathBuf)| it.1.as_os_str().eq_ignore_ascii_case(&name);
+            let is_secret = SECRETS.find(Path::new(&name)).is_some() || below.iter().any(is_end);
+            if PROTECTED_BELOW.contains(&&*text) && !is_git {
+                res.protected.push(name.clone());
             }
-            if PROTECTED_BELOW.contains(&&*text) {
-                res.protected.push(name);
-            } else if res.folders.len() <= FOLDERS
-                && !text.starts_with('.')
-                && !PASSED_OVER.contains(&&*text)
-                && is_dir()
-            {
+            if is_secret {
+                res.secrets.push(name);
+            } else if !is_git && res.folders.len() <= FOLDERS && !PASSED_OVER.contains(&&*text) && is_dir() {
                 res.folders.push(name);
             }
         }
@@ -170,11 +246,13 @@ mod tests {
         path::{Path, PathBuf},
     };
 
-    use super::{Folders, look};
+    use super::{Folders, ROOT, Reach, look};
 
     fn found(root: &Path, folders: &mut Folders) -> Vec<String> {
         let below = |it: PathBuf| it.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-        look(root, folders).0.into_iter().map(below).collect()
+        let it = look(root, folders, ROOT);
+        *folders = it.folders;
+        it.protected.into_iter().map(below).collect()
     }
 
     fn make(root: &Path, folders: &[&str]) {
@@ -191,13 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_protected_is_found_four_folders_deep_and_not_in_what_tools_make() {
+    fn what_is_protected_is_found_and_not_in_what_tools_make() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        make(&root, &[".vscode", "a/.git", "a/b/c/d/.zed", "a/b/c/d/e/.zed", "node_modules/x/.git", ".x/.git"]);
+        make(
+            &root,
+            &[".vscode", "a/.git", "a/b/c/d/.zed", "a/b/c/d/e/.zed", "node_modules/x/.git", ".x/.git", "vendor/.git"],
+        );
         fs::write(root.join("a/b/.envrc"), "").unwrap();
         let mut folders = Folders::new();
-        assert_eq!(found(&root, &mut folders), ["a/.git", "a/b/.envrc", "a/b/c/d/.zed"]);
+        assert_eq!(found(&root, &mut folders), ["a/.git", "a/b/.envrc", "a/b/c/d/.zed", "a/b/c/d/e/.zed"]);
         assert!(folders.values().all(|it| it.version.is_none()), "just made");
     }
 
@@ -224,5 +305,22 @@ mod tests {
         fs::rename(root.join("a"), root.join("old")).unwrap();
         fs::rename(root.join("other"), root.join("a")).unwrap();
         assert_eq!(found(&root, &mut folders), ["a/b/.vscode"]);
+    }
+    #[test]
+    fn secrets_are_found_wherever_they_are_and_a_look_that_does_not_end_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        make(&root, &["a/b/c/d/e/f", ".x/y", "vendor/z", "node_modules/z", "a/.docker"]);
+        let files =
+            ["a/b/c/d/e/f/.env", ".x/y/.env.local", "vendor/z/id_rsa", "node_modules/z/.env", "a/.docker/config.json"];
+        for it in files.into_iter().chain(["a/.docker/x.json", "a/.env.example"]) {
+            fs::write(root.join(it), "").unwrap();
+        }
+        let check = |reach, n: usize, is_all| {
+            let it = look(&root, &mut Folders::new(), reach);
+            assert_eq!((it.secrets().len(), it.is_all), (n, is_all), "{:?}", it.secrets());
+        };
+        check(ROOT, 4, true);
+        check(Reach { folders: 3, ..ROOT }, 0, false);
     }
 }

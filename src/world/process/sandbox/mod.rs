@@ -12,6 +12,7 @@ mod git_objects;
 mod guards;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
+mod online;
 mod path_json;
 pub(super) mod placeholder_records;
 mod placeholders;
@@ -41,6 +42,7 @@ pub(super) use environment::scrubbed;
 pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
 use helper::{Namespaces, Start, Task};
+pub use online::settle;
 pub use placeholder_records::{put_aside, sweep};
 pub use placeholders::{Gone, Placeholders};
 pub use quarantine::Quarantine;
@@ -208,10 +210,12 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
     let by = helper::namespaces();
     let below = by.holds_below();
     let (life, mut writer) = io::pipe()?;
+    let online = online::Online::of(it);
     let task = Task::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
     let args = [ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut standing) = guards::plan(it, around, below)?;
+        standing.online = online;
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),

@@ -24,7 +24,7 @@ use nix::{
     unistd::{UnlinkatFlags, geteuid, unlinkat},
 };
 
-use super::{Quarantine, placeholder_records as records, quarantine::Head, views};
+use super::{Quarantine, online::Online, placeholder_records as records, quarantine::Head, views};
 use crate::base::sandbox::{ITSELF, Placeholder};
 
 /// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
@@ -42,6 +42,7 @@ pub struct Placeholders {
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
     /// castor is killed.
     life: Option<PipeWriter>,
+    pub(super) online: Option<Online>,
     quarantine: Arc<Quarantine>,
     heads: Vec<Head>,
     tmp: Option<PathBuf>,

@@ -30,7 +30,7 @@ const VIEW: &str = "view";
 const SHARED: &[&str] = &["/tmp", "/var/tmp"];
 /// Longer settings are searched for tokens no further.
 const MAX_SETTINGS: u64 = 1 << 20;
-const TOKENS: &[&str] = &["_auth", "authtoken", "_password", "<password", "authident", "npmregistryserver:"];
+const TOKENS: &[&str] = &["_auth", "apikey", "authident", "npmregistryserver:", "password", "secret", "token"];
 
 /// One place, and what is seen there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub(super) fn of(it: &Confinement, around: &Around<'_>, plan: &Plan) -> io::Resu
     let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     let mut seen = needed.clone();
     let mut links = Vec::new();
-    if it.network {
+    if it.is_apart() {
         let shared = SHARED.iter().map(|it| (PathBuf::from(it), true));
         let home = it.home.iter().map(|it| (it.as_path().to_owned(), false));
         let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
@@ -110,23 +110,35 @@ fn is_uncovered(place: &Path, covers: &BTreeMap<PathBuf, bool>, seen: &BTreeSet<
 fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
     let hides = |path: &Path| AbsPath::new(path).is_some_and(|path| it.hides(&path));
     let named = it.masked.iter().map(|it| it.as_path().to_owned());
-    let roots = it.roots.iter().filter(|_| it.network);
+    let roots = it.roots.iter().filter(|_| it.is_apart());
     let of_workspace = roots.flat_map(|it| below::secrets(it.as_path()));
-    let real = named.chain(of_workspace).filter(|path| path.symlink_metadata().is_ok() && hides(path));
+    // Of what is worked in, the workspace's own rule says what is seen.
+    let is_worked_in = |path: &Path, home: &AbsPath| {
+        it.roots.iter().any(|root| path.starts_with(root.as_path()) && !home.is_within(root))
+    };
+    let of_home = it
+        .home
+        .iter()
+        .flat_map(|home| below::secrets_of_home(home.as_path()).into_iter().filter(|path| !is_worked_in(path, home)));
+    let real = named.chain(of_workspace).chain(of_home).filter(|path| path.symlink_metadata().is_ok() && hides(path));
     let real = real.filter_map(|it| it.canonicalize().ok());
     let all: BTreeSet<PathBuf> = real.filter(|path| hides(path) && !is_without_token(path)).collect();
     let is_outer = |path: &&PathBuf| !path.ancestors().skip(1).any(|it| all.contains(it));
     all.iter().filter(is_outer).cloned().collect()
 }
 
-/// Settings of a package manager that open nothing.
+/// Settings of a package manager, and certificates, that open nothing.
 fn is_without_token(path: &Path) -> bool {
     let is_settings = path.file_name().is_some_and(|name| MAY_HOLD_TOKENS.iter().any(|it| name == *it));
+    let is_armour = path.extension().is_some_and(|it| it == "pem");
     let is_short = || fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= MAX_SETTINGS);
-    let text = (is_settings && is_short()).then(|| fs::read(path).ok()).flatten();
+    let text = ((is_settings || is_armour) && is_short()).then(|| fs::read(path).ok()).flatten();
     text.is_some_and(|it| {
         let text = String::from_utf8_lossy(&it).to_lowercase();
-        !TOKENS.iter().any(|it| text.contains(it))
+        match is_armour {
+            true => text.contains("-----begin ") && !text.contains("private"),
+            false => !TOKENS.iter().any(|it| text.contains(it)),
+        }
     })
 }
 

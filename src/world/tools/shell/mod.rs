@@ -33,7 +33,7 @@ use crate::{
         terminal::{CommandLine, Findings, Running, Terminal},
         tool::{BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
-    world::process::{Groups, OwnTerminal},
+    world::process::{Groups, OwnTerminal, sandbox},
 };
 
 /// What children get above the user's environment: who calls, and that nobody is there to answer a question.
@@ -128,7 +128,9 @@ impl Shell {
             }
         }
         let (groups, env, drawn) = (self.groups.clone(), ctx.env.clone(), *drawn && !params.background);
-        let confined = ctx.confined.clone();
+        let confined = ctx.confined.as_deref().map(|it| Arc::new(sandbox::settle(it)));
+        let apart = confined.as_ref().and_then(|it| it.leave.apart.clone()).filter(|it| !it.is_empty());
+        let note = [note, apart].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let running = OwnTerminal { groups, env, drawn, confined: confined.clone() }.start(line).await?;
         Ok(Started { running, note, confined })
     }
