@@ -38,9 +38,16 @@ pub fn facts(hold: Hold, ground: &Ground, settings: &Settings) -> policy::Sandbo
         // To find out starts a process: not where nobody trusts the folder yet.
         mounts: available && ground.trust.is_trusted() && sandbox::has_mounts(),
         trusted: ground.trust.is_trusted(),
+        plain_repository: has_plain_repository(ground),
         undoable: settings.children.checkpoints,
         exposed: false,
     }
+}
+
+/// Whether git starts no program of the folder's there, though nobody said yet that the folder is trusted.
+pub fn has_plain_repository(ground: &Ground) -> bool {
+    let git = || sandbox::repository::around(&ground.folder);
+    is_harmless(ground) && git().is_none_or(|it| sandbox::git_config_paths::is_plain(it.as_path()))
 }
 
 /// What the mode `auto` lacks in a trusted folder.

@@ -115,7 +115,11 @@ fn toolbox(state: &State, id: &SessionId, site: &Site, interactive: bool, screen
     let hold = confinement::hold(ground, settings);
     let (held, facts) = match screens {
         Screens::Client { .. } => {
-            let facts = policy::Sandbox { trusted: ground.trust.is_trusted(), ..policy::Sandbox::default() };
+            let facts = policy::Sandbox {
+                trusted: ground.trust.is_trusted(),
+                plain_repository: confinement::has_plain_repository(ground),
+                ..policy::Sandbox::default()
+            };
             ("off; commands run in your editor's terminals".to_owned(), facts)
         }
         _ => (hold.in_words(), confinement::facts(hold, ground, settings)),

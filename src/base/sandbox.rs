@@ -1,6 +1,7 @@
 //! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
 
 mod denial;
+mod leave;
 
 use std::{
     ffi::OsStr,
@@ -10,6 +11,7 @@ use std::{
 use crate::base::{guarded, path::AbsPath};
 
 pub use denial::Denial;
+pub use leave::Leave;
 
 /// Of [`guarded::CONFIG`], what is read-only also deeper than at the top of a folder that commands write.
 pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
@@ -346,52 +348,6 @@ impl Confinement {
 fn is_git_config(below: &Path) -> bool {
     let of_worktree = |rest: &Path| WORKTREE_CONFIG.iter().any(|(name, _)| rest.iter().skip(1).eq([OsStr::new(name)]));
     GIT_CONFIG.iter().any(|(name, _)| below.starts_with(name)) || below.strip_prefix("worktrees").is_ok_and(of_worktree)
-}
-
-/// What a user allows beyond the confinement.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Leave {
-    /// Run with everything read-only, and no network: this and `apart` allow less.
-    pub looks: bool,
-    /// Why it sees no more than who has the network, though it has none: for people, and empty where it misses nothing.
-    pub apart: Option<String>,
-    pub network: bool,
-    /// The network as well, which the mode gives and nobody was asked about.
-    pub unasked: bool,
-    /// It is an MCP server: it has the network as long as the session lasts, and nobody goes without secrets for that.
-    pub serves: bool,
-    /// Folders, with all that is below.
-    pub write: Vec<AbsPath>,
-    /// Configuration in the session's roots, and what no checkpoint can give back.
-    pub config: Vec<AbsPath>,
-    /// Files of configuration that the user was asked about by name: what of them is new stays.
-    pub named: Vec<AbsPath>,
-    /// What is masked otherwise.
-    pub credentials: Vec<AbsPath>,
-    pub unconfined: bool,
-}
-
-impl Leave {
-    /// What both allow. Who only looks by one of them only looks.
-    #[must_use]
-    pub fn and(mut self, more: &Self) -> Self {
-        self.looks |= more.looks;
-        self.network |= more.network;
-        self.unasked |= more.unasked;
-        self.serves |= more.serves;
-        self.apart = self.apart.or_else(|| more.apart.clone());
-        self.unconfined |= more.unconfined;
-        for (own, more) in [
-            (&mut self.write, &more.write),
-            (&mut self.config, &more.config),
-            (&mut self.named, &more.named),
-            (&mut self.credentials, &more.credentials),
-        ] {
-            let new: Vec<AbsPath> = more.iter().filter(|it| !own.contains(it)).cloned().collect();
-            own.extend(new);
-        }
-        self
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 #[cfg(unix)]
 pub mod beneath;
 mod digest;
+pub mod git_objects;
 mod names;
 mod private;
 #[cfg(unix)]

@@ -372,12 +372,27 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// Whether git is all that the folder's files could lead, in a repository whose configuration names no programs.
+fn reads_plain_repository(query: &Query, script: &Script) -> bool {
+    let is_git = |it: &&Command| it.program() == Some("git");
+    let stays = |it: &Word| !["-C", "--git-dir", "--work-tree"].iter().any(|option| it.text.starts_with(option));
+    let goes = |it: &Command| matches!(it.name(), Some("cd" | "pushd" | "popd"));
+    let mut led = script.commands.iter().filter(|it| safe::is_led_by_the_folder(it));
+    query.sandbox.plain_repository
+        && query.args.get("dir_path").is_none()
+        && !script.commands.iter().any(goes)
+        && led.all(|it| is_git(&it) && it.args().iter().all(stays))
+}
+
 /// Whether words say enough to call commands looking, in the session's folders. Where no sandbox makes everything read-only, and masks what is
 /// secret, only those are believed that are written out.
 fn are_believed(query: &Query, script: &Script, commands: &[Command]) -> bool {
     let literal = |it: &Command| it.words.iter().all(|it| it.kind == WordKind::Literal);
     let stays = |it: &Command| literal(it) && !persistent::works_elsewhere(it, query.roots);
-    if !query.sandbox.trusted && commands.iter().any(safe::is_led_by_the_folder) {
+    if !query.sandbox.trusted
+        && commands.iter().any(safe::is_led_by_the_folder)
+        && !reads_plain_repository(query, script)
+    {
         return false;
     }
     match query.sandbox.available {

@@ -118,6 +118,8 @@ pub struct Sandbox {
     /// It holds by mounts: what is secret is masked, and what only looks runs with everything read-only.
     pub mounts: bool,
     pub trusted: bool,
+    /// Nobody doubts the folder, and the configuration of its repository names no programs.
+    pub plain_repository: bool,
     /// A whole checkpoint can be taken before a call.
     pub undoable: bool,
     /// A command of this session could read secrets of the workspace.
@@ -126,7 +128,8 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// One that lacks nothing.
-    pub const WHOLE: Self = Self { available: true, mounts: true, trusted: true, undoable: true, exposed: false };
+    pub const WHOLE: Self =
+        Self { available: true, mounts: true, trusted: true, plain_repository: true, undoable: true, exposed: false };
 
     /// Whether commands of yolo have the network unasked: secrets or the network, never both.
     pub fn gives_network(&self) -> bool {

@@ -77,12 +77,13 @@ fn auto_needs_all_that_holds_a_command() {
 #[test]
 fn nothing_of_a_folder_that_is_not_trusted_looks() {
     let rules = rules("");
-    let check = |trusted, command: &str, want: Decision| {
+    let check = |trusted, plain, command: &str, want: Decision| {
         let args = json!({ "command": command });
         let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         for available in [true, false] {
-            let sandbox = Sandbox { trusted, available, mounts: available, ..Sandbox::WHOLE };
+            let plain_repository = trusted || plain;
+            let sandbox = Sandbox { trusted, plain_repository, available, mounts: available, ..Sandbox::WHOLE };
             assert_eq!(decide(&rules, &Query { sandbox, ..query }).decision, want, "{command}");
         }
     };
@@ -100,8 +101,14 @@ fn nothing_of_a_folder_that_is_not_trusted_looks() {
         cargo --version
     ";
     for command in led.lines().map(str::trim).filter(|it| !it.is_empty()) {
-        check(true, command, Decision::Allow);
-        check(false, command, Decision::Ask);
+        check(true, true, command, Decision::Allow);
+        check(false, false, command, Decision::Ask);
     }
-    check(false, "ls -la && cat a | wc -l", Decision::Allow);
+    check(false, false, "ls -la && cat a | wc -l", Decision::Allow);
+    check(false, true, "git status && git diff | head", Decision::Allow);
+    for command in
+        ["git -C sub status", "cd sub && git status", "git --git-dir=sub/.git log", "git log; cargo --version"]
+    {
+        check(false, true, command, Decision::Ask);
+    }
 }

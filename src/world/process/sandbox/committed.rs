@@ -13,13 +13,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{
-    git_objects::{Id, Kind, Objects, entries, hash},
-    repository,
-};
+use super::repository;
 use crate::{
     base::{path::AbsPath, sandbox::Confinement},
-    world::disk,
+    world::disk::{
+        self,
+        git_objects::{Id, Kind, Objects, entries, hash},
+    },
 };
 
 /// More files are no configuration that somebody looked at.

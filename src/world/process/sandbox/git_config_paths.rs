@@ -147,10 +147,11 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("remote", &["url", "fetch"]),
     ("branch", &["remote", "merge", "rebase"]),
     ("submodule", &["active"]),
+    ("user", &["email", "name"]),
 ];
 
-/// Whether a repository that appeared has git run and obey nothing: it is as `git init` or `git clone` leave it.
-pub(super) fn is_plain(git: &Path) -> bool {
+/// Whether a repository has git run and obey nothing: it is as `git init` or `git clone` leave it.
+pub fn is_plain(git: &Path) -> bool {
     let is_there = |name: &str| git.join(name).symlink_metadata().is_ok();
     let is_known = |(section, key, value): &Setting| {
         let known = PLAIN.iter().any(|(name, keys)| name == section && keys.contains(&key.as_str()));

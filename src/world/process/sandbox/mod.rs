@@ -8,7 +8,6 @@ pub mod denied;
 mod environment;
 mod git_config;
 pub mod git_config_paths;
-mod git_objects;
 mod guards;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;

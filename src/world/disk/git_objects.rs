@@ -26,11 +26,11 @@ const MAX_PACKS: usize = 500;
 
 /// An object's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Id([u8; 20]);
+pub struct Id([u8; 20]);
 
 impl Id {
     /// As text has it.
-    pub(super) fn read(hex: &[u8]) -> Option<Self> {
+    pub fn read(hex: &[u8]) -> Option<Self> {
         let mut res = [0; 20];
         let digits = std::str::from_utf8(hex).ok().filter(|it| it.len() == 40 && it.is_ascii())?;
         for (to, two) in res.iter_mut().zip(digits.as_bytes().chunks(2)) {
@@ -47,7 +47,7 @@ impl Id {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     Commit,
     Tree,
     Blob,
@@ -61,7 +61,7 @@ const KINDS: [(Kind, &str); 4] =
 type Object = (Kind, Vec<u8>);
 
 /// The name that an object has by its content.
-pub(super) fn hash(kind: Kind, bytes: &[u8]) -> Id {
+pub fn hash(kind: Kind, bytes: &[u8]) -> Id {
     let word = KINDS.iter().find(|it| it.0 == kind).map_or("", |it| it.1);
     let whole = [format!("{word} {}\0", bytes.len()).as_bytes(), bytes].concat();
     let mut res = [0; 20];
@@ -70,7 +70,7 @@ pub(super) fn hash(kind: Kind, bytes: &[u8]) -> Id {
 }
 
 /// Of a tree: mode, name and object of each entry.
-pub(super) fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], Id)> {
+pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], Id)> {
     std::iter::from_fn(move || {
         let blank = bytes.iter().position(|it| *it == b' ')?;
         let end = bytes.iter().position(|it| *it == 0)?;
@@ -81,14 +81,14 @@ pub(super) fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], I
     })
 }
 
-pub(super) struct Objects {
+pub struct Objects {
     folder: PathBuf,
     packs: Vec<(File, File)>,
     left: Cell<u64>,
 }
 
 impl Objects {
-    pub(super) fn of(git: &Path) -> Self {
+    pub fn of(git: &Path) -> Self {
         let folder = git.join("objects");
         let names = fs::read_dir(folder.join("pack")).into_iter().flatten().filter_map(Result::ok).map(|it| it.path());
         let indexes = names.filter(|it| it.extension().is_some_and(|it| it == "idx")).take(MAX_PACKS);
@@ -97,7 +97,7 @@ impl Objects {
     }
 
     /// `None`: it is not there, is another one, or too much was read already.
-    pub(super) fn read(&self, id: Id) -> Option<Object> {
+    pub fn read(&self, id: Id) -> Option<Object> {
         self.found(id, 0).filter(|(kind, bytes)| hash(*kind, bytes) == id)
     }
 
