@@ -315,6 +315,9 @@ fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> S
     if !result.conflicts.is_empty() {
         let lines = in_lines(&result.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         res += &format!("\nNot restored:\n{lines}");
+        if back == "/redo" {
+            res += "\n`/undo` asks about these again, `/undo 2` goes further back.\n";
+        }
     }
     if !result.not_kept.is_empty() {
         res += &format!("\nChanged and not held:\n{}", paths(&result.not_kept));
