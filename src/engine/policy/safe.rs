@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{
     patterns::git_words,
-    shell::{Command, Role, Script, Word},
+    shell::{Command, Line, Role, Script, Word, parse},
 };
 
 /// A command that only looks, while what its row says holds.
@@ -45,6 +45,11 @@ pub fn read() -> Vec<Row> {
     }
     // A table that does not load makes nothing safe; a test sees to it that it does.
     toml::from_str::<File>(include_str!("safe.toml")).map(|it| it.row).unwrap_or_default()
+}
+
+/// Whether a line does nothing but look, as far as its words say.
+pub fn is_look(line: &str) -> bool {
+    matches!(parse(line), Line::Plain(it) if only_looks(&it))
 }
 
 /// Whether all that a plain line does is look.
