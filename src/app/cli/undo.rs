@@ -9,7 +9,7 @@ use crate::{
     app::{
         cli::{
             clean::shown_line,
-            sessions::{Desk, Trouble, find},
+            sessions::{Desk, MIN_PREFIX, Trouble, find},
         },
         holding::unified,
     },
@@ -24,6 +24,7 @@ use crate::{
     engine::{
         policy,
         record::Record,
+        session::undo::listed,
         step::RewindTarget,
         turn::{holding, undo},
     },
@@ -63,9 +64,9 @@ pub struct RedoArgs {
 /// Goes back to before a prompt.
 #[derive(Args, Clone, Debug)]
 pub struct RewindArgs {
-    /// Its number in `/checkpoints`, its id, or words of it
+    /// Its number, its id, or words of it; or a checkpoint's id [default: lists them]
     #[arg(value_name = "MESSAGE|NUMBER")]
-    pub to: String,
+    pub to: Option<String>,
     /// As of undo
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
@@ -162,21 +163,32 @@ pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str)
     {
         return Err(Trouble::input(format!("{word} is no number of turns")));
     }
+    if let Verb::Undo(UndoArgs { turns: Some(word), .. }) = verb
+        && (word.len() < MIN_PREFIX && word.parse() == Ok(0_u64))
+    {
+        let why = format!("{word}: castor undo takes back the last turn; give 1 or more, or a session's id");
+        return Err(Trouble::input(why));
+    }
     let (id, guessed) = match verb.session() {
         Some(word) => (find(desk, word)?, None),
         None => last(desk, verb).map(|it| (it.id.clone(), Some(it)))?,
     };
     let (mut entries, log) = match verb {
-        Verb::Diff(_) => (desk.store.read(&id)?, None),
+        Verb::Diff(_) | Verb::Rewind(RewindArgs { to: None, .. }) => (desk.store.read(&id)?, None),
         _ => desk.store.open(&id).map(|(entries, log)| (entries, Some(log)))?,
     };
     let none = || Trouble::new(format!("session {id} has no log that can be read"));
     let record = Record::replay(&entries).ok_or_else(none)?;
     let checkpoints = Checkpoints::new(desk.store.home(), &id, &record.roots, Limits::default());
-    let Some(log) = log else { return show(desk, &record, &checkpoints) };
+    if let Verb::Diff(_) = verb {
+        return show(desk, &record, &checkpoints);
+    }
     if let Some(it) = guessed {
         writeln!(desk.out, "Session {}", named(&it))?;
     }
+    let Some(log) = log else {
+        return Ok(writeln!(desk.out, "{}", listed(&record, desk.now.unix_ms, "castor "))?);
+    };
     let route = route(verb, &record, &entries)?;
     let again = matches!(verb, Verb::Undo(_));
     let mut going = Going { desk, record: &record, checkpoints: &checkpoints, log, again };
@@ -258,8 +270,9 @@ fn route(verb: &Verb, record: &Record, entries: &[Entry]) -> Result<undo::Route,
         Verb::Undo(args) => undo::Route { undo: checkpoints.of_last(args.named().0.unwrap_or(1)), message: None },
         Verb::Redo(_) => undo::route(record, &RewindTarget::Redo, Rewinds::Files).map_err(Trouble::new)?,
         Verb::Rewind(RewindArgs { to, what, .. }) => {
-            let to = RewindTarget::Message(undo::find(record, to).map_err(Trouble::input)?);
-            undo::route(record, &to, what.unwrap_or_default()).map_err(Trouble::new)?
+            let to = to.as_deref().unwrap_or_default();
+            let route = undo::route_to(record, to, what.unwrap_or_default());
+            route.map_err(|why| Trouble::input(format!("{why}; `castor rewind` lists them.")))?
         }
         Verb::Diff(_) => undo::Route { undo: checkpoints.of_session(), message: None },
     };
