@@ -285,18 +285,7 @@ fn what_ran_in_the_background_is_given_back_when_it_has_ended() {
         while let Err(why) = agent.rewind("restore") {
             assert!(why.contains("in the background") && start.elapsed() < WATCHDOG, "{why}");
         }
-        assert!(!ws.join("first").exists() && ws.join("made").exists());
-        // What it wrote after its call is a checkpoint of its own.
-        let mut listed = String::new();
-        while !listed.contains("` in the background (") {
-            assert!(start.elapsed() < WATCHDOG, "{listed}");
-            listed = agent.prompt("/checkpoints");
-        }
-        let (before, _) = listed.split_once("` in the background (").unwrap();
-        let id = before.rsplit('`').next().unwrap();
-        let said = agent.prompt(&format!("/rewind {id}"));
-        assert!(said.starts_with("Restored:\n") && !ws.join("made").exists(), "{said}");
-        assert!(!agent.prompt("/checkpoints").contains(id));
+        assert!(!ws.join("first").exists());
         agent.client.end().unwrap();
     }
 }
