@@ -1,4 +1,6 @@
-//! Undo from outside: what the verbs print, two castors on one folder, and one that is killed in the middle of it.
+//! Undo from outside: the verbs, two castors on one folder, and one that is killed in the middle of it.
+
+mod shell;
 
 use std::{
     fs,
@@ -30,7 +32,11 @@ fn castor(sandbox: &mut Sandbox, line: &str) -> String {
     sandbox.args = own;
     let text = String::from_utf8([done.stdout, done.stderr].concat()).unwrap();
     let text = text.replace(sandbox.workspace().to_str().unwrap(), "$WS");
-    let text = text.replace(sandbox.home().to_str().unwrap(), "$HOME");
+    let mut text = text.replace(sandbox.home().to_str().unwrap(), "$HOME");
+    for it in fs::read_dir(sandbox.home().join(".castor/sessions")).into_iter().flatten() {
+        let name = it.unwrap().file_name().into_string().unwrap();
+        text = text.replace(name.trim_end_matches(".jsonl"), "$ID");
+    }
     match done.status.code() {
         Some(0) => text,
         code => format!("{text}[exit {}]\n", code.unwrap_or(-1)),
@@ -58,193 +64,6 @@ fn write(path: &str, text: &str) -> String {
 
 fn run(line: &str) -> String {
     format!(r#"call run_shell_command {}"#, json!({ "command": line }))
-}
-
-#[test]
-fn verbs_say_what_they_give_back() {
-    let mut sandbox = Sandbox::new();
-    sandbox.write("ws/a.txt", "one\n");
-    check_shell(
-        &mut sandbox,
-        "
-$ castor undo
-castor: no session of $WS changed files that can be given back
-[exit 1]
-$ castor diff
-castor: no session of $WS changed files that can be given back
-[exit 1]
-$ castor undo nob
-castor: nob is too short: an id needs its first 6 characters at least, or say latest; `castor sessions list --all` has all
-[exit 42]
-$ castor rewind 1 nobody-is-called-so
-castor: session nobody-is-called-so was not found; `castor sessions list --all` has all
-[exit 42]
-",
-    );
-    let first = turn(&mut sandbox, "", &(write("a.txt", "two\n") + " + " + &write("new/b.txt", "b\n")));
-    assert!(first.ends_with("castor: 3 files changed, +2 -1. Take it back: castor undo\n"), "{first}");
-    turn(&mut sandbox, "--resume latest ", &write("a.txt", "three\n"));
-    check_shell(
-        &mut sandbox,
-        "
-$ castor diff
---- a/a.txt
-+++ b/a.txt
-@@ -1 +1 @@
--one
-+three
---- /dev/null
-+++ b/new/b.txt
-@@ -0,0 +1 @@
-+b
-$ castor undo
-Restored
-  a.txt
-$ castor diff
---- a/a.txt
-+++ b/a.txt
-@@ -1 +1 @@
--one
-+two
---- /dev/null
-+++ b/new/b.txt
-@@ -0,0 +1 @@
-+b
-$ castor undo
-Restored
-  a.txt
-  new
-  new/b.txt
-$ castor undo
-castor: there is nothing to take back: no file was changed since
-[exit 1]
-$ castor diff
-Nothing that this session changed still stands.
-$ castor redo
-Restored
-  a.txt
-  new
-  new/b.txt
-$ castor redo
-Restored
-  a.txt
-$ castor redo
-castor: nothing was undone that can be done again
-[exit 1]
-$ castor undo 2
-Restored
-  a.txt
-  new
-  new/b.txt
-",
-    );
-    assert!(holds(&sandbox.workspace().join("a.txt"), "one\n") && !sandbox.workspace().join("new").exists());
-}
-
-#[test]
-fn a_prompt_is_named_by_its_number_or_its_words() {
-    let mut sandbox = Sandbox::new();
-    turn(&mut sandbox, "", &write("a.txt", "one\n"));
-    turn(&mut sandbox, "--resume latest ", &write("a.txt", "two\n"));
-    check_shell(
-        &mut sandbox,
-        "
-$ castor rewind nothing
-castor: There is no prompt `nothing`; `/checkpoints` lists them.
-[exit 42]
-$ castor rewind go
-castor: 2 prompts say `go`; `/checkpoints` lists them with their numbers.
-[exit 42]
-$ castor undo two latest
-castor: two is no number of turns
-[exit 42]
-$ castor undo --on-conflict sometimes
-error: invalid value 'sometimes' for '--on-conflict <WHAT>'
-  [possible values: fail, keep, restore]
-
-For more information, try '--help'.
-[exit 42]
-$ castor rewind 2 --what files
-Restored
-  a.txt
-$ castor rewind 2
-The conversation is what it was before that prompt.
-$ castor rewind 1
-Restored
-  a.txt
-The conversation is what it was before that prompt.
-$ castor redo
-Restored
-  a.txt
-",
-    );
-    assert!(holds(&sandbox.workspace().join("a.txt"), "one\n"));
-}
-
-#[test]
-fn what_the_user_changed_is_a_conflict_that_a_script_decides() {
-    let mut sandbox = Sandbox::new();
-    sandbox.write("ws/a.txt", "one\n");
-    turn(&mut sandbox, "", &run("echo two > a.txt; echo two > b.txt"));
-    sandbox.write("ws/a.txt", "mine\n");
-    check_shell(
-        &mut sandbox,
-        "
-$ castor undo
-castor: these files are not as the agent left them; nothing was changed (--on-conflict keep leaves them, --on-conflict restore restores them, too):
-  a.txt: it was changed since
-[exit 1]
-$ castor undo --on-conflict fail
-castor: these files are not as the agent left them; nothing was changed (--on-conflict keep leaves them, --on-conflict restore restores them, too):
-  a.txt: it was changed since
-[exit 1]
-$ castor undo --on-conflict keep
-Restored
-  b.txt
-Not restored
-  a.txt: it was changed since
-$ castor redo
-Restored
-  b.txt
-$ castor undo --on-conflict restore
-Restored
-  a.txt
-  b.txt
-$ castor redo
-Restored
-  a.txt
-  b.txt
-",
-    );
-    assert_eq!(fs::read_to_string(sandbox.workspace().join("a.txt")).unwrap(), "mine\n");
-}
-
-/// Nothing pretends that it gave back what was freed.
-#[test]
-fn what_was_freed_is_not_given_back_and_that_is_said() {
-    let mut sandbox = Sandbox::new();
-    turn(&mut sandbox, "", &write("a.txt", "two\n"));
-    check_shell(
-        &mut sandbox,
-        "
-$ castor clean
-Checkpoints take 1 KB in $HOME/.castor/checkpoints.
-`castor clean --yes` frees those of closed sessions.
-$ castor clean --yes
-Checkpoints take 1 KB in $HOME/.castor/checkpoints.
-Freed 1 KB, of 1 session(s).
-$ castor undo
-castor: nothing was restored: nothing of what was changed is held
-[exit 1]
-$ castor redo
-castor: nothing was undone that can be done again
-[exit 1]
-$ castor diff
-castor: nothing of what was changed is held
-[exit 1]
-",
-    );
-    assert_eq!(fs::read_to_string(sandbox.workspace().join("a.txt")).unwrap(), "two\n");
 }
 
 /// A session over the wire.
@@ -324,8 +143,7 @@ fn who_has_a_session_open_is_the_one_who_gives_back() {
     for line in ["undo", "redo", "rewind 1"] {
         let said = castor(&mut sandbox, line);
         let expected = format!(
-            "castor: session {} is open in another castor process (process {} for it); close it there first\n[exit 1]\n",
-            agent.session,
+            "castor: session $ID is open in another castor process (process {} for it); close it there first\n[exit 1]\n",
             agent.client.pid()
         );
         assert_eq!(said, expected);
@@ -335,7 +153,7 @@ fn who_has_a_session_open_is_the_one_who_gives_back() {
     assert!(castor(&mut sandbox, "clean --yes").ends_with("Freed 0 KB, of 0 session(s).\n"));
     assert_eq!(agent.rewind("fail").unwrap(), (vec!["a.txt".to_owned()], Vec::new()));
     agent.client.end().unwrap();
-    assert!(castor(&mut sandbox, "redo").starts_with("Restored\n"));
+    assert!(castor(&mut sandbox, "redo").starts_with("Session $ID (go)\nRestored\n"));
 }
 
 #[test]

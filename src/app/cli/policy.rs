@@ -28,7 +28,7 @@ use crate::{
     base::{
         log::{Decision, Mode},
         path::AbsPath,
-        sandbox::{Held, Hold},
+        sandbox::{Held, Hold, Level},
         tool::ToolKind,
         trust::{PieceKind, Trust},
     },
@@ -234,7 +234,12 @@ fn check(
     let origin = Origin { server, ..Origin::default() };
     let query = Query { mode, interactive, roots: &roots, origin, sandbox, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
-    writeln!(out, "{}  {}", word(said.verdict.decision), said.verdict.rule)?;
+    // What a session would give it.
+    let held = held.map(|it| Hold { network: it.network || said.verdict.network, ..it });
+    let lacks = held.is_some_and(|it| it.available && it.level != Level::Off && !it.network);
+    let may_ask = lacks && interactive && said.verdict.decision == Decision::Allow && !said.verdict.looks;
+    let asks = if may_ask { "; asks if it needs the network" } else { "" };
+    writeln!(out, "{}  {}{asks}", word(said.verdict.decision), said.verdict.rule)?;
     let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty() || said.verdict.network);
     if let Some(it) = why.filter(|it| **it != said.verdict.rule && !it.ends_with(&said.verdict.rule)) {
         writeln!(out, "       {it}")?;
@@ -337,6 +342,23 @@ mod tests {
         assert_eq!(yolo().1, 0);
         settings(r#"{"security": {"disableYoloMode": true}}"#);
         assert!(yolo().1 == 1 && yolo().0.contains("security.disableYoloMode"), "{}", yolo().0);
+    }
+
+    #[test]
+    fn what_the_sandbox_keeps_from_a_command_is_said() {
+        let ground = Ground::new();
+        ground.write("w/a", "");
+        let (ws, env) = (ground.root.join("w"), ground.env("true"));
+        let check = |line: &str, mode: &str| castor_policy(&["check", line, "--mode", mode], &env, &ws);
+        let asks = |text: &str| text.lines().next().is_some_and(|it| it.ends_with("; asks if it needs the network"));
+        // Where there is no sandbox with mounts, nobody is in that mode.
+        let (text, code) = check("npm install", "auto");
+        assert_eq!(asks(&text), code == 0, "{text}");
+        assert!(text.contains("without network\n") || code != 0, "{text}");
+        assert!(!asks(&check("ls", "auto").0) && !asks(&check("npm install", "default").0));
+        let yolo = check("curl http://x", "yolo").0;
+        assert_eq!(yolo.contains("with network\n"), code == 0, "{yolo}");
+        assert_eq!(asks(&yolo), yolo.contains("workspace-write, without network\n"), "{yolo}");
     }
 
     #[test]

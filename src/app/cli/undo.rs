@@ -1,31 +1,42 @@
 //! `castor undo`, `redo`, `rewind` and `diff`: what a session changed in files, taken back or looked at from a shell.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use crate::{
     app::{
-        cli::sessions::{Desk, Trouble, find},
+        cli::{
+            clean::shown_line,
+            sessions::{Desk, MIN_PREFIX, Trouble, find},
+        },
         holding::unified,
     },
     base::{
         checkpoint::{OnConflict, RestoreOrder, Restored, Rewinds},
-        ids::{CheckpointId, MessageId, SessionId},
+        event::{EventKind, Location, ToolDisplay, ToolProgress},
+        ids::{CheckpointId, MessageId},
         log::{Entry, Fact},
         path::AbsPath,
+        tool::ToolKind,
     },
     engine::{
+        policy,
         record::Record,
+        session::undo::listed,
         step::RewindTarget,
         turn::{holding, undo},
     },
     world::{
         checkpoints::{Checkpoints, Limits},
-        store::Log,
+        store::{Log, Summary},
     },
 };
 
 /// Sessions of the folder that are looked into for one that changed files, newest first.
 const LOOKED_AT: usize = 100;
+const OFF: &str = "checkpoints were off (`general.checkpointing.enabled`), or could not be taken";
 
 /// Takes back what a session changed in files.
 #[derive(Args, Clone, Debug)]
@@ -53,9 +64,9 @@ pub struct RedoArgs {
 /// Goes back to before a prompt.
 #[derive(Args, Clone, Debug)]
 pub struct RewindArgs {
-    /// Its number in `/checkpoints`, its id, or words of it
+    /// Its number, its id, or words of it; or a checkpoint's id [default: lists them]
     #[arg(value_name = "MESSAGE|NUMBER")]
-    pub to: String,
+    pub to: Option<String>,
     /// As of undo
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
@@ -152,20 +163,35 @@ pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str)
     {
         return Err(Trouble::input(format!("{word} is no number of turns")));
     }
-    let id = match verb.session() {
-        Some(word) => find(desk, word)?,
-        None => last(desk, verb)?,
+    if let Verb::Undo(UndoArgs { turns: Some(word), .. }) = verb
+        && (word.len() < MIN_PREFIX && word.parse() == Ok(0_u64))
+    {
+        let why = format!("{word}: castor undo takes back the last turn; give 1 or more, or a session's id");
+        return Err(Trouble::input(why));
+    }
+    let (id, guessed) = match verb.session() {
+        Some(word) => (find(desk, word)?, None),
+        None => last(desk, verb).map(|it| (it.id.clone(), Some(it)))?,
     };
     let (mut entries, log) = match verb {
-        Verb::Diff(_) => (desk.store.read(&id)?, None),
+        Verb::Diff(_) | Verb::Rewind(RewindArgs { to: None, .. }) => (desk.store.read(&id)?, None),
         _ => desk.store.open(&id).map(|(entries, log)| (entries, Some(log)))?,
     };
     let none = || Trouble::new(format!("session {id} has no log that can be read"));
     let record = Record::replay(&entries).ok_or_else(none)?;
     let checkpoints = Checkpoints::new(desk.store.home(), &id, &record.roots, Limits::default());
-    let Some(log) = log else { return show(desk, &record, &checkpoints) };
-    let route = route(verb, &record)?;
-    let mut going = Going { desk, record: &record, checkpoints: &checkpoints, log };
+    if let Verb::Diff(_) = verb {
+        return show(desk, &record, &checkpoints);
+    }
+    if let Some(it) = guessed {
+        writeln!(desk.out, "Session {}", named(&it))?;
+    }
+    let Some(log) = log else {
+        return Ok(writeln!(desk.out, "{}", listed(&record, desk.now.unix_ms, "castor "))?);
+    };
+    let route = route(verb, &record, &entries)?;
+    let again = matches!(verb, Verb::Undo(_));
+    let mut going = Going { desk, record: &record, checkpoints: &checkpoints, log, again };
     let done = match route.undo.is_empty() {
         true => Ok(true),
         false => going.restore(route.undo, verb.on_conflict(), choose),
@@ -178,32 +204,80 @@ pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str)
     Ok(())
 }
 
-/// The last session of the folder for which there is something to do.
-fn last(desk: &Desk<'_>, verb: &Verb) -> Result<SessionId, Trouble> {
+/// Its id, and what it is about.
+fn named(it: &Summary) -> String {
+    let title = it.title.as_ref().map(|it| format!(" ({})", shown_line(it)));
+    format!("{}{}", it.id, title.unwrap_or_default())
+}
+
+/// The last session of the folder for which there is something to do. Of one that nothing was held of that is said: who
+/// means it must not have an older one taken back.
+fn last(desk: &Desk<'_>, verb: &Verb) -> Result<Summary, Trouble> {
     // A rewind may have taken all prompts away, and can be taken back.
     for it in desk.store.list(Some(desk.cwd)).into_iter().take(LOOKED_AT) {
-        let record = desk.store.read(&it.id).ok().and_then(|it| Record::replay(&it));
-        let Some(record) = record else { continue };
+        let entries = desk.store.read(&it.id).unwrap_or_default();
+        let Some(record) = Record::replay(&entries) else { continue };
         let talks = matches!(verb, Verb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
+        if !talks && is_unheld(&entries, &record) {
+            let why = format!("nothing was held of what session {} did last: {OFF}", named(&it));
+            let how = "To take back what another one did, name it; `castor sessions list` has them";
+            return Err(Trouble::new(format!("{why}. {how}")));
+        }
         if (talks && it.has_prompts) || !record.checkpoints().is_empty() {
-            return Ok(it.id);
+            return Ok(it);
         }
     }
     Err(Trouble::new(format!("no session of {} changed files that can be given back", desk.cwd)))
 }
 
-fn route(verb: &Verb, record: &Record) -> Result<undo::Route, Trouble> {
+/// Whether calls that may have changed files ran without a checkpoint, after all that can be taken back.
+fn is_unheld(entries: &[Entry], record: &Record) -> bool {
+    let (mut writers, mut held, mut res) = (BTreeSet::new(), BTreeSet::new(), false);
+    for it in entries {
+        match &it.fact {
+            Fact::Checkpoint { id, call: Some(call), .. } => {
+                held.insert(call);
+                res &= record.checkpoints().get(id).is_none_or(|it| it.is_undone);
+            }
+            Fact::Event { event } => match &event.kind {
+                EventKind::ToolRequest { request_id, args, display, .. } if may_write(record, args, display) => {
+                    writers.insert(request_id);
+                }
+                EventKind::ToolUpdate { request_id, update: ToolProgress::Started { .. } } => {
+                    res |= writers.contains(request_id) && !held.contains(request_id);
+                }
+                _ => (),
+            },
+            _ => (),
+        }
+    }
+    res
+}
+
+/// Whether a call of castor's own tools may change files of the session, as far as the log says.
+fn may_write(record: &Record, args: &Value, display: &ToolDisplay) -> bool {
+    let is_in_root = |it: &Location| record.roots.iter().any(|root| it.path.is_within(root));
+    match display.kind {
+        ToolKind::Edit => display.locations.iter().any(is_in_root),
+        ToolKind::Execute => args.get("command").and_then(Value::as_str).is_some_and(|it| !policy::is_look(it)),
+        _ => false,
+    }
+}
+
+fn route(verb: &Verb, record: &Record, entries: &[Entry]) -> Result<undo::Route, Trouble> {
     let checkpoints = record.checkpoints();
     let route = match verb {
         Verb::Undo(args) => undo::Route { undo: checkpoints.of_last(args.named().0.unwrap_or(1)), message: None },
         Verb::Redo(_) => undo::route(record, &RewindTarget::Redo, Rewinds::Files).map_err(Trouble::new)?,
         Verb::Rewind(RewindArgs { to, what, .. }) => {
-            let to = RewindTarget::Message(undo::find(record, to).map_err(Trouble::input)?);
-            undo::route(record, &to, what.unwrap_or_default()).map_err(Trouble::new)?
+            let to = to.as_deref().unwrap_or_default();
+            let route = undo::route_to(record, to, what.unwrap_or_default());
+            route.map_err(|why| Trouble::input(format!("{why}; `castor rewind` lists them.")))?
         }
         Verb::Diff(_) => undo::Route { undo: checkpoints.of_session(), message: None },
     };
     match route.undo.is_empty() && route.message.is_none() {
+        true if is_unheld(entries, record) => Err(Trouble::new(format!("nothing was held: {OFF}"))),
         true => Err(Trouble::new("there is nothing to take back: no file was changed since")),
         false => Ok(route),
     }
@@ -224,6 +298,8 @@ struct Going<'a, 'b> {
     record: &'a Record,
     checkpoints: &'a Checkpoints,
     log: Log,
+    /// What was kept can be restored by the same verb.
+    again: bool,
 }
 
 impl Going<'_, '_> {
@@ -284,6 +360,9 @@ impl Going<'_, '_> {
         files.restored.iter().for_each(|it| text += &format!("  {}\n", self.shown(it)));
         if !files.conflicts.is_empty() {
             text += &format!("Not restored\n{}\n", self.conflicts(files));
+            if self.again {
+                text += "The same with --on-conflict restore restores these, too\n";
+            }
         }
         if !files.not_kept.is_empty() {
             text += "Changed and not held\n";

@@ -38,4 +38,5 @@ pub use names::current_name;
 pub use query::{Annotations, CheckerVerdict, Origin, Query, Sandbox, auto_on_offer};
 pub use rule::{Rule, Tier};
 pub use rules::{Checker, Rules, Written, hidden};
+pub use safe::is_look;
 pub use verdict::Verdict;

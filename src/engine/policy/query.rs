@@ -148,7 +148,9 @@ pub fn auto_on_offer(facts: Sandbox) -> Result<(), &'static str> {
         Sandbox { mounts: false, .. } => {
             Err("the mode auto needs a sandbox with mounts, which this system does not allow")
         }
-        Sandbox { undoable: false, .. } => Err("the mode auto needs checkpoints, and none can be taken here"),
+        Sandbox { undoable: false, .. } => {
+            Err("the mode auto needs checkpoints, and general.checkpointing.enabled is false in the settings")
+        }
         _ => Ok(()),
     }
 }

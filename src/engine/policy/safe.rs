@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{
     patterns::git_words,
-    shell::{Command, Role, Script, Word},
+    shell::{Command, Line, Role, Script, Word, parse},
 };
 
 /// A command that only looks, while what its row says holds.
@@ -53,6 +53,11 @@ const LED_BY_THE_FOLDER: &[&str] = &["cargo", "git", "go", "pnpm", "rustc"];
 /// Whether a command starts what nobody trusts in a folder that nobody trusts.
 pub fn is_led_by_the_folder(command: &Command) -> bool {
     command.program().is_some_and(|it| LED_BY_THE_FOLDER.contains(&it))
+}
+
+/// Whether a line does nothing but look, as far as its words say.
+pub fn is_look(line: &str) -> bool {
+    matches!(parse(line), Line::Plain(it) if only_looks(&it))
 }
 
 /// Whether all that a plain line does is look.

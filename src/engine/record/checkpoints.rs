@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::base::{
-    checkpoint::{ChangeKind, Changes, FileChange},
+    checkpoint::{ChangeKind, Changes, FileChange, Restored},
     content::{Part, joined_text},
     ids::{CallId, CheckpointId, MessageId},
     log::{Entry, Fact},
@@ -70,7 +70,7 @@ impl Checkpoints {
     pub(super) fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Checkpoint { id, call, changes } => self.take(id, call.as_ref(), changes.as_ref(), entry.at),
-            Fact::Restored { id, undone, partial, .. } => self.restored(id, undone, *partial),
+            Fact::Restored { id, undone, partial, files } => self.restored(id, undone, *partial, files),
             Fact::Rewound { to } => self.rewound(to),
             _ => (),
         }
@@ -97,7 +97,12 @@ impl Checkpoints {
         }
     }
 
-    fn restored(&mut self, id: &CheckpointId, undone: &[CheckpointId], is_partial: bool) {
+    fn restored(&mut self, id: &CheckpointId, undone: &[CheckpointId], is_partial: bool, files: &Restored) {
+        // What was kept as it is still stands, and where all was kept nothing happened.
+        if files.restored.is_empty() && !files.conflicts.is_empty() {
+            return;
+        }
+        let is_partial = is_partial || !files.conflicts.is_empty();
         let is_redo = self.restores.last().is_some_and(|it| undone.contains(&it.id));
         let again = if is_redo { self.restores.pop() } else { None };
         for it in &mut self.list {

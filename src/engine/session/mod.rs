@@ -6,7 +6,7 @@ mod limits;
 mod models;
 mod rewinding;
 mod stats;
-mod undo;
+pub mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
 

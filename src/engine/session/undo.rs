@@ -8,7 +8,7 @@ use crate::{
         path::AbsPath,
     },
     engine::{
-        record::{Step, checkpoints::merged},
+        record::{Checkpoint, Record, Step, checkpoints::merged},
         turn::{Errand, Spec, undo},
     },
 };
@@ -57,31 +57,53 @@ pub(super) fn rewind(args: &str) -> Result<Errand, &'static str> {
 /// Every prompt with its number, and what its turn changed.
 pub(super) fn list(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
     let record = &*step.record;
-    let turns = record.checkpoints().turns();
-    if turns.is_empty() {
+    if record.checkpoints().prompts().is_empty() {
         return "Nothing was said in this session yet.".to_owned();
     }
+    match spec.toolbox.checkpoints {
+        true => listed(record, step.now.unix_ms, "/"),
+        false => format!("{}\n{}", rows(record, step.now.unix_ms), undo::OFF),
+    }
+}
+
+/// The same with the ways back; `verb`: what stands before their names where they are typed.
+pub fn listed(record: &Record, now_ms: u64, verb: &str) -> String {
+    let rows = rows(record, now_ms);
+    let how = "takes the last changes back,";
+    let mut res = format!("{rows}\n`{verb}undo` {how} `{verb}rewind NUMBER` goes back to before a prompt.");
+    if record.checkpoints().all().iter().any(|it| it.call.is_none() && !it.is_undone) {
+        res += &format!(" `{verb}rewind ID` takes back what changed in the background, and files since.");
+    }
+    res
+}
+
+fn rows(record: &Record, now_ms: u64) -> String {
+    let turns = record.checkpoints().turns();
     let skipped = turns.len().saturating_sub(LISTED);
     let mut res = String::new();
     for (n, turn) in turns.iter().enumerate().skip(skipped) {
-        let is_undone = !turn.checkpoints.is_empty() && turn.checkpoints.iter().all(|it| it.is_undone);
-        // Nothing to go back to, and nothing to take back.
-        if turn.prompt.is_away && (turn.checkpoints.is_empty() || is_undone) {
-            continue;
-        }
+        let (calls, aside): (Vec<_>, Vec<_>) = turn.checkpoints.iter().copied().partition(|it| it.call.is_some());
+        let is_undone = !calls.is_empty() && calls.iter().all(|it| it.is_undone);
         let mark = match (is_undone, turn.prompt.is_away) {
             (true, _) => " (undone)",
             (_, true) => " (no longer part of the conversation)",
             _ => "",
         };
-        let age = age(step.now.unix_ms.saturating_sub(turn.prompt.at_ms));
-        _ = writeln!(res, "{}. {} ({age}){mark}", n + 1, turn.prompt.words);
-        res += &files(&merged(turn.checkpoints.iter().copied()), &record.cwd);
+        // Else there is nothing to go back to, and nothing to take back.
+        if !turn.prompt.is_away || !(calls.is_empty() || is_undone) {
+            let age = age(now_ms.saturating_sub(turn.prompt.at_ms));
+            _ = writeln!(res, "{}. {} ({age}){mark}", n + 1, turn.prompt.words);
+            res += &files(&merged(calls), &record.cwd);
+        }
+        aside.iter().filter(|it| !it.is_undone).for_each(|it| res += &beside(it, record, now_ms));
     }
-    if !spec.toolbox.checkpoints {
-        return format!("{res}\n{}", undo::OFF);
-    }
-    res + "\n`/undo` takes the last changes back, `/rewind NUMBER` goes back to before a prompt."
+    res
+}
+
+/// What was taken beside what ran in the background: undoing turns leaves it alone.
+fn beside(it: &Checkpoint, record: &Record, now_ms: u64) -> String {
+    let age = age(now_ms.saturating_sub(it.at_ms));
+    format!("- `{}` in the background ({age})\n{}", it.id, files(&merged([it]), &record.cwd))
 }
 
 /// What a turn changed, a line each.
@@ -94,7 +116,12 @@ fn files(changes: &Changes, cwd: &AbsPath) -> String {
             ChangeKind::Changed => "",
             ChangeKind::Removed => "deleted ",
         };
-        _ = writeln!(res, "   - {what}`{path}` +{} -{}", it.added, it.removed);
+        let lines = match (it.added, it.removed) {
+            // A folder, or no text.
+            (0, 0) => String::new(),
+            (added, removed) => format!(" +{added} -{removed}"),
+        };
+        _ = writeln!(res, "   - {what}`{path}`{lines}");
     }
     let more = changes.n_files.saturating_sub(changes.files.len().min(FILES) as u64);
     if more > 0 {

@@ -134,7 +134,9 @@ impl Turn {
             Wish::Undo { turns } => Route { undo: checkpoints.of_last(*turns), message: None },
             Wish::Diff => Route { undo: checkpoints.of_session(), message: None },
             Wish::Redo => route(record, &RewindTarget::Redo, Rewinds::Files)?,
-            Wish::Rewind { to, what } => route(record, &RewindTarget::Message(find(record, to)?), *what)?,
+            Wish::Rewind { to, what } => {
+                route_to(record, to, *what).map_err(|why| format!("{why}; `/checkpoints` lists them."))?
+            }
         };
         match (route.undo.is_empty() && route.message.is_none(), wish) {
             (true, Wish::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
@@ -273,11 +275,22 @@ impl Restoring {
     }
 }
 
-/// The prompt that is meant: by its number, its id, or what it says.
+/// The way back to what is meant by a number, an id or words.
 ///
 /// # Errors
-/// In words: there is none, or several.
-pub fn find(record: &Record, to: &str) -> Result<MessageId, String> {
+/// In words: there is no such prompt, or there are several.
+pub fn route_to(record: &Record, to: &str, what: Rewinds) -> Result<Route, String> {
+    let id = CheckpointId::from(to);
+    match (record.checkpoints().get(&id), what) {
+        (None, _) => route(record, &RewindTarget::Message(find(record, to)?), what),
+        // What changed beside the conversation is no reason to take that back.
+        (Some(_), Rewinds::Both) => route(record, &RewindTarget::Checkpoint(id), Rewinds::Files),
+        (Some(_), _) => route(record, &RewindTarget::Checkpoint(id), what),
+    }
+}
+
+/// The prompt that is meant: by its number, its id, or what it says.
+fn find(record: &Record, to: &str) -> Result<MessageId, String> {
     let prompts = record.checkpoints().prompts();
     let number = to.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
     if let Some(it) = number.and_then(|it| prompts.get(it)).filter(|it| !it.is_away) {
@@ -290,8 +303,8 @@ pub fn find(record: &Record, to: &str) -> Result<MessageId, String> {
     let found: Vec<_> = prompts.iter().filter(|it| !it.is_away && it.words.to_lowercase().contains(&wanted)).collect();
     match found.as_slice() {
         [only] => Ok(only.message.clone()),
-        [] => Err(format!("There is no prompt `{to}`; `/checkpoints` lists them.")),
-        more => Err(format!("{} prompts say `{to}`; `/checkpoints` lists them with their numbers.", more.len())),
+        [] => Err(format!("There is no prompt `{to}`")),
+        more => Err(format!("{} prompts say `{to}`", more.len())),
     }
 }
 
@@ -315,6 +328,9 @@ fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> S
     if !result.conflicts.is_empty() {
         let lines = in_lines(&result.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         res += &format!("\nNot restored:\n{lines}");
+        if back == "/redo" {
+            res += "\n`/undo` asks about these again, `/undo 2` goes further back.\n";
+        }
     }
     if !result.not_kept.is_empty() {
         res += &format!("\nChanged and not held:\n{}", paths(&result.not_kept));

@@ -119,7 +119,7 @@ impl Undo<'_> {
         let is_same = |a: &Node, b: &Node| a.is_same(b) || (part == Some(Part::Index) && self.is_same_index(a, b));
         let Some(verdict) = judge(links, &now, &is_same) else { return };
         let step = Change { path: path.clone(), old: now, new: verdict.target };
-        if step.is_still() {
+        if step.is_still() || (!whole && git::is_placeholder(&step)) {
             return;
         }
         match step.new.why() {

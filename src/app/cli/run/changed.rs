@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     path::Path,
 };
 
@@ -9,7 +10,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::turn::Driver;
-use crate::base::checkpoint::FileChange;
+use crate::{
+    base::{checkpoint::FileChange, path::AbsPath},
+    world::disk,
+};
 
 /// Files that other programs run or obey, outside of the sandbox: who takes over what was made looks at these first.
 const OBEYED: &[&str] = &[
@@ -95,7 +99,8 @@ fn line(listing: &Value, known: &BTreeSet<String>) -> Option<String> {
         let (added, removed) = files.entry(&it.path).or_default();
         (*added, *removed) = (*added + it.added, *removed + it.removed);
     }
-    let n = files.len();
+    let is_changed = !files.is_empty();
+    let n = files.keys().filter(|it| is_file(it, &files)).count();
     let (added, removed) = files.values().fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1));
     let obeyed: Vec<String> = files.keys().filter(|it| is_obeyed(it)).take(NAMED).map(|it| name(it)).collect();
     let warning = match obeyed.as_slice() {
@@ -103,8 +108,20 @@ fn line(listing: &Value, known: &BTreeSet<String>) -> Option<String> {
         [one] => format!(" ({one}: others run it, outside the sandbox)"),
         more => format!(" ({}: others run them, outside the sandbox)", more.join(", ")),
     };
-    let files = if n == 1 { "1 file".to_owned() } else { format!("{n} files") };
-    (n > 0).then(|| format!("{files} changed, +{added} -{removed}{warning}. Take it back: castor undo"))
+    let what = match n {
+        0 => "folders or the repository changed".to_owned(),
+        1 => format!("1 file changed, +{added} -{removed}"),
+        _ => format!("{n} files changed, +{added} -{removed}"),
+    };
+    is_changed.then(|| format!("{what}{warning}. Take it back: castor undo"))
+}
+
+/// And no folder, nor a repository as a whole.
+fn is_file(path: &Path, all: &BTreeMap<&Path, (u64, u64)>) -> bool {
+    let next = all.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded)).next();
+    let is_above = next.is_some_and(|it| it.0.starts_with(path));
+    let is_folder = || AbsPath::new(path).is_some_and(|it| disk::metadata(&it).is_ok_and(|it| it.is_dir));
+    !is_above && name(path) != ".git" && !is_folder()
 }
 
 fn is_obeyed(path: &Path) -> bool {
@@ -134,6 +151,14 @@ mod tests {
             "2 files changed, +6 -3 (package.json: others run it, outside the sandbox). Take it back: castor undo";
         assert_eq!(line(&listing, &before).as_deref(), Some(warned));
         assert_eq!(line(&listing, &known(&listing)), None);
+        let more = json!({"checkpoints": [
+            {"id": "k", "files": [file("/w/.git", 0), file("/w/new", 0), file("/w/new-er", 1), file("/w/new/a", 1)]},
+        ]});
+        let said = line(&more, &known(&json!(null))).unwrap();
+        assert!(said.starts_with("2 files changed, "), "{said}");
+        let repository = json!({"checkpoints": [{"id": "k", "files": [file("/w/.git", 0)]}]});
+        let said = line(&repository, &known(&json!(null)));
+        assert_eq!(said.as_deref(), Some("folders or the repository changed. Take it back: castor undo"));
         let hidden = json!({"checkpoints": [{"id": "k", "files": [file("/w/.github/workflows/ci.yml", 1)]}]});
         let said = line(&hidden, &known(&json!(null))).unwrap();
         assert!(said.starts_with("1 file changed, +1 -1 (ci.yml: others run it"), "{said}");

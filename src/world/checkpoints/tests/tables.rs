@@ -458,3 +458,26 @@ fn another_session_decides_anew_what_is_built() {
     undo(&third, "r", &["c"]);
     assert_eq!((bed.read("build/x"), bed.read("build/y")), ("2\n".into(), "1\n".into()));
 }
+
+/// They come and go with whatever is confined, also while nobody works.
+#[test]
+fn what_castor_puts_into_a_repository_is_no_change() {
+    let bed = bed();
+    bed.write(".git/HEAD", "ref: refs/heads/main\n");
+    bed.write("a", "one\n");
+    let checkpoints = bed.opened("s");
+    let stand = || {
+        bed.write(".git/config.worktree", "");
+        bed.write(".git/commondir", "././.\n");
+    };
+    assert!(call(&checkpoints, "c1", stand).is_empty());
+    let changes = call(&checkpoints, "c2", || {
+        fs::remove_file(bed.path(".git/commondir")).unwrap();
+        bed.write("a", "two\n");
+    });
+    assert_eq!(changes.files.iter().map(|it| it.path.clone()).collect::<Vec<_>>(), [bed.path("a")]);
+    assert_eq!(undo(&checkpoints, "r1", &["c1", "c2"]).restored.restored, [bed.path("a")]);
+    assert!(bed.path(".git/config.worktree").exists());
+    let changes = call(&checkpoints, "c3", || bed.write(".git/config.worktree", "[core]\n"));
+    assert_eq!(changes.n_files, 1);
+}
