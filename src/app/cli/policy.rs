@@ -235,8 +235,8 @@ fn check(
     let query = Query { mode, interactive, roots: &roots, origin, sandbox, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     // What a session would give it.
-    let held = held.map(|it| Hold { network: it.network || said.verdict.network, ..it });
-    let lacks = held.is_some_and(|it| it.available && it.level != Level::Off && !it.network);
+    let hold = hold.map(|it| Hold { network: it.network || said.verdict.network, ..it });
+    let lacks = hold.is_some_and(|it| it.available && it.level != Level::Off && !it.network);
     let may_ask = lacks && interactive && said.verdict.decision == Decision::Allow && !said.verdict.looks;
     let asks = if may_ask { "; asks if it needs the network" } else { "" };
     writeln!(out, "{}  {}{asks}", word(said.verdict.decision), said.verdict.rule)?;
