@@ -124,9 +124,13 @@ fn remove_journal(store: &Store) -> io::Result<()> {
 /// Writes down what the restore changed: what it did, what the client is to do, and what became of refs.
 fn finish(store: &mut Store, journal: &Journal, mut changes: Vec<Change>) -> Result<(), Failure> {
     for step in journal.steps.iter().filter(|it| !it.is_still()) {
-        let new = store.root.stat(&step.path)?.map(|it| Node::new(step.new.kind.clone(), &it, now()));
+        let new = match store.root.stat(&step.path) {
+            // Its folder is closed again: the next look reads it.
+            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => Node { young: true, ..step.new.clone() },
+            it => it?.map(|it| Node::new(step.new.kind.clone(), &it, now())).unwrap_or_default(),
+        };
         let (path, old) = (step.path.clone(), store.manifest.get(&step.path).clone());
-        changes.extend(Some(Change { path, old, new: new.unwrap_or_default() }).filter(|it| !it.is_still()));
+        changes.extend(Some(Change { path, old, new }).filter(|it| !it.is_still()));
     }
     let cause = || Cause::Calls(vec![journal.call.clone()]);
     store.append(cause(), changes)?;

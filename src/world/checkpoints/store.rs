@@ -251,8 +251,7 @@ impl Store {
             if is_turned && [old, new].iter().any(|it| it.why() == Some(Why::Exempt)) {
                 anew = Some(path);
             }
-            let is_anew =
-                (is_turned && old.mark.is_same_content(&new.mark)) || anew.is_some_and(|it| node::is_within(path, it));
+            let is_anew = (is_turned && old.mark == new.mark) || anew.is_some_and(|it| node::is_within(path, it));
             let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
             if is_anew { rules.push(change) } else { changes.push(change) }
         }

@@ -3,16 +3,17 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    sync::{Mutex, PoisonError},
     thread::ScopedJoinHandle,
 };
 
 use rustix::fs::{FileType, Stat, fstat};
 
 use super::{
-    Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::if_there, beneath::is_gone, fault,
-    git, node, store::now,
+    Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::Unlocked, beneath::if_there,
+    beneath::is_gone, fault, git, node, store::now,
 };
 
 /// One look, as of `now` in seconds since 1970.
@@ -23,6 +24,8 @@ pub struct Look<'a> {
     /// What the root has so far.
     bytes: AtomicU64,
     n: AtomicUsize,
+    /// Folders that their owner may not look into, until the look is over.
+    unlocked: Mutex<Vec<Unlocked>>,
 }
 
 /// Paths that are not as the manifest has them.
@@ -67,7 +70,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) 
 
 impl<'a> Look<'a> {
     pub fn new(store: &'a Store, cancel: Cancel<'a>) -> Self {
-        Self { store, now: now(), cancel, bytes: AtomicU64::new(0), n: AtomicUsize::new(0) }
+        Self { store, now: now(), cancel, bytes: 0.into(), n: 0.into(), unlocked: Mutex::default() }
     }
 
     /// Everything below the root: what is not as the manifest has it.
@@ -96,7 +99,7 @@ impl<'a> Look<'a> {
         let mut found = Found::default();
         let all: BTreeSet<&[u8]> = paths.iter().flat_map(|it| node::ancestors(it).chain([&**it])).collect();
         for (path, (dir, name)) in all.into_iter().filter_map(|it| Some((it, node::split(it)?))) {
-            match if_there(self.store.root.dir(dir))? {
+            match if_there(self.dir(dir))? {
                 Some(dir) => self.look(dir.as_fd(), name, path, &mut found)?,
                 None => self.gone(path, &mut found.seen),
             }
@@ -108,11 +111,13 @@ impl<'a> Look<'a> {
     fn enter(&self, path: &RelPath) -> Result<Found, Failure> {
         fault::step("walk: folder")?;
         let mut found = Found::default();
-        let (names, dir) = match self.store.root.dir(path).and_then(|it| Ok((beneath::names(&it)?, it))) {
+        let (names, dir) = match self.dir(path).and_then(|it| Ok((beneath::names(&it)?, it))) {
             Ok(it) => it,
             Err(it) if is_gone(&it) => return Ok(found),
+            // Somebody else's: what it held is not held any more.
             Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                self.closed(path, &mut found.seen);
+                let node = |it| Node::new(Kind::Skipped(Why::Unreadable), &it, self.now);
+                found.seen.extend(self.store.root.stat(path)?.map(|it| (path.clone(), node(it))));
                 return Ok(found);
             }
             Err(it) => return Err(it.into()),
@@ -126,12 +131,17 @@ impl<'a> Look<'a> {
         Ok(found)
     }
 
-    /// A folder that may not be entered: what it held is there still, as far as anybody knows.
-    fn closed(&self, path: &RelPath, seen: &mut Seen) {
-        if self.store.manifest.below(path).next().is_some() {
-            self.store.manifest.see_below(path);
-        } else if let Ok(Some(stat)) = self.store.root.stat(path) {
-            seen.insert(path.clone(), Node::new(Kind::Skipped(Why::Unreadable), &stat, self.now));
+    /// A folder to look into; its owner opens it.
+    fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        // Names alone can be read where nothing behind them can.
+        let open = || self.store.root.dir(path).and_then(|it| beneath::stat(it.as_fd(), b"./.").map(|_| it));
+        match open() {
+            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
+                let unlocked = self.store.root.at(path, Unlocked::new)?;
+                self.unlocked.lock().unwrap_or_else(PoisonError::into_inner).push(unlocked);
+                open()
+            }
+            it => it,
         }
     }
 
@@ -163,20 +173,21 @@ impl<'a> Look<'a> {
     /// What stands there; `None`: look again.
     fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>, Failure> {
         let is_full = || self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir();
-        let kind = match node::type_of(stat) {
+        let mut stat = *stat;
+        let kind = match node::type_of(&stat) {
             FileType::Directory if self.store.rules.is_exempt(&self.store.root, at.path) => Kind::Skipped(Why::Exempt),
             FileType::Directory if is_full() => Kind::Skipped(Why::Full),
             FileType::Directory => Kind::Dir,
             FileType::Symlink => beneath::link(at.dir, at.name).map_or(Kind::Absent, Kind::Link),
-            FileType::RegularFile if is_as_it_was(at.part, old, stat) => return Ok(Some(old.clone())),
-            FileType::RegularFile => self.read(at, old, Mark::of(stat))?,
+            FileType::RegularFile if is_as_it_was(at.part, old, &stat) => return Ok(Some(old.clone())),
+            FileType::RegularFile => self.read(at, old, &mut stat)?,
             _ => Kind::Skipped(Why::Special),
         };
         // Something else stands there by now.
         if kind == Kind::Absent {
             return Ok(None);
         }
-        let mut node = Node::new(kind, stat, self.now);
+        let mut node = Node::new(kind, &stat, self.now);
         let again = || beneath::stat(at.dir, at.name).ok().flatten();
         if matches!(node.kind, Kind::File(_) | Kind::Link(_)) && again().as_ref().map(Mark::of) != Some(node.mark) {
             // An object has another name by now.
@@ -195,29 +206,30 @@ impl<'a> Look<'a> {
         self.store.home == Some(own)
     }
 
-    /// The content of a file. Absent: look again.
-    fn read(&self, at: &Entry, old: &Node, mark: Mark) -> Result<Kind, Failure> {
+    /// The content of a file, and its times when it was opened. Absent: look again.
+    fn read(&self, at: &Entry, old: &Node, stat: &mut Stat) -> Result<Kind, Failure> {
+        let len = Mark::of(stat).size;
         let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.session.limits, &self.store.blobs);
         // What is held already stays so.
         let is_more = self.n.load(Relaxed) >= limits.root_files && old.hash().is_none();
-        let is_beyond = is_more || self.bytes.load(Relaxed) + mark.size > limits.root_bytes;
+        let is_beyond = is_more || self.bytes.load(Relaxed) + len > limits.root_bytes;
         match is_object {
-            false if mark.size > limits.file => return Ok(Kind::Skipped(Why::Big)),
+            false if len > limits.file => return Ok(Kind::Skipped(Why::Big)),
             false if is_beyond => return Ok(Kind::Skipped(Why::Full)),
             _ => fault::step("walk: file")?,
         }
-        let file = match beneath::file(at.dir, at.name) {
+        let file = match beneath::owners_file(at.dir, at.name) {
             Ok(it) => it,
             Err(it) if is_gone(&it) => return Ok(Kind::Absent),
             Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                let known = old.hash().filter(|_| old.mark.is_same_content(&mark));
-                return Ok(known.map_or(Kind::Skipped(Why::Unreadable), Kind::File));
+                return Ok(Kind::Skipped(Why::Unreadable));
             }
             Err(it) => return Err(it.into()),
         };
+        *stat = fstat(&file).map_err(io::Error::from)?;
         let hash = match is_object {
-            true => blobs.put_object(at.dir, at.name, &file, mark.size)?,
-            false => blobs.put_file(&file, mark.size, limits.file)?,
+            true => blobs.put_object(at.dir, at.name, &file, len)?,
+            false => blobs.put_file(&file, len, limits.file)?,
         };
         Ok(hash.map_or(Kind::Skipped(Why::Big), Kind::File))
     }
@@ -244,7 +256,6 @@ impl<'a> Look<'a> {
 fn is_as_it_was(part: Option<Part>, old: &Node, stat: &Stat) -> bool {
     let mark = Mark::of(stat);
     let is_same = match part {
-        // To link it is to change it, for the disk.
         Some(Part::Object) => old.mark.is_same_content(&mark),
         _ => old.mark == mark && !old.young,
     };

@@ -9,9 +9,9 @@ use std::{
 };
 
 use super::{
-    bed, call, conflicts,
+    as_somebody, bed, call, conflicts,
     fault::{Plan, set, take},
-    has_git, id, never, order, tree, undo,
+    has_git, id, look_as_somebody, never, order, set_mode, tree, undo,
 };
 use crate::{
     base::checkpoint::{OnConflict, Scope},
@@ -129,6 +129,67 @@ fn objects_that_were_changed_in_place_are_not_put_back() {
     let res = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());
     assert!(matches!(res, Err(Failure::Damaged { .. })), "{res:?}");
     assert!(!bed.path(".git").exists());
+}
+
+/// Of what a call did nothing hides behind a mode.
+#[test]
+fn what_a_call_closed_is_looked_into() {
+    for (path, mode) in [("", 0o000), ("d", 0o000), ("d", 0o400), ("d", 0o300), ("d/e", 0o000), ("d/e/f", 0o000)] {
+        let bed = bed();
+        for name in ["a", "d/e/f", "d/g"] {
+            bed.write(name, "one\n");
+        }
+        as_somebody(&bed, || {
+            let (checkpoints, before) = (bed.opened("s"), tree(bed.root.as_path()));
+            let changes = call(&checkpoints, "c", || {
+                let file = fs::OpenOptions::new().write(true).open(bed.path("d/e/f")).unwrap();
+                let time = file.metadata().unwrap().modified().unwrap();
+                std::io::Write::write_all(&mut &file, b"two\n").unwrap();
+                file.set_modified(time).unwrap();
+                fs::remove_file(bed.path("a")).unwrap();
+                fs::remove_file(bed.path("d/g")).unwrap();
+                set_mode(&bed.path(path), mode);
+            });
+            assert!(changes.n_files >= 3 && changes.not_kept.is_empty(), "{path} {mode:o}: {changes:?}");
+            let now = || bed.path(path).metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(now(), mode, "{path}: it was left open");
+            for (own, undone) in [("r", "c"), ("t", "q")] {
+                let done = undo(&checkpoints, own, &[undone]);
+                assert_eq!(conflicts(&done, &bed.root), Vec::<String>::new(), "{path} {mode:o}");
+                assert_eq!(tree(bed.root.as_path()), before, "{path} {mode:o}");
+                if own == "r" {
+                    undo(&checkpoints, "q", &["r"]);
+                    assert_eq!(now(), mode, "{path}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn what_only_others_may_read_is_not_held() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let bed = bed();
+    bed.write("d/a", "one\n");
+    bed.write("theirs/a", "one\n");
+    let close = |name: &str| {
+        set_mode(&bed.path(name), 0o700);
+        std::os::unix::fs::chown(bed.path(name), Some(0), None).unwrap();
+    };
+    let checkpoints = bed.session("s");
+    as_somebody(&bed, || ());
+    close("theirs");
+    // Between the looks the tests' own user does what nobody else could.
+    let opened = look_as_somebody(|| checkpoints.open(&never).unwrap());
+    assert_eq!(opened.held.not_kept, [bed.path("theirs")]);
+    look_as_somebody(|| checkpoints.before(&id("c"), &Scope::Roots, &never).unwrap());
+    close("d");
+    let changes = look_as_somebody(|| checkpoints.after(&id("c")).unwrap());
+    assert_eq!(changes.not_kept, [bed.path("d")]);
+    let done = look_as_somebody(|| undo(&checkpoints, "r", &["c"]));
+    assert_eq!(conflicts(&done, &bed.root).len(), 2, "{done:?}");
 }
 
 /// At each step of a name, a folder is swapped for a link that leads out of the root.

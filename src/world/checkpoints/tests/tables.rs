@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use super::{Bed, Checkpoints, bed, call, conflicts, has_git, id, never, order, undo};
+use super::{Bed, Checkpoints, as_somebody, bed, call, conflicts, has_git, id, never, order, set_mode, undo};
 use crate::{
     base::checkpoint::{ChangeKind, OnConflict, RestoreOrder, Scope},
     world::checkpoints::{Buffers, Failure},
@@ -131,24 +131,34 @@ fn a_folder_with_files_of_the_user_is_not_replaced() {
 
 #[test]
 fn a_closed_folder_is_opened_for_what_comes_back_and_closed_again() {
-    let bed = bed();
-    bed.write("d/e/a", "0\n");
-    let set = |mode| {
-        for dir in ["d/e", "d"] {
-            fs::set_permissions(bed.path(dir), fs::Permissions::from_mode(mode)).unwrap();
-        }
-    };
-    set(0o500);
-    let checkpoints = bed.opened("s");
-    call(&checkpoints, "c", || {
-        set(0o700);
-        fs::remove_file(bed.path("d/e/a")).unwrap();
-        set(0o500);
-    });
-    assert_eq!(undo(&checkpoints, "r", &["c"]).restored.restored, [bed.path("d/e/a")]);
-    let mode = |dir: &str| bed.path(dir).metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!((bed.read("d/e/a"), mode("d"), mode("d/e")), ("0\n".into(), 0o500, 0o500));
-    set(0o700);
+    for mode in [0o500, 0o000] {
+        let bed = bed();
+        bed.write("d/e/a", "0\n");
+        // Inwards to open, outwards to close.
+        let set = |dirs: [&str; 2], mode| dirs.map(|it| set_mode(&bed.path(it), mode));
+        let (open, close) = (|| set(["d", "d/e"], 0o700), || set(["d/e", "d"], mode));
+        as_somebody(&bed, || {
+            close();
+            let checkpoints = bed.opened("s");
+            call(&checkpoints, "c", || {
+                open();
+                fs::remove_file(bed.path("d/e/a")).unwrap();
+                close();
+            });
+            for own in ["r", "q"] {
+                let undone = if own == "r" { "c" } else { "r" };
+                assert_eq!(undo(&checkpoints, own, &[undone]).restored.restored, [bed.path("d/e/a")]);
+                let found = ["d", "d/e"].map(|it| {
+                    let found = bed.path(it).metadata().unwrap().permissions().mode() & 0o777;
+                    set_mode(&bed.path(it), 0o700);
+                    found
+                });
+                assert_eq!((found, bed.path("d/e/a").exists()), ([mode; 2], own == "r"));
+                close();
+            }
+            open();
+        });
+    }
 }
 
 #[test]
