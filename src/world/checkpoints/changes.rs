@@ -70,6 +70,7 @@ fn told(change: &Change) -> Option<(&[u8], ChangeKind)> {
     match part {
         Some(Part::Top) => Some((&change.path, kind)),
         Some(Part::Index | Part::Object | Part::ObjectDir | Part::Passing) => None,
+        None if change.old.is_dir() && change.new.is_dir() => Some((&change.path, kind)),
         // Folders are told by the files in them, unless they are all that changed.
         _ if is_dir(&change.old) && is_dir(&change.new) && (part.is_some() || kind == ChangeKind::Changed) => None,
         None | Some(Part::Config) => Some((&change.path, kind)),

@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use super::{Bed, Checkpoints, as_somebody, bed, call, conflicts, has_git, id, never, order, set_mode, undo};
+use super::{Bed, Checkpoints, as_somebody, bed, call, conflicts, has_git, id, never, order, set_mode, tree, undo};
 use crate::{
     base::checkpoint::{ChangeKind, OnConflict, RestoreOrder, Scope},
     world::checkpoints::{Buffers, Failure},
@@ -49,6 +49,23 @@ fn a_call_is_told_taken_back_and_done_again() {
     undo(&checkpoints, "r2", &["r1"]);
     assert_eq!((bed.read("a"), bed.read("new/c")), ("ONE\nsame\nmore\n".into(), "three\n".into()));
     assert!(!bed.path("d").exists());
+}
+
+#[test]
+fn a_call_that_changed_only_modes_is_told_and_taken_back() {
+    for path in ["d", "d/e", "d/a", ""] {
+        let bed = bed();
+        bed.write("d/a", "1\n");
+        fs::create_dir(bed.path("d/e")).unwrap();
+        let (checkpoints, before) = (bed.opened("s"), tree(bed.root.as_path()));
+        let mode = || bed.path(path).metadata().unwrap().permissions().mode() & 0o777;
+        let old = mode();
+        let changes = call(&checkpoints, "c", || set_mode(&bed.path(path), 0o711));
+        let told: Vec<_> = changes.files.iter().map(|it| (it.path.clone(), it.change)).collect();
+        assert_eq!(told, [(bed.root.as_path().join(path).components().collect(), ChangeKind::Changed)]);
+        assert_eq!(undo(&checkpoints, "r", &["c"]).restored.restored.len(), 1, "{path}");
+        assert_eq!((tree(bed.root.as_path()), mode()), (before, old), "{path}");
+    }
 }
 
 /// After two calls on `a`, and what somebody does in between and after: the conflicts of undoing both.
