@@ -4,7 +4,9 @@
 #[cfg(unix)]
 pub mod beneath;
 mod digest;
+pub mod git_index;
 mod names;
+pub mod parallel;
 mod private;
 #[cfg(unix)]
 mod real;

@@ -10,11 +10,11 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
-use rustix::fs::{AtFlags, Mode, fchmod, linkat, mkdirat, renameat, symlinkat};
+use rustix::fs::{Mode, fchmod, mkdirat, renameat, symlinkat};
 
 use super::{
-    Change, Journal, Kind, Mark, Node, RelPath, Store, beneath, beneath::if_there, blobs::Blobs, blobs::hash_of_file,
-    fault, git, node, refs, walk::in_parallel,
+    Change, Journal, Kind, Mark, Node, RelPath, Store, beneath, beneath::if_there, blobs::hash_of_file, fault,
+    in_parallel, node, refs,
 };
 
 /// How a journal is worked off.
@@ -126,14 +126,12 @@ impl<'a> Apply<'a> {
         }
         let (dir, blobs) = (self.stage_folder(&step.path)?, &self.store.blobs);
         fault::step("apply: stage")?;
-        let link = |it| linkat(blobs.fd(), Blobs::name(it), &dir, &**temp, AtFlags::empty());
         match &step.new.kind {
             Kind::Link(to) => symlinkat(&**to, &dir, &**temp)?,
-            Kind::File(hash) if git::is_object(&step.path) && link(hash).is_ok() => (),
-            Kind::File(hash) => {
+            Kind::File(_) => {
                 let file = beneath::create_new(dir.as_fd(), temp, 0o600)?;
                 fault::step("apply: write")?;
-                blobs.copy_to(hash, &file)?;
+                blobs.copy_to(&step.held_as().unwrap_or_default(), &file)?;
                 fchmod(&file, Mode::from_raw_mode(step.new.mode.into()))?;
             }
             _ => (),

@@ -41,7 +41,10 @@ use crate::{
         ids::{CheckpointId, SessionId},
         path::AbsPath,
     },
-    world::disk::beneath::{self, Beneath},
+    world::disk::{
+        beneath::{self, Beneath},
+        parallel::in_parallel,
+    },
 };
 // What all files here speak of.
 use git::Part;
@@ -289,8 +292,9 @@ fn held(stores: &[Store]) -> Held {
 fn unheld(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> Held {
     let is_held = |file: &AbsPath| {
         stores.iter().filter_map(|it| Some((it, it.relative(file)?))).any(|(store, path)| {
-            let is_kept = |it: &[u8]| store.manifest.get(it).why().is_none();
-            !is_on_disk || (is_kept(&path) && node::ancestors(&path).all(is_kept))
+            let why = |it: &[u8]| store.manifest.get(it).why();
+            let is_kept = || node::ancestors(&path).filter_map(why).all(|it| it == Why::Exempt);
+            !is_on_disk || (why(&path).is_none() && is_kept())
         })
     };
     let lost = files.iter().filter(|it| !is_held(it)).map(|it| it.as_path().to_owned());

@@ -1,9 +1,9 @@
 //! What lies at a path: a file by its hash, a folder, a link, or something that is not held.
 
-use rustix::fs::{FileType, RawMode, Stat};
+use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
-pub use crate::world::disk::beneath::{ancestors, below, is_within, join, split};
+pub use crate::world::disk::beneath::{ancestors, below, is_within, join, split, type_of};
 
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
@@ -69,11 +69,6 @@ impl Mark {
             ino: stat.st_ino as u64,
         }
     }
-
-    /// For an object of git's: to link it is to change it, for the disk.
-    pub fn is_same_content(&self, other: &Self) -> bool {
-        (self.size, self.mtime, self.ino) == (other.size, other.mtime, other.ino)
-    }
 }
 
 impl Node {
@@ -134,8 +129,4 @@ impl Node {
 /// Permissions, and whether a folder lets everybody remove only what is their own.
 pub fn bits(stat: &Stat) -> u16 {
     (stat.st_mode & 0o1777) as u16
-}
-
-pub fn type_of(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode as RawMode)
 }

@@ -229,7 +229,7 @@ impl Store {
         };
         place::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
         let seen = seen?;
-        let (rules, changes) = self.compare(&seen);
+        let (rules, changes) = self.compare(&seen, cause.is_none());
         let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
         self.append(Cause::Rules, rules)?;
         self.append(cause, changes.clone())?;
@@ -241,7 +241,7 @@ impl Store {
     }
 
     /// What was changed by nobody, because what is held was decided anew; and what was changed.
-    fn compare(&self, seen: &Seen) -> (Vec<Change>, Vec<Change>) {
+    fn compare(&self, seen: &Seen, between: bool) -> (Vec<Change>, Vec<Change>) {
         let (mut rules, mut changes) = (Vec::new(), Vec::new());
         let mut anew: Option<&RelPath> = None;
         let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new));
@@ -251,7 +251,9 @@ impl Store {
             if is_turned && [old, new].iter().any(|it| it.why() == Some(Why::Exempt)) {
                 anew = Some(path);
             }
-            let is_anew = (is_turned && old.mark == new.mark) || anew.is_some_and(|it| node::is_within(path, it));
+            let is_single = between && old.is_absent() && self.manifest.is_single(path);
+            let is_anew =
+                is_single || (is_turned && old.mark == new.mark) || anew.is_some_and(|it| node::is_within(path, it));
             let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
             if is_anew { rules.push(change) } else { changes.push(change) }
         }
@@ -272,6 +274,11 @@ impl Store {
             seen.insert(path, Node::unseen(kind, mode, content.map_or(0, <[u8]>::len) as u64));
         }
         Ok(seen)
+    }
+
+    /// Whether the content that is to come is there, and is what was put there.
+    pub fn has(&self, step: &Change) -> bool {
+        step.held_as().is_none_or(|it| self.blobs.is_sound(&it))
     }
 
     /// A path below the root.

@@ -6,14 +6,13 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     sync::{Mutex, PoisonError},
-    thread::ScopedJoinHandle,
 };
 
 use rustix::fs::{FileType, Stat, fstat};
 
 use super::{
     Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::Unlocked, beneath::if_there,
-    beneath::is_gone, fault, git, node, store::now,
+    beneath::is_gone, fault, git, in_parallel, node, store::now,
 };
 
 /// One look, as of `now` in seconds since 1970.
@@ -46,38 +45,15 @@ struct Found {
     dirs: Vec<RelPath>,
 }
 
-const MAX_THREADS: usize = 4;
-
-/// What `act` makes of each, in any order, by as many threads as there are cores.
-pub fn in_parallel<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Tests end a thread at one of its steps.
-    let n = if cfg!(test) { 1 } else { cores.min(MAX_THREADS).min(items.len()).max(1) };
-    // Neighbours stay together: two threads in one folder wait for each other.
-    let (next, size) = (AtomicUsize::new(0), (items.len() / (n * 8)).clamp(1, 64));
-    let work = || {
-        let parts = std::iter::from_fn(|| items.chunks(size).nth(next.fetch_add(1, Relaxed)));
-        parts.flatten().map(&act).collect::<Vec<R>>()
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..n).map(|_| scope.spawn(work)).collect();
-        let mut res = work();
-        let join = |it: ScopedJoinHandle<_>| it.join().unwrap_or_else(|it| std::panic::resume_unwind(it));
-        res.extend(threads.into_iter().flat_map(join));
-        res
-    })
-}
-
 impl<'a> Look<'a> {
     pub fn new(store: &'a Store, cancel: Cancel<'a>) -> Self {
         Self { store, now: now(), cancel, bytes: 0.into(), n: 0.into(), unlocked: Mutex::default() }
     }
 
     /// Everything below the root: what is not as the manifest has it.
-    pub fn walk(&self) -> Result<Seen, Failure> {
+    pub fn walk(self) -> Result<Seen, Failure> {
         let mut seen = Seen::new();
-        let top = fstat(self.store.root.fd()).map_err(io::Error::from)?;
-        self.keep(b"", None, Node::new(Kind::Dir, &top, self.now), &mut seen);
+        self.top(&mut seen)?;
         let mut dirs = vec![RelPath::default()];
         while !dirs.is_empty() {
             let found = in_parallel(&dirs, |it| self.enter(it).map_err(|why| why.at(|| shown(it))));
@@ -88,7 +64,12 @@ impl<'a> Look<'a> {
                 dirs.extend(it.dirs);
             }
         }
-        seen.extend(self.store.manifest.unseen().map(|it| (it.clone(), Node::default())));
+        let (manifest, again) = (&self.store.manifest, Self::new(self.store, self.cancel));
+        let (single, gone): (Vec<_>, Vec<_>) = manifest.unseen().cloned().partition(|it| manifest.is_single(it));
+        seen.extend(gone.into_iter().map(|it| (it, Node::default())));
+        // With the modes that folders have when nobody looks.
+        drop(self);
+        seen.extend(again.look_at(&single)?);
         Ok(seen)
     }
 
@@ -97,6 +78,7 @@ impl<'a> Look<'a> {
         self.bytes.store(self.store.manifest.bytes, Relaxed);
         self.n.store(self.store.manifest.len(), Relaxed);
         let mut found = Found::default();
+        self.top(&mut found.seen)?;
         let all: BTreeSet<&[u8]> = paths.iter().flat_map(|it| node::ancestors(it).chain([&**it])).collect();
         for (path, (dir, name)) in all.into_iter().filter_map(|it| Some((it, node::split(it)?))) {
             match if_there(self.dir(dir))? {
@@ -105,6 +87,12 @@ impl<'a> Look<'a> {
             }
         }
         Ok(found.seen)
+    }
+
+    fn top(&self, seen: &mut Seen) -> io::Result<()> {
+        let node = Node::new(Kind::Dir, &fstat(self.store.root.fd())?, self.now);
+        self.keep(b"", None, node, seen);
+        Ok(())
     }
 
     /// One folder; the folders in it come later.
@@ -221,14 +209,12 @@ impl<'a> Look<'a> {
         let file = match beneath::owners_file(at.dir, at.name) {
             Ok(it) => it,
             Err(it) if is_gone(&it) => return Ok(Kind::Absent),
-            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                return Ok(Kind::Skipped(Why::Unreadable));
-            }
+            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => return Ok(Kind::Skipped(Why::Unreadable)),
             Err(it) => return Err(it.into()),
         };
         *stat = fstat(&file).map_err(io::Error::from)?;
         let hash = match is_object {
-            true => blobs.put_object(at.dir, at.name, &file, len)?,
+            true => Some(blobs.put_object(at.dir, at.name, &file, len)?),
             false => blobs.put_file(&file, len, limits.file)?,
         };
         Ok(hash.map_or(Kind::Skipped(Why::Big), Kind::File))
@@ -256,7 +242,8 @@ impl<'a> Look<'a> {
 fn is_as_it_was(part: Option<Part>, old: &Node, stat: &Stat) -> bool {
     let mark = Mark::of(stat);
     let is_same = match part {
-        Some(Part::Object) => old.mark.is_same_content(&mark),
+        // To link it is to change it, for the disk.
+        Some(Part::Object) => Mark { ctime: mark.ctime, ..old.mark } == mark,
         _ => old.mark == mark && !old.young,
     };
     is_same && old.hash().is_some() && old.mode == node::bits(stat) & 0o777

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as at, AtFlags, CWD, Mode, OFlags, RenameFlags, Stat},
+    fs::{self as at, AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat},
     io::Errno,
     path::Arg,
 };
@@ -127,6 +127,15 @@ impl Beneath {
         remove_dir(self.fd(), name)
     }
 
+    /// Removes a folder in which no file is.
+    pub fn remove_empty(&self, path: &[u8]) -> io::Result<()> {
+        if !self.stat(path)?.is_some_and(|it| type_of(&it).is_dir()) {
+            return Ok(());
+        }
+        self.list(path)?.iter().try_for_each(|it| self.remove_empty(&join(path, it)))?;
+        self.at(path, remove_dir)
+    }
+
     /// The names in a folder, sorted; none where there is no folder.
     pub fn list(&self, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let mut res = if_there(self.dir(path).and_then(|it| names(&it)))?.unwrap_or_default();
@@ -147,6 +156,10 @@ pub fn stat(dir: BorrowedFd, name: &[u8]) -> io::Result<Option<Stat>> {
         return Ok(Some(at::fstat(dir)?));
     }
     if_there(at::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from))
+}
+
+pub fn type_of(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode as RawMode)
 }
 
 /// A regular file, to read. What takes its place meanwhile keeps nobody waiting.
@@ -178,7 +191,7 @@ impl Unlocked {
     pub fn new(dir: BorrowedFd, name: &[u8]) -> io::Result<Self> {
         let place = place(dir, name)?;
         let stat = at::fstat(&place)?;
-        let is_dir = at::FileType::from_raw_mode(stat.st_mode).is_dir();
+        let is_dir = type_of(&stat).is_dir();
         let mode = u32::from(stat.st_mode) & 0o7777;
         set_mode(&place, mode | if is_dir { 0o700 } else { 0o400 })?;
         Ok(Self { place, mode })
@@ -207,7 +220,7 @@ fn place(dir: BorrowedFd, name: &[u8]) -> io::Result<OwnedFd> {
         return dir.try_clone_to_owned();
     }
     let place = at::openat(dir, name, HANDLE, Mode::empty())?;
-    let is_link = at::FileType::from_raw_mode(at::fstat(&place)?.st_mode).is_symlink();
+    let is_link = type_of(&at::fstat(&place)?).is_symlink();
     if is_link { Err(Errno::LOOP.into()) } else { Ok(place) }
 }
 

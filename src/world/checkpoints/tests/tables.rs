@@ -467,6 +467,41 @@ fn what_is_built_is_not_held() {
     assert!(!bed.path("target").exists());
 }
 
+/// Though the folder that it lies in is not.
+#[test]
+fn what_a_file_tool_writes_in_what_is_built_is_held_as_one_file() {
+    let bed = bed();
+    bed.write(".gitignore", "node_modules\n");
+    bed.write("node_modules/x/a", "0\n");
+    bed.write("node_modules/x/b", "0\n");
+    let checkpoints = bed.opened("s");
+    let path = |it: &str| bed.root.join("node_modules/x").join(it);
+    let tool = |own: &str, it: &str, text: &str| {
+        let held = checkpoints.before(&id(own), &Scope::Files(vec![path(it)]), &never).unwrap();
+        assert!(held.not_kept.is_empty());
+        fs::write(path(it).as_path(), text).unwrap();
+        checkpoints.after(&id(own)).unwrap()
+    };
+    // What is held from now on is nothing that was made.
+    checkpoints.before(&id("bg"), &Scope::Roots, &never).unwrap();
+    assert_eq!(tool("c", "a", "1\n").n_files, 1);
+    assert_eq!(tool("d", "new", "1\n").n_files, 1);
+    checkpoints.after(&id("bg")).unwrap();
+    let read = |it: &str| bed.read(&format!("node_modules/x/{it}"));
+    let undone = undo(&checkpoints, "r", &["bg", "c", "d"]);
+    assert_eq!(
+        (conflicts(&undone, &bed.root), read("a"), path("new").as_path().exists()),
+        (vec![], "0\n".into(), false)
+    );
+    undo(&checkpoints, "q", &["r"]);
+    assert_eq!((read("a"), read("new")), ("1\n".into(), "1\n".into()));
+    // With the folder all but this goes.
+    call(&checkpoints, "e", || fs::remove_dir_all(bed.path("node_modules")).unwrap());
+    let undone = undo(&checkpoints, "p", &["e"]);
+    assert_eq!((conflicts(&undone, &bed.root), &undone.restored.not_kept), (vec![], &vec![bed.path("node_modules")]));
+    assert_eq!((read("a"), path("b").as_path().exists()), ("1\n".into(), false));
+}
+
 #[test]
 fn another_session_decides_anew_what_is_built() {
     let bed = bed();
