@@ -182,7 +182,7 @@ pub fn owners_file(dir: BorrowedFd, name: &[u8]) -> io::Result<File> {
 /// What is open to its owner while this lives, whatever takes its name.
 pub struct Unlocked {
     place: OwnedFd,
-    mode: u32,
+    mode: Mode,
 }
 
 impl Unlocked {
@@ -192,8 +192,8 @@ impl Unlocked {
         let place = place(dir, name)?;
         let stat = at::fstat(&place)?;
         let is_dir = type_of(&stat).is_dir();
-        let mode = u32::from(stat.st_mode) & 0o7777;
-        set_mode(&place, mode | if is_dir { 0o700 } else { 0o400 })?;
+        let mode = Mode::from_raw_mode(stat.st_mode) & Mode::from_raw_mode(0o7777);
+        set_mode(&place, mode | if is_dir { Mode::RWXU } else { Mode::RUSR })?;
         Ok(Self { place, mode })
     }
 }
@@ -207,7 +207,7 @@ impl Drop for Unlocked {
 
 /// Gives what stands there another mode, whatever its own is; a link is not followed.
 pub fn chmod(dir: BorrowedFd, name: &[u8], mode: u32) -> io::Result<()> {
-    set_mode(&place(dir, name)?, mode)
+    set_mode(&place(dir, name)?, Mode::from_raw_mode(mode as _))
 }
 
 /// What needs no right to be read, and stays the same whatever takes its name.
@@ -224,8 +224,7 @@ fn place(dir: BorrowedFd, name: &[u8]) -> io::Result<OwnedFd> {
     if is_link { Err(Errno::LOOP.into()) } else { Ok(place) }
 }
 
-fn set_mode(place: &OwnedFd, mode: u32) -> io::Result<()> {
-    let mode = Mode::from_raw_mode(mode as _);
+fn set_mode(place: &OwnedFd, mode: Mode) -> io::Result<()> {
     match cfg!(target_os = "linux") {
         true => Ok(at::chmodat(CWD, format!("/proc/self/fd/{}", place.as_raw_fd()), mode, AtFlags::empty())?),
         false => Ok(at::fchmod(place, mode)?),

@@ -1,6 +1,7 @@
 //! Checkpoints on real disks.
 #![allow(clippy::disallowed_methods)]
 
+mod built;
 pub mod fault;
 mod hostile;
 mod interrupted;
