@@ -203,7 +203,8 @@ pub async fn diff(hand: Hand, of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>>
 fn losses(checkpoints: &Checkpoints, order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<FileDiff>, Failure> {
     let plan = checkpoints.plan(order, buffers)?;
     let mut res = Vec::new();
-    for it in &plan.paths {
+    // What is a conflict even so cannot be restored.
+    for it in plan.paths.iter().filter(|it| it.conflict.is_none()) {
         let after = checkpoints.content(it)?;
         let head = |path: AbsPath| disk::read_real_head(&path, MAX_SHOWN).ok();
         let before = AbsPath::new(&it.path).and_then(|it| buffers.0.get(&it).cloned().or_else(|| head(it)));

@@ -4,8 +4,10 @@
 #[cfg(unix)]
 pub mod beneath;
 mod digest;
+pub mod git_index;
 pub mod git_objects;
 mod names;
+pub mod parallel;
 mod private;
 #[cfg(unix)]
 mod real;

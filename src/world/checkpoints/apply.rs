@@ -7,14 +7,14 @@
 use std::{
     collections::HashSet,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
 };
 
-use rustix::fs::{AtFlags, Mode, fchmod, linkat, mkdirat, renameat, symlinkat};
+use rustix::fs::{Mode, fchmod, mkdirat, renameat, symlinkat};
 
 use super::{
-    Change, Journal, Kind, Mark, Node, RelPath, Store, beneath, beneath::if_there, blobs::Blobs, blobs::hash_of_file,
-    fault, git, node, refs, walk::in_parallel,
+    Change, Journal, Kind, Mark, Node, RelPath, Store, beneath, beneath::if_there, blobs::hash_of_file, fault,
+    in_parallel, node, refs,
 };
 
 /// How a journal is worked off.
@@ -73,21 +73,22 @@ impl<'a> Apply<'a> {
         let (mut res, mut passed) = (Vec::new(), Vec::new());
         for due in self.all() {
             let step = due.1;
+            let is_old = self.is_at(&step.path, &step.old, false)?;
+            // A folder was made, and has no mode yet; or a swap took the old away, and did not make the new.
+            let is_begun = self.again
+                && (self.is_at(&step.path, &Node::default(), false)?
+                    || (step.new.is_dir() && self.is_at(&step.path, &step.new, false)?));
+            let is_closed = (is_old || is_begun) && (step.old.is_closed() || step.new.is_closed());
+            if is_closed && self.is_at(&step.path, &Node::unseen(Kind::Dir, 0, 0), false)? {
+                fault::step("apply: open folder")?;
+                self.chmod(&step.path, 0o700)?;
+            }
             if self.again {
                 self.remove_temp(&due)?;
                 if self.is_at(&step.path, &step.new, true)? {
                     continue;
                 }
             }
-            let is_old = self.is_at(&step.path, &step.old, false)?;
-            if is_old && step.old.is_closed() {
-                fault::step("apply: open folder")?;
-                self.chmod(&step.path, 0o700)?;
-            }
-            // A folder was made, and has no mode yet; or a swap took the old away, and did not make the new.
-            let is_begun = self.again
-                && (self.is_at(&step.path, &Node::default(), false)?
-                    || (step.new.is_dir() && self.is_at(&step.path, &step.new, false)?));
             match is_old || is_begun {
                 true => res.push(due),
                 false if self.again => passed.push(step.path.clone()),
@@ -110,14 +111,12 @@ impl<'a> Apply<'a> {
             Kind::Link(to) => found.is_symlink() && root.at(path, beneath::link).is_ok_and(|it| it == *to),
             Kind::File(_) if !found.is_file() || mark.size != node.mark.size || !has_mode => false,
             Kind::File(_) if mark == node.mark && !node.young => true,
-            Kind::File(hash) => match if_there(root.file(path)) {
+            Kind::File(hash) => match if_there(root.at(path, beneath::owners_file)) {
                 Ok(Some(it)) => hash_of_file(&it)? == *hash,
                 Ok(None) => false,
-                // The owner may read what is to be read again once the modes are back.
-                Err(it) if it.kind() == io::ErrorKind::PermissionDenied => mark.is_same_content(&node.mark),
                 Err(it) => return Err(it),
             },
-            Kind::Skipped(_) => mark.is_same_content(&node.mark),
+            Kind::Skipped(_) => mark == node.mark,
         })
     }
 
@@ -127,14 +126,12 @@ impl<'a> Apply<'a> {
         }
         let (dir, blobs) = (self.stage_folder(&step.path)?, &self.store.blobs);
         fault::step("apply: stage")?;
-        let link = |it| linkat(blobs.fd(), Blobs::name(it), &dir, &**temp, AtFlags::empty());
         match &step.new.kind {
             Kind::Link(to) => symlinkat(&**to, &dir, &**temp)?,
-            Kind::File(hash) if git::is_object(&step.path) && link(hash).is_ok() => (),
-            Kind::File(hash) => {
+            Kind::File(_) => {
                 let file = beneath::create_new(dir.as_fd(), temp, 0o600)?;
                 fault::step("apply: write")?;
-                blobs.copy_to(hash, &file)?;
+                blobs.copy_to(&step.held_as().unwrap_or_default(), &file)?;
                 fchmod(&file, Mode::from_raw_mode(step.new.mode.into()))?;
             }
             _ => (),
@@ -194,7 +191,7 @@ impl<'a> Apply<'a> {
 
     /// Of what stands there, whatever its own mode is; a link is not followed.
     fn chmod(&self, path: &[u8], mode: u16) -> io::Result<()> {
-        self.store.root.at(path, |dir, name| chmod_at(dir, name, Mode::from_raw_mode(mode.into())))
+        self.store.root.at(path, |dir, name| beneath::chmod(dir, name, mode.into()))
     }
 
     /// The nearest folder above that stays one: what is written there survives what is done on the way.
@@ -212,23 +209,6 @@ impl<'a> Apply<'a> {
         let dir = if_there(self.stage_folder(&step.path))?;
         dir.map_or(Ok(()), |it| beneath::remove(it.as_fd(), temp))
     }
-}
-
-#[cfg(target_os = "linux")]
-fn chmod_at(dir: BorrowedFd, name: &[u8], mode: Mode) -> io::Result<()> {
-    use rustix::fs::{CWD, OFlags, chmodat, openat};
-    // What is open like this needs no right to be read, and stays the same whatever takes its name.
-    let place = openat(dir, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    if node::type_of(&rustix::fs::fstat(&place)?).is_symlink() {
-        return Err(changed(name));
-    }
-    use std::os::fd::AsRawFd;
-    Ok(chmodat(CWD, format!("/proc/self/fd/{}", place.as_raw_fd()), mode, AtFlags::empty())?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn chmod_at(dir: BorrowedFd, name: &[u8], mode: Mode) -> io::Result<()> {
-    Ok(rustix::fs::chmodat(dir, name, mode, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 fn changed(path: &[u8]) -> io::Error {

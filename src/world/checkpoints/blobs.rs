@@ -55,13 +55,10 @@ impl Blobs {
         self.added.swap(0, Relaxed)
     }
 
-    /// The name of a content in the folder [`Blobs::fd`].
-    pub fn name(hash: &Hash) -> String {
-        hash.iter().map(|it| format!("{it:02x}")).collect()
-    }
-
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.dir.fd()
+    /// The name of a content. An object of git's may be changed in place by whoever has the
+    /// repository, so it stands for no other file.
+    pub fn name(hash: &Hash, is_object: bool) -> String {
+        hash.iter().map(|it| format!("{it:02x}")).collect::<String>() + if is_object { ".git" } else { "" }
     }
 
     pub fn put(&self, bytes: &[u8]) -> Result<Hash, Failure> {
@@ -93,46 +90,53 @@ impl Blobs {
         let is_new = if len > max { Ok(false) } else { self.is_new(&hash, len) };
         match is_new {
             Ok(true) => self.name_it(&temp, &hash)?,
-            _ => beneath::remove(self.fd(), &temp)?,
+            _ => beneath::remove(self.dir.fd(), &temp)?,
         }
         is_new.map(|_| (len <= max).then_some(hash))
     }
 
     /// Another name for a file that nobody writes to, which is git's objects; a copy where that cannot be.
-    pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Option<Hash>, Failure> {
+    pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Hash, Failure> {
         let hash = hash_of_file(file)?;
         fault::step("blob: link")?;
-        match at::linkat(dir, name, self.fd(), Self::name(&hash), AtFlags::empty()) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => return Ok(Some(hash)),
-            Err(_) => at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?,
-        };
-        self.put_file(file, len, u64::MAX)
+        let own = Self::name(&hash, true);
+        let link =
+            |dir, name: &[u8]| at::linkat(dir, name, self.dir.fd(), &own, AtFlags::empty()).map_err(io::Error::from);
+        if link(dir, name).is_err() && !self.is_sound(&own) {
+            at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?;
+            self.put_file(file, len, u64::MAX)?;
+            beneath::remove(self.dir.fd(), own.as_bytes())?;
+            link(self.dir.fd(), Self::name(&hash, false).as_bytes())?;
+        }
+        Ok(hash)
     }
 
     pub fn read(&self, hash: &Hash) -> io::Result<Vec<u8>> {
-        let bytes = self.dir.read(Self::name(hash).as_bytes())?.ok_or(io::ErrorKind::NotFound)?;
+        let bytes = self.dir.read(Self::name(hash, false).as_bytes())?.ok_or(io::ErrorKind::NotFound)?;
         if hash_of(&bytes) == *hash { Ok(bytes) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 
     /// Whether the content is there and is what its name says.
-    pub fn is_sound(&self, hash: &Hash) -> bool {
-        self.dir.file(Self::name(hash).as_bytes()).and_then(|it| hash_of_file(&it)).is_ok_and(|it| it == *hash)
+    pub fn is_sound(&self, name: &str) -> bool {
+        let found = self.dir.file(name.as_bytes()).and_then(|it| hash_of_file(&it));
+        found.is_ok_and(|it| name.starts_with(&Self::name(&it, false)))
     }
 
     /// Copies a content into an open, empty file.
-    pub fn copy_to(&self, hash: &Hash, mut out: &File) -> io::Result<()> {
-        io::copy(&mut self.dir.file(Self::name(hash).as_bytes())?, &mut out).map(drop)
+    pub fn copy_to(&self, name: &str, mut out: &File) -> io::Result<()> {
+        io::copy(&mut self.dir.file(name.as_bytes())?, &mut out).map(drop)
     }
 
     /// Removes what is not in `live`; how many bytes went.
     pub fn collect(&self, live: &HashSet<Hash>) -> io::Result<u64> {
-        let live: HashSet<Vec<u8>> = live.iter().map(|it| Self::name(it).into_bytes()).collect();
+        let live: HashSet<Vec<u8>> =
+            live.iter().flat_map(|it| [false, true].map(|git| Self::name(it, git).into_bytes())).collect();
         let mut freed = 0;
         for name in self.dir.list(b"")?.into_iter().filter(|it| !live.contains(it)) {
             fault::step("blob: collect")?;
-            let len = beneath::stat(self.fd(), &name)?.map_or(0, |it| it.st_size);
-            beneath::remove(self.fd(), &name)?;
-            // What has no name yet was never counted.
+            let len = beneath::stat(self.dir.fd(), &name)?.map_or(0, |it| it.st_size);
+            beneath::remove(self.dir.fd(), &name)?;
+            // What is linked, or has no name yet, was never counted.
             freed += if name.len() == 64 { u64::try_from(len).unwrap_or_default() } else { 0 };
         }
         Ok(freed)
@@ -141,7 +145,7 @@ impl Blobs {
     /// Whether a content is to be taken in; then it is counted. One of another length is a torn one, from a machine that
     /// lost its power.
     fn is_new(&self, hash: &Hash, len: u64) -> Result<bool, Failure> {
-        let found = beneath::stat(self.fd(), Self::name(hash).as_bytes())?;
+        let found = beneath::stat(self.dir.fd(), Self::name(hash, false).as_bytes())?;
         if found.is_some_and(|it| u64::try_from(it.st_size) == Ok(len)) {
             return Ok(false);
         }
@@ -156,13 +160,13 @@ impl Blobs {
     fn temp(&self) -> io::Result<(File, Vec<u8>)> {
         let name = format!("t{}-{}", std::process::id(), self.next.fetch_add(1, Relaxed)).into_bytes();
         fault::step("blob: temp")?;
-        let file = beneath::create(self.fd(), &name, 0o600)?;
+        let file = beneath::create(self.dir.fd(), &name, 0o600)?;
         fault::step("blob: write")?;
         Ok((file, name))
     }
 
     fn name_it(&self, temp: &[u8], hash: &Hash) -> io::Result<()> {
         fault::step("blob: rename")?;
-        Ok(at::renameat(self.fd(), temp, self.fd(), Self::name(hash))?)
+        Ok(at::renameat(self.dir.fd(), temp, self.dir.fd(), Self::name(hash, false))?)
     }
 }

@@ -1,10 +1,6 @@
 //! What calls changed, for people: paths, and lines of text.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use similar::{ChangeTag, TextDiff};
 
@@ -71,6 +67,7 @@ fn told(change: &Change) -> Option<(&[u8], ChangeKind)> {
         Some(Part::Top) => Some((&change.path, kind)),
         Some(Part::Index | Part::Object | Part::ObjectDir | Part::Passing) => None,
         Some(_) if git::is_placeholder(change) => None,
+        None if change.old.is_dir() && change.new.is_dir() => Some((&change.path, kind)),
         // Folders are told by the files in them, unless they are all that changed.
         _ if is_dir(&change.old) && is_dir(&change.new) && (part.is_some() || kind == ChangeKind::Changed) => None,
         None | Some(Part::Config) => Some((&change.path, kind)),
@@ -95,11 +92,7 @@ fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
         None => Some(String::new()),
     };
     let (Some(old), Some(new)) = (text(&change.old), text(&change.new)) else { return (0, 0) };
-    if old.is_empty() || new.is_empty() {
-        return (new.lines().count() as u64, old.lines().count() as u64);
-    }
-    let deadline = Instant::now() + PATIENCE;
-    let diff = TextDiff::configure().deadline(deadline).diff_lines(&old, &new);
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&old, &new);
     let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count() as u64;
     (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, iter};
 
 use super::{Change, Kind, Node, blobs::hash_of, node::ancestors, node::below, node::split};
-use crate::base::sandbox::GIT_CONFIG;
+use crate::{
+    base::sandbox::GIT_CONFIG,
+    world::disk::git_index::{MODE, SIZE, entries},
+};
 
 /// What a path in a folder of git's is to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,23 +146,9 @@ pub fn without_ref(bytes: &[u8], name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Of an entry of an index: mode, object and flags, name. What git notes of the file's times is no part of it.
-pub type Staged<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+pub type Staged<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, &'a [u8]);
 
-/// What is staged; `None`: the index cannot be read.
+/// What is staged; `None`: the index cannot be read, and then all bytes count.
 pub fn staged(bytes: &[u8]) -> Option<Vec<Staged<'_>>> {
-    let version = u32::from_be_bytes(*bytes.strip_prefix(b"DIRC")?.first_chunk()?);
-    let n = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
-    // Longer names of objects are rare, and then all bytes count; so do names that leave out how they begin.
-    if !(2..=3).contains(&version) {
-        return None;
-    }
-    let (mut res, mut rest) = (Vec::new(), bytes.get(12..)?);
-    for _ in 0..n {
-        let flags = u16::from_be_bytes(*rest.get(60..)?.first_chunk()?);
-        let start = if flags & 0x4000 == 0 { 62 } else { 64 };
-        let name = rest.get(start..)?.split(|it| *it == 0).next()?;
-        res.push((rest.get(24..28)?, rest.get(40..start)?, name));
-        rest = rest.get((start + name.len() + 8) & !7..)?;
-    }
-    Some(res)
+    Some(entries(bytes)?.into_iter().map(|(head, name)| (head.get(MODE), head.get(SIZE.end..), name)).collect())
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Node, RelPath, git};
+use super::{Kind, Node, RelPath, Why, git, node};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
@@ -38,6 +38,11 @@ impl Manifest {
 
     pub fn get(&self, path: &[u8]) -> &Node {
         self.entries.get(path).map_or(&self.nothing, |it| &it.node)
+    }
+
+    /// Whether it lies in a folder that is not held, and so is held by itself if it is held.
+    pub fn is_single(&self, path: &[u8]) -> bool {
+        node::ancestors(path).any(|it| self.get(it).why() == Some(Why::Exempt))
     }
 
     /// All that is below a folder, sorted by bytes.

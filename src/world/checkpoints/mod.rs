@@ -41,7 +41,10 @@ use crate::{
         ids::{CheckpointId, SessionId},
         path::AbsPath,
     },
-    world::disk::beneath::{self, Beneath},
+    world::disk::{
+        beneath::{self, Beneath},
+        parallel::in_parallel,
+    },
 };
 // What all files here speak of.
 use git::Part;
@@ -54,6 +57,7 @@ pub type Cancel<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The content of one file that a client holds; `None`: it is not there.
 pub type Content = (AbsPath, Option<Vec<u8>>);
+type Said<'a> = Option<&'a [Content]>;
 
 /// The checkpoints of one session. Making one touches nothing.
 pub struct Checkpoints {
@@ -125,13 +129,7 @@ impl Checkpoints {
         self.end(id, Some(files))
     }
 
-    fn begin(
-        &self,
-        id: &CheckpointId,
-        scope: &Scope,
-        said: Option<&[Content]>,
-        cancel: Cancel,
-    ) -> Result<Held, Failure> {
+    fn begin(&self, id: &CheckpointId, scope: &Scope, said: Said, cancel: Cancel) -> Result<Held, Failure> {
         let mut state = self.state();
         self.open_stores(&mut state, cancel)?;
         let (mut locks, mut opened) = (Vec::new(), Vec::new());
@@ -151,7 +149,7 @@ impl Checkpoints {
         })
     }
 
-    fn end(&self, id: &CheckpointId, said: Option<&[Content]>) -> Result<Changes, Failure> {
+    fn end(&self, id: &CheckpointId, said: Said) -> Result<Changes, Failure> {
         let mut state = self.state();
         let scope = state.scopes.remove(id).ok_or_else(|| Failure::Unknown { id: id.clone() })?;
         let mut nets = Vec::new();
@@ -210,20 +208,15 @@ impl Checkpoints {
             is_known |= !history.is_empty();
             res.extend(changes::diff(&store, &changes::net(&history))?);
         }
-        if !is_known {
-            return Err(Failure::Gone);
-        }
         res.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(res)
+        is_known.then_some(res).ok_or(Failure::Gone)
     }
 
     /// The session ends, or this castor does.
     pub fn close(&self) {
         for mut store in self.state().stores.drain(..) {
             let closed = store.lock(&|| false).and_then(|_lock| Ok(store.close()?));
-            if let Err(it) = closed {
-                tracing::debug!("{it}");
-            }
+            _ = closed.inspect_err(|it| tracing::debug!("{it}"));
         }
     }
 
@@ -272,7 +265,7 @@ impl Drop for Checkpoints {
 }
 
 /// What a scope has in a root; `None`: nothing.
-fn sight<'a>(store: &Store, scope: &Scope, said: Option<&'a [Content]>) -> Option<Sight<'a>> {
+fn sight<'a>(store: &Store, scope: &Scope, said: Said<'a>) -> Option<Sight<'a>> {
     let Scope::Files(files) = scope else { return Some(Sight::Root) };
     let paths: Vec<_> = files.iter().filter_map(|it| store.relative(it)).collect();
     (!paths.is_empty()).then(|| said.map_or(Sight::Paths(paths), Sight::Contents))
@@ -289,8 +282,9 @@ fn held(stores: &[Store]) -> Held {
 fn unheld(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> Held {
     let is_held = |file: &AbsPath| {
         stores.iter().filter_map(|it| Some((it, it.relative(file)?))).any(|(store, path)| {
-            let is_kept = |it: &[u8]| store.manifest.get(it).why().is_none();
-            !is_on_disk || (is_kept(&path) && node::ancestors(&path).all(is_kept))
+            let why = |it: &[u8]| store.manifest.get(it).why();
+            let is_kept = || node::ancestors(&path).filter_map(why).all(|it| it == Why::Exempt);
+            !is_on_disk || (why(&path).is_none() && is_kept())
         })
     };
     let lost = files.iter().filter(|it| !is_held(it)).map(|it| it.as_path().to_owned());

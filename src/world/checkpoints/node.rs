@@ -1,9 +1,9 @@
 //! What lies at a path: a file by its hash, a folder, a link, or something that is not held.
 
-use rustix::fs::{FileType, RawMode, Stat};
+use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
-pub use crate::world::disk::beneath::split;
+pub use crate::world::disk::beneath::{ancestors, below, is_within, join, split, type_of};
 
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
@@ -69,11 +69,6 @@ impl Mark {
             ino: stat.st_ino as u64,
         }
     }
-
-    /// As equality, but for a file whose names may have become more: that is a change of its own to the disk.
-    pub fn is_same_content(&self, other: &Self) -> bool {
-        (self.size, self.mtime, self.ino) == (other.size, other.mtime, other.ino)
-    }
 }
 
 impl Node {
@@ -123,7 +118,7 @@ impl Node {
     /// that is known.
     pub fn is_same(&self, other: &Self) -> bool {
         let known = match &self.kind {
-            Kind::Skipped(Why::Big | Why::Full | Why::Unreadable) => self.mark.is_same_content(&other.mark),
+            Kind::Skipped(Why::Big | Why::Full | Why::Unreadable) => self.mark == other.mark,
             Kind::Absent | Kind::Link(_) | Kind::Skipped(_) => true,
             Kind::File(_) | Kind::Dir => self.mode == other.mode,
         };
@@ -134,28 +129,4 @@ impl Node {
 /// Permissions, and whether a folder lets everybody remove only what is their own.
 pub fn bits(stat: &Stat) -> u16 {
     (stat.st_mode & 0o1777) as u16
-}
-
-pub fn type_of(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode as RawMode)
-}
-
-pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
-    if dir.is_empty() { name.to_vec() } else { [dir, b"/", name].concat() }
-}
-
-/// The folders above a path, nearest first, the root last.
-pub fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::successors(split(path).map(|it| it.0), |it| split(it).map(|it| it.0))
-}
-
-/// Whether `path` is `dir` or below it.
-pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
-    dir.is_empty() || path.strip_prefix(dir).is_some_and(|it| it.is_empty() || it.starts_with(b"/"))
-}
-
-/// The rest of a path below a folder that it lies in.
-pub fn below<'a>(path: &'a [u8], dir: &[u8]) -> &'a [u8] {
-    let at = if dir.is_empty() { 0 } else { dir.len() + 1 };
-    path.get(at..).unwrap_or_default()
 }

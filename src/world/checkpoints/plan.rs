@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, Part, RelPath, Store, Value, Why,
-    blobs::hash_of, git, judge::Link, judge::SINCE, judge::Who, judge::judge, node, refs,
+    blobs::hash_of, git, in_parallel, judge::Link, judge::SINCE, judge::Who, judge::judge, node, refs,
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
@@ -28,6 +28,8 @@ pub struct Plan {
     pub to_client: Vec<Change>,
     pub not_kept: Vec<RelPath>,
 }
+
+const DAMAGED: &str = "what was held is damaged";
 
 type Chains = BTreeMap<RelPath, Vec<Link<Node>>>;
 
@@ -56,13 +58,16 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
     }
     for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
         let n = plan.conflicts.len();
-        refs::plan(&undo, dir, &mut plan)?;
+        if refs::plan(&undo, dir, &mut plan).is_none() {
+            plan.conflicts.push((Change { path: dir.clone(), ..Change::default() }, DAMAGED.to_owned()));
+        }
         if plan.conflicts.len() > n {
             // What is staged belongs to the branch.
             let index = node::join(dir, b"index");
             plan.steps.retain(|it| *it.path != *index);
         }
     }
+    undo.drop_damaged(&mut plan);
     undo.make_folders(&mut plan);
     undo.make_room(&mut plan);
     undo.drop_homeless(&mut plan);
@@ -172,6 +177,16 @@ impl Undo<'_> {
         git::staged(&a).is_some_and(|it| Some(it) == git::staged(&b))
     }
 
+    /// What is not held as it was costs no other path.
+    fn drop_damaged(&self, plan: &mut Plan) {
+        for steps in [&mut plan.steps, &mut plan.to_client] {
+            let lost = in_parallel(steps, |it| (!self.store.has(it)).then(|| it.path.clone()));
+            let lost: HashSet<RelPath> = lost.into_iter().flatten().collect();
+            let damaged = steps.extract_if(.., |it| lost.contains(&it.path));
+            plan.conflicts.extend(damaged.map(|it| (it, DAMAGED.to_owned())));
+        }
+    }
+
     /// Folders for what comes back. Those that must be opened are steps too, so that they are closed again.
     fn make_folders(&self, plan: &mut Plan) {
         let all = plan.steps.iter().flat_map(|it| node::ancestors(&it.path)).map(RelPath::from);
@@ -216,7 +231,9 @@ impl Undo<'_> {
     /// What would have no folder: something else stands there, and stays.
     fn drop_homeless(&self, plan: &mut Plan) {
         let planned: HashMap<RelPath, bool> = plan.steps.iter().map(|it| (it.path.clone(), it.new.is_dir())).collect();
-        let is_folder = |it: &[u8]| planned.get(it).copied().unwrap_or_else(|| self.store.manifest.get(it).is_dir());
+        let now = |it: &[u8]| self.store.manifest.get(it);
+        let is_there = |it: &[u8]| now(it).is_dir() || now(it).why() == Some(Why::Exempt);
+        let is_folder = |it: &[u8]| planned.get(it).copied().unwrap_or_else(|| is_there(it));
         let is_homeless = |it: &Change| !it.new.is_absent() && !node::ancestors(&it.path).all(is_folder);
         let homeless = plan.steps.extract_if(.., |it| is_homeless(it));
         plan.conflicts.extend(homeless.map(|it| (it, "something else stands where its folder was".to_owned())));

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{CheckpointId, Node, RelPath, SessionId, blobs::hash_of};
+use super::{CheckpointId, Node, RelPath, SessionId, blobs::Blobs, blobs::hash_of, git};
 use crate::base::checkpoint::ChangeKind;
 
 /// A call, or a restore.
@@ -47,6 +47,12 @@ impl<T: Clone> Change<T> {
 impl Change {
     pub fn is_still(&self) -> bool {
         self.old.is_same(&self.new)
+    }
+
+    /// The name of the content that is to come.
+    pub fn held_as(&self) -> Option<String> {
+        let hash = self.new.hash().filter(|_| self.is_new_content())?;
+        Some(Blobs::name(&hash, git::is_object(&self.path)))
     }
 
     /// Whether more than a mode changes.

@@ -12,14 +12,14 @@ use rustix::{
 };
 
 use super::{
-    Beneath, Change, Delta, Failure, Hash, Part, RelPath, Value, beneath, fault, git, git::Refs, judge::Link,
-    judge::judge, node, plan::Plan, plan::Undo, plan::absolute,
+    Beneath, Change, Delta, Hash, Part, RelPath, Value, beneath, fault, git, git::Refs, judge::Link, judge::judge,
+    node, plan::Plan, plan::Undo,
 };
 
 type Files = BTreeMap<RelPath, Hash>;
 
-/// What is to become of the refs of one repository.
-pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Result<(), Failure> {
+/// What is to become of the refs of one repository. `None`: what was held of them is damaged.
+pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Option<()> {
     let is_ref = |path: &[u8]| git::git_path(path).is_some_and(|it| it.dir == dir && it.part() == Part::Ref);
     let below = undo.store.manifest.below(dir).filter(|it| is_ref(it.0));
     let mut files: Files = below.filter_map(|(path, it)| Some((path.clone(), it.hash()?))).collect();
@@ -55,7 +55,7 @@ pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Result<(), Failure> {
     }
     // What is deleted first makes room for names below it.
     plan.refs.sort_by_key(|it| it.new.is_some());
-    Ok(())
+    Some(())
 }
 
 /// The branch, and both commits.
@@ -70,15 +70,14 @@ fn words(name: &[u8], now: Option<&[u8]>, left: Option<&[u8]>, why: &str) -> Str
 }
 
 /// What the refs are, by files that are held.
-fn refs(undo: &Undo, dir: &[u8], files: &Files, read: &mut HashMap<Hash, Vec<u8>>) -> Result<Refs, Failure> {
-    for (path, hash) in files {
+fn refs(undo: &Undo, dir: &[u8], files: &Files, read: &mut HashMap<Hash, Vec<u8>>) -> Option<Refs> {
+    for hash in files.values() {
         if !read.contains_key(hash) {
-            let damaged = |_| Failure::Damaged { path: absolute(&undo.store.path, path) };
-            read.insert(*hash, undo.store.blobs.read(hash).map_err(damaged)?);
+            read.insert(*hash, undo.store.blobs.read(hash).ok()?);
         }
     }
     let known = files.iter().filter_map(|(path, hash)| Some((node::below(path, dir), read.get(hash)?.as_slice())));
-    Ok(git::refs(known))
+    Some(git::refs(known))
 }
 
 /// What a ref is on the disk.
@@ -159,14 +158,5 @@ fn make_folders(root: &Beneath, path: &[u8]) -> io::Result<()> {
     for dir in above.into_iter().rev() {
         root.at(dir, |folder, name| beneath::make_dir(folder, name, 0o755))?;
     }
-    remove_empty(root, path)
-}
-
-/// Removes folders without files, where one stands in a ref's place.
-fn remove_empty(root: &Beneath, path: &[u8]) -> io::Result<()> {
-    if !root.stat(path)?.is_some_and(|it| node::type_of(&it).is_dir()) {
-        return Ok(());
-    }
-    root.list(path)?.iter().try_for_each(|it| remove_empty(root, &node::join(path, it)))?;
-    root.at(path, beneath::remove_dir)
+    root.remove_empty(path)
 }

@@ -1,11 +1,11 @@
 //! A restore over all roots of a session: looked at, planned, checked, written down, done; or not done at all.
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
-    AbsPath, Buffers, Cause, Change, CheckpointId, Failure, Hash, Journal, Node, Part, PlannedPath, RelPath,
-    RestoreOutcome, RestorePlan, Sight, Store, apply::apply, beneath, fault, git, node, plan::Plan, plan::absolute,
-    plan::plan, plan::shown, record::frame, store::now, walk::in_parallel,
+    AbsPath, Buffers, Cause, Change, CheckpointId, Failure, Journal, Part, PlannedPath, RelPath, RestoreOutcome,
+    RestorePlan, Sight, Store, apply::apply, beneath, fault, git, node, plan::Plan, plan::absolute, plan::plan,
+    plan::shown, record::frame,
 };
 use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, Restored};
 
@@ -23,7 +23,7 @@ pub fn describe(stores: &[Store], plans: &[Plan]) -> RestorePlan {
             // A repository is one path, however many of its files come back.
             change: if path.ends_with(b".git") { ChangeKind::Changed } else { it.kind() },
             conflict,
-            file: it.new.hash().map(|it| (store.path.clone(), it)),
+            file: it.new.hash().filter(|_| !git::is_object(&it.path)).map(|it| (store.path.clone(), it)),
         };
         let steps = plan.steps.iter().filter(|it| !it.is_still()).chain(&plan.to_client);
         res.paths.extend(steps.map(|it| planned(shown(&it.path), it, None)));
@@ -66,15 +66,15 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     let (mut journals, mut nets) = (Vec::new(), Vec::new());
     for (store, plan) in stores.iter().zip(plans) {
         for it in &plan.to_client {
-            res.to_client.push(for_client(store, it)?);
+            let path = store.path.join(OsStr::from_bytes(&it.path));
             // It may be nowhere else, and comes back with a redo.
-            let path = AbsPath::new(absolute(&store.path, &it.path));
-            path.and_then(|it| buffers.0.get(&it)).map(|it| store.blobs.put(it)).transpose()?;
+            buffers.0.get(&path).map(|it| store.blobs.put(it)).transpose()?;
+            let bytes = it.new.hash().map_or(Ok(Vec::new()), |it| store.blobs.read(&it))?;
+            res.to_client.push((path, bytes));
         }
         nets.push(plan.to_client);
         journals.push(Journal { call: store.call(&order.id), steps: plan.steps, refs: plan.refs });
     }
-    stores.iter().zip(&journals).try_for_each(|(store, it)| check(store, it))?;
     act(stores, &journals)?;
     for ((store, journal), net) in stores.iter_mut().zip(&journals).zip(nets) {
         finish(store, journal, net)?;
@@ -82,21 +82,6 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     res.restored.restored = found.paths.into_iter().filter(|it| it.conflict.is_none()).map(|it| it.path).collect();
     res.restored.restored.dedup();
     Ok(res)
-}
-
-fn for_client(store: &Store, change: &Change) -> Result<(AbsPath, Vec<u8>), Failure> {
-    let path = absolute(&store.path, &change.path);
-    let bytes = change.new.hash().and_then(|it| store.blobs.read(&it).ok());
-    AbsPath::new(&path).zip(bytes).ok_or(Failure::Damaged { path })
-}
-
-/// Every content that comes back is what it was, or nothing is written.
-fn check(store: &Store, journal: &Journal) -> Result<(), Failure> {
-    let contents: BTreeMap<Hash, &Change> = journal.steps.iter().filter_map(|it| Some((it.new.hash()?, it))).collect();
-    let contents: Vec<_> = contents.into_iter().collect();
-    let damaged = |it: &Change| Failure::Damaged { path: absolute(&store.path, &it.path) };
-    let sound = |(hash, it): &(Hash, &Change)| store.blobs.is_sound(hash).then_some(()).ok_or_else(|| damaged(it));
-    in_parallel(&contents, sound).into_iter().collect()
 }
 
 /// All roots, or none.
@@ -122,19 +107,13 @@ fn remove_journal(store: &Store) -> io::Result<()> {
 }
 
 /// Writes down what the restore changed: what it did, what the client is to do, and what became of refs.
-fn finish(store: &mut Store, journal: &Journal, mut changes: Vec<Change>) -> Result<(), Failure> {
-    for step in journal.steps.iter().filter(|it| !it.is_still()) {
-        let new = store.root.stat(&step.path)?.map(|it| Node::new(step.new.kind.clone(), &it, now()));
-        let (path, old) = (step.path.clone(), store.manifest.get(&step.path).clone());
-        changes.extend(Some(Change { path, old, new: new.unwrap_or_default() }).filter(|it| !it.is_still()));
-    }
+fn finish(store: &mut Store, journal: &Journal, to_client: Vec<Change>) -> Result<(), Failure> {
     let cause = || Cause::Calls(vec![journal.call.clone()]);
-    store.append(cause(), changes)?;
+    store.append(cause(), to_client)?;
     let packed = journal.refs.iter().filter_map(|it| Some(node::join(git::git_path(&it.path)?.dir, b"packed-refs")));
-    let refs: Vec<RelPath> = journal.refs.iter().map(|it| it.path.clone()).chain(packed.map(RelPath::from)).collect();
-    if !refs.is_empty() {
-        store.look(&Sight::Paths(refs), Some(cause()), &|| false)?;
-    }
+    let steps = journal.steps.iter().map(|it| &it.path).chain(journal.refs.iter().map(|it| &it.path));
+    let paths: Vec<RelPath> = steps.cloned().chain(packed.map(RelPath::from)).collect();
+    store.look(&Sight::Paths(paths), Some(cause()), &|| false)?;
     Ok(remove_journal(store)?)
 }
 
@@ -142,7 +121,8 @@ fn finish(store: &mut Store, journal: &Journal, mut changes: Vec<Change>) -> Res
 pub fn recover(store: &mut Store) -> Result<Vec<String>, Failure> {
     let Some(journal) = store.dir.read_frame::<Journal>(Journal::NAME)? else { return Ok(Vec::new()) };
     // What is damaged by now cannot be finished.
-    let done = check(store, &journal).ok().and_then(|()| apply(store, &journal, true).ok());
+    let is_whole = journal.steps.iter().all(|it| store.has(it));
+    let done = is_whole.then(|| apply(store, &journal, true).ok()).flatten();
     let (what, passed) = match done {
         Some(it) => {
             finish(store, &journal, Vec::new())?;

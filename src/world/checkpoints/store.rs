@@ -104,9 +104,14 @@ fn lock(dir: &Beneath, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, F
 impl Store {
     /// Opens the store of a root, makes it where there is none, and takes its lock. The session is not in it yet.
     pub fn open(session: &Session, root: &AbsPath, cancel: Cancel) -> Result<(Self, Lock), Failure> {
+        let mut tries = 0..8;
         loop {
             let at = || place::folder(&session.home).to_string();
-            let dir = place::make(&session.home, root).map_err(|it| Failure::from(it).at(at))?;
+            let dir = match place::make(&session.home, root) {
+                // A sweep of another castor takes away what is not whole yet.
+                Err(it) if it.kind() == io::ErrorKind::NotFound && tries.next().is_some() => continue,
+                other => other.map_err(|it| Failure::from(it).at(at))?,
+            };
             let Some(lock) = lock(&dir, root, cancel)? else { continue };
             let mut res = Self {
                 path: root.clone(),
@@ -229,7 +234,7 @@ impl Store {
         };
         place::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
         let seen = seen?;
-        let (rules, changes) = self.compare(&seen);
+        let (rules, changes) = self.compare(&seen, cause.is_none());
         let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
         self.append(Cause::Rules, rules)?;
         self.append(cause, changes.clone())?;
@@ -241,7 +246,7 @@ impl Store {
     }
 
     /// What was changed by nobody, because what is held was decided anew; and what was changed.
-    fn compare(&self, seen: &Seen) -> (Vec<Change>, Vec<Change>) {
+    fn compare(&self, seen: &Seen, between: bool) -> (Vec<Change>, Vec<Change>) {
         let (mut rules, mut changes) = (Vec::new(), Vec::new());
         let mut anew: Option<&RelPath> = None;
         let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new));
@@ -251,8 +256,9 @@ impl Store {
             if is_turned && [old, new].iter().any(|it| it.why() == Some(Why::Exempt)) {
                 anew = Some(path);
             }
+            let is_single = between && old.is_absent() && self.manifest.is_single(path);
             let is_anew =
-                (is_turned && old.mark.is_same_content(&new.mark)) || anew.is_some_and(|it| node::is_within(path, it));
+                is_single || (is_turned && old.mark == new.mark) || anew.is_some_and(|it| node::is_within(path, it));
             let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
             if is_anew { rules.push(change) } else { changes.push(change) }
         }
@@ -273,6 +279,11 @@ impl Store {
             seen.insert(path, Node::unseen(kind, mode, content.map_or(0, <[u8]>::len) as u64));
         }
         Ok(seen)
+    }
+
+    /// Whether the content that is to come is there, and is what was put there.
+    pub fn has(&self, step: &Change) -> bool {
+        step.held_as().is_none_or(|it| self.blobs.is_sound(&it))
     }
 
     /// A path below the root.

@@ -3,16 +3,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    thread::ScopedJoinHandle,
+    sync::{Mutex, PoisonError},
 };
 
 use rustix::fs::{FileType, Stat, fstat};
 
 use super::{
-    Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::if_there, beneath::is_gone, fault,
-    git, node, store::now,
+    Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::Unlocked, beneath::if_there,
+    beneath::is_gone, fault, git, in_parallel, node, store::now,
 };
 
 /// One look, as of `now` in seconds since 1970.
@@ -23,6 +23,8 @@ pub struct Look<'a> {
     /// What the root has so far.
     bytes: AtomicU64,
     n: AtomicUsize,
+    /// Folders that their owner may not look into, until the look is over.
+    unlocked: Mutex<Vec<Unlocked>>,
 }
 
 /// Paths that are not as the manifest has them.
@@ -43,38 +45,15 @@ struct Found {
     dirs: Vec<RelPath>,
 }
 
-const MAX_THREADS: usize = 4;
-
-/// What `act` makes of each, in any order, by as many threads as there are cores.
-pub fn in_parallel<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Tests end a thread at one of its steps.
-    let n = if cfg!(test) { 1 } else { cores.min(MAX_THREADS).min(items.len()).max(1) };
-    // Neighbours stay together: two threads in one folder wait for each other.
-    let (next, size) = (AtomicUsize::new(0), (items.len() / (n * 8)).clamp(1, 64));
-    let work = || {
-        let parts = std::iter::from_fn(|| items.chunks(size).nth(next.fetch_add(1, Relaxed)));
-        parts.flatten().map(&act).collect::<Vec<R>>()
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..n).map(|_| scope.spawn(work)).collect();
-        let mut res = work();
-        let join = |it: ScopedJoinHandle<_>| it.join().unwrap_or_else(|it| std::panic::resume_unwind(it));
-        res.extend(threads.into_iter().flat_map(join));
-        res
-    })
-}
-
 impl<'a> Look<'a> {
     pub fn new(store: &'a Store, cancel: Cancel<'a>) -> Self {
-        Self { store, now: now(), cancel, bytes: AtomicU64::new(0), n: AtomicUsize::new(0) }
+        Self { store, now: now(), cancel, bytes: 0.into(), n: 0.into(), unlocked: Mutex::default() }
     }
 
     /// Everything below the root: what is not as the manifest has it.
-    pub fn walk(&self) -> Result<Seen, Failure> {
+    pub fn walk(self) -> Result<Seen, Failure> {
         let mut seen = Seen::new();
-        let top = fstat(self.store.root.fd()).map_err(io::Error::from)?;
-        self.keep(b"", None, Node::new(Kind::Dir, &top, self.now), &mut seen);
+        self.top(&mut seen)?;
         let mut dirs = vec![RelPath::default()];
         while !dirs.is_empty() {
             let found = in_parallel(&dirs, |it| self.enter(it).map_err(|why| why.at(|| shown(it))));
@@ -85,7 +64,12 @@ impl<'a> Look<'a> {
                 dirs.extend(it.dirs);
             }
         }
-        seen.extend(self.store.manifest.unseen().map(|it| (it.clone(), Node::default())));
+        let (manifest, again) = (&self.store.manifest, Self::new(self.store, self.cancel));
+        let (single, gone): (Vec<_>, Vec<_>) = manifest.unseen().cloned().partition(|it| manifest.is_single(it));
+        seen.extend(gone.into_iter().map(|it| (it, Node::default())));
+        // With the modes that folders have when nobody looks.
+        drop(self);
+        seen.extend(again.look_at(&single)?);
         Ok(seen)
     }
 
@@ -94,9 +78,10 @@ impl<'a> Look<'a> {
         self.bytes.store(self.store.manifest.bytes, Relaxed);
         self.n.store(self.store.manifest.len(), Relaxed);
         let mut found = Found::default();
+        self.top(&mut found.seen)?;
         let all: BTreeSet<&[u8]> = paths.iter().flat_map(|it| node::ancestors(it).chain([&**it])).collect();
         for (path, (dir, name)) in all.into_iter().filter_map(|it| Some((it, node::split(it)?))) {
-            match if_there(self.store.root.dir(dir))? {
+            match if_there(self.dir(dir))? {
                 Some(dir) => self.look(dir.as_fd(), name, path, &mut found)?,
                 None => self.gone(path, &mut found.seen),
             }
@@ -104,15 +89,23 @@ impl<'a> Look<'a> {
         Ok(found.seen)
     }
 
+    fn top(&self, seen: &mut Seen) -> io::Result<()> {
+        let node = Node::new(Kind::Dir, &fstat(self.store.root.fd())?, self.now);
+        self.keep(b"", None, node, seen);
+        Ok(())
+    }
+
     /// One folder; the folders in it come later.
     fn enter(&self, path: &RelPath) -> Result<Found, Failure> {
         fault::step("walk: folder")?;
         let mut found = Found::default();
-        let (names, dir) = match self.store.root.dir(path).and_then(|it| Ok((beneath::names(&it)?, it))) {
+        let (names, dir) = match self.dir(path).and_then(|it| Ok((beneath::names(&it)?, it))) {
             Ok(it) => it,
             Err(it) if is_gone(&it) => return Ok(found),
+            // Somebody else's: what it held is not held any more.
             Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                self.closed(path, &mut found.seen);
+                let node = |it| Node::new(Kind::Skipped(Why::Unreadable), &it, self.now);
+                found.seen.extend(self.store.root.stat(path)?.map(|it| (path.clone(), node(it))));
                 return Ok(found);
             }
             Err(it) => return Err(it.into()),
@@ -126,12 +119,17 @@ impl<'a> Look<'a> {
         Ok(found)
     }
 
-    /// A folder that may not be entered: what it held is there still, as far as anybody knows.
-    fn closed(&self, path: &RelPath, seen: &mut Seen) {
-        if self.store.manifest.below(path).next().is_some() {
-            self.store.manifest.see_below(path);
-        } else if let Ok(Some(stat)) = self.store.root.stat(path) {
-            seen.insert(path.clone(), Node::new(Kind::Skipped(Why::Unreadable), &stat, self.now));
+    /// A folder to look into; its owner opens it.
+    fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        // Names alone can be read where nothing behind them can.
+        let open = || self.store.root.dir(path).and_then(|it| beneath::stat(it.as_fd(), b"./.").map(|_| it));
+        match open() {
+            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
+                let unlocked = self.store.root.at(path, Unlocked::new)?;
+                self.unlocked.lock().unwrap_or_else(PoisonError::into_inner).push(unlocked);
+                open()
+            }
+            it => it,
         }
     }
 
@@ -163,20 +161,21 @@ impl<'a> Look<'a> {
     /// What stands there; `None`: look again.
     fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>, Failure> {
         let is_full = || self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir();
-        let kind = match node::type_of(stat) {
+        let mut stat = *stat;
+        let kind = match node::type_of(&stat) {
             FileType::Directory if self.store.rules.is_exempt(&self.store.root, at.path) => Kind::Skipped(Why::Exempt),
             FileType::Directory if is_full() => Kind::Skipped(Why::Full),
             FileType::Directory => Kind::Dir,
             FileType::Symlink => beneath::link(at.dir, at.name).map_or(Kind::Absent, Kind::Link),
-            FileType::RegularFile if is_as_it_was(at.part, old, stat) => return Ok(Some(old.clone())),
-            FileType::RegularFile => self.read(at, old, Mark::of(stat))?,
+            FileType::RegularFile if is_as_it_was(at.part, old, &stat) => return Ok(Some(old.clone())),
+            FileType::RegularFile => self.read(at, old, &mut stat)?,
             _ => Kind::Skipped(Why::Special),
         };
         // Something else stands there by now.
         if kind == Kind::Absent {
             return Ok(None);
         }
-        let mut node = Node::new(kind, stat, self.now);
+        let mut node = Node::new(kind, &stat, self.now);
         let again = || beneath::stat(at.dir, at.name).ok().flatten();
         if matches!(node.kind, Kind::File(_) | Kind::Link(_)) && again().as_ref().map(Mark::of) != Some(node.mark) {
             // An object has another name by now.
@@ -195,29 +194,28 @@ impl<'a> Look<'a> {
         self.store.home == Some(own)
     }
 
-    /// The content of a file. Absent: look again.
-    fn read(&self, at: &Entry, old: &Node, mark: Mark) -> Result<Kind, Failure> {
+    /// The content of a file, and its times when it was opened. Absent: look again.
+    fn read(&self, at: &Entry, old: &Node, stat: &mut Stat) -> Result<Kind, Failure> {
+        let len = Mark::of(stat).size;
         let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.session.limits, &self.store.blobs);
         // What is held already stays so.
         let is_more = self.n.load(Relaxed) >= limits.root_files && old.hash().is_none();
-        let is_beyond = is_more || self.bytes.load(Relaxed) + mark.size > limits.root_bytes;
+        let is_beyond = is_more || self.bytes.load(Relaxed) + len > limits.root_bytes;
         match is_object {
-            false if mark.size > limits.file => return Ok(Kind::Skipped(Why::Big)),
+            false if len > limits.file => return Ok(Kind::Skipped(Why::Big)),
             false if is_beyond => return Ok(Kind::Skipped(Why::Full)),
             _ => fault::step("walk: file")?,
         }
-        let file = match beneath::file(at.dir, at.name) {
+        let file = match beneath::owners_file(at.dir, at.name) {
             Ok(it) => it,
             Err(it) if is_gone(&it) => return Ok(Kind::Absent),
-            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                let known = old.hash().filter(|_| old.mark.is_same_content(&mark));
-                return Ok(known.map_or(Kind::Skipped(Why::Unreadable), Kind::File));
-            }
+            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => return Ok(Kind::Skipped(Why::Unreadable)),
             Err(it) => return Err(it.into()),
         };
+        *stat = fstat(&file).map_err(io::Error::from)?;
         let hash = match is_object {
-            true => blobs.put_object(at.dir, at.name, &file, mark.size)?,
-            false => blobs.put_file(&file, mark.size, limits.file)?,
+            true => Some(blobs.put_object(at.dir, at.name, &file, len)?),
+            false => blobs.put_file(&file, len, limits.file)?,
         };
         Ok(hash.map_or(Kind::Skipped(Why::Big), Kind::File))
     }
@@ -245,7 +243,7 @@ fn is_as_it_was(part: Option<Part>, old: &Node, stat: &Stat) -> bool {
     let mark = Mark::of(stat);
     let is_same = match part {
         // To link it is to change it, for the disk.
-        Some(Part::Object) => old.mark.is_same_content(&mark),
+        Some(Part::Object) => Mark { ctime: mark.ctime, ..old.mark } == mark,
         _ => old.mark == mark && !old.young,
     };
     is_same && old.hash().is_some() && old.mode == node::bits(stat) & 0o777

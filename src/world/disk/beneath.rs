@@ -3,12 +3,12 @@
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     path::Path,
 };
 
 use rustix::{
-    fs::{self as at, AtFlags, CWD, Mode, OFlags, RenameFlags, Stat},
+    fs::{self as at, AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat},
     io::Errno,
     path::Arg,
 };
@@ -127,6 +127,15 @@ impl Beneath {
         remove_dir(self.fd(), name)
     }
 
+    /// Removes a folder in which no file is.
+    pub fn remove_empty(&self, path: &[u8]) -> io::Result<()> {
+        if !self.stat(path)?.is_some_and(|it| type_of(&it).is_dir()) {
+            return Ok(());
+        }
+        self.list(path)?.iter().try_for_each(|it| self.remove_empty(&join(path, it)))?;
+        self.at(path, remove_dir)
+    }
+
     /// The names in a folder, sorted; none where there is no folder.
     pub fn list(&self, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let mut res = if_there(self.dir(path).and_then(|it| names(&it)))?.unwrap_or_default();
@@ -141,14 +150,85 @@ pub fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
     names.filter(|it| !matches!(it.as_deref(), Ok(b"." | b".."))).collect()
 }
 
+/// The folder itself is `.`, also where nobody may look into it.
 pub fn stat(dir: BorrowedFd, name: &[u8]) -> io::Result<Option<Stat>> {
+    if name == b"." {
+        return Ok(Some(at::fstat(dir)?));
+    }
     if_there(at::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from))
+}
+
+pub fn type_of(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode as RawMode)
 }
 
 /// A regular file, to read. What takes its place meanwhile keeps nobody waiting.
 pub fn file(dir: BorrowedFd, name: &[u8]) -> io::Result<File> {
     let file = File::from(at::openat(dir, name, READ, Mode::empty())?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::NOENT.into()) }
+}
+
+/// As [`file`], also where its owner may not read it.
+pub fn owners_file(dir: BorrowedFd, name: &[u8]) -> io::Result<File> {
+    match file(dir, name) {
+        Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
+            let _unlocked = Unlocked::new(dir, name)?;
+            file(dir, name)
+        }
+        it => it,
+    }
+}
+
+/// What is open to its owner while this lives, whatever takes its name.
+pub struct Unlocked {
+    place: OwnedFd,
+    mode: Mode,
+}
+
+impl Unlocked {
+    /// # Errors
+    /// When it is somebody else's.
+    pub fn new(dir: BorrowedFd, name: &[u8]) -> io::Result<Self> {
+        let place = place(dir, name)?;
+        let stat = at::fstat(&place)?;
+        let is_dir = type_of(&stat).is_dir();
+        let mode = Mode::from_raw_mode(stat.st_mode) & Mode::from_raw_mode(0o7777);
+        set_mode(&place, mode | if is_dir { Mode::RWXU } else { Mode::RUSR })?;
+        Ok(Self { place, mode })
+    }
+}
+
+impl Drop for Unlocked {
+    fn drop(&mut self) {
+        // Who could open it can close it.
+        _ = set_mode(&self.place, self.mode);
+    }
+}
+
+/// Gives what stands there another mode, whatever its own is; a link is not followed.
+pub fn chmod(dir: BorrowedFd, name: &[u8], mode: u32) -> io::Result<()> {
+    set_mode(&place(dir, name)?, Mode::from_raw_mode(mode as _))
+}
+
+/// What needs no right to be read, and stays the same whatever takes its name.
+fn place(dir: BorrowedFd, name: &[u8]) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    const HANDLE: OFlags = BARE.union(OFlags::PATH);
+    #[cfg(not(target_os = "linux"))]
+    const HANDLE: OFlags = READ;
+    if name == b"." {
+        return dir.try_clone_to_owned();
+    }
+    let place = at::openat(dir, name, HANDLE, Mode::empty())?;
+    let is_link = type_of(&at::fstat(&place)?).is_symlink();
+    if is_link { Err(Errno::LOOP.into()) } else { Ok(place) }
+}
+
+fn set_mode(place: &OwnedFd, mode: Mode) -> io::Result<()> {
+    match cfg!(target_os = "linux") {
+        true => Ok(at::chmodat(CWD, format!("/proc/self/fd/{}", place.as_raw_fd()), mode, AtFlags::empty())?),
+        false => Ok(at::fchmod(place, mode)?),
+    }
 }
 
 /// Where a link leads.
@@ -202,4 +282,24 @@ pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
         Some(at) => Some((path.get(..at)?, path.get(at + 1..)?)),
         None => (!path.is_empty()).then_some((b"", path)),
     }
+}
+
+pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    if dir.is_empty() { name.to_vec() } else { [dir, b"/", name].concat() }
+}
+
+/// The folders above a path, nearest first, the root last.
+pub fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(split(path).map(|it| it.0), |it| split(it).map(|it| it.0))
+}
+
+/// Whether `path` is `dir` or below it.
+pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
+    dir.is_empty() || path.strip_prefix(dir).is_some_and(|it| it.is_empty() || it.starts_with(b"/"))
+}
+
+/// The rest of a path below a folder that it lies in.
+pub fn below<'a>(path: &'a [u8], dir: &[u8]) -> &'a [u8] {
+    let at = if dir.is_empty() { 0 } else { dir.len() + 1 };
+    path.get(at..).unwrap_or_default()
 }

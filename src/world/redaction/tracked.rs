@@ -3,9 +3,14 @@
 use std::collections::BTreeSet;
 
 use aho_corasick::AhoCorasick;
-use memchr::memchr;
 
-use crate::{base::path::AbsPath, world::disk};
+use crate::{
+    base::path::AbsPath,
+    world::disk::{
+        self,
+        git_index::{MODE, SIZE, entries},
+    },
+};
 
 /// Of a larger index nobody knows what is in it.
 const MAX_INDEX: u64 = 16 << 20;
@@ -13,13 +18,8 @@ const MAX_INDEX: u64 = 16 << 20;
 const MAX_FILE: u64 = 256 << 10;
 const MAX_FILES: usize = 4000;
 const MAX_ALL: u64 = 24 << 20;
-/// A path of the index stands behind this much of what is known of its file: times, numbers, size, hash, flags.
-const ENTRY: usize = 62;
-/// Two bytes more of flags stand in front of the path.
-const MORE_FLAGS: u8 = 0x40;
-/// In which byte of an entry its kind is, and what a regular file has there.
-const MODE: (usize, u8) = (26, 0x81);
-const SIZE: usize = 36;
+/// How the mode of a regular file begins, in an index.
+const REGULAR: [u8; 3] = [0, 0, 0x81];
 
 /// Those of `values` that stand in tracked files around `roots` that nobody changed since `since_s` (Unix, seconds): what
 /// commands of the session put there makes nothing public. Files of secrets count, too: who commits one publishes it.
@@ -63,22 +63,10 @@ fn index_of(top: &AbsPath) -> Option<AbsPath> {
 /// Regular files of the index with their sizes, from its second and third form; `None`: nobody can say.
 fn files_of(top: &AbsPath) -> Option<Vec<(AbsPath, u64)>> {
     let bytes = disk::read_head(&index_of(top)?, MAX_INDEX).ok()?;
-    if !matches!(bytes.get(..8)?, b"DIRC\0\0\0\x02" | b"DIRC\0\0\0\x03") {
-        return None;
-    }
-    let count = u32::from_be_bytes(bytes.get(8..12)?.try_into().ok()?);
-    let (mut res, mut at) = (Vec::new(), 12);
-    for _ in 0..count {
-        let entry = bytes.get(at..)?;
-        let start = ENTRY + if entry.get(ENTRY - 2)? & MORE_FLAGS == 0 { 0 } else { 2 };
-        let len = memchr(0, entry.get(start..)?)?;
-        let size = u32::from_be_bytes(entry.get(SIZE..SIZE + 4)?.try_into().ok()?);
-        let path = top.join(String::from_utf8_lossy(entry.get(start..start + len)?).as_ref());
-        if *entry.get(MODE.0)? == MODE.1 && path.is_within(top) {
-            res.push((path, u64::from(size)));
-        }
-        // Filled up to eight bytes, with one at least.
-        at += (start + len + 8) & !7;
-    }
-    Some(res)
+    let files = entries(&bytes)?.into_iter().filter(|it| it.0.get(MODE).is_some_and(|it| it.starts_with(&REGULAR)));
+    let file = |(head, path): (&[u8], &[u8])| {
+        let size = u32::from_be_bytes(head.get(SIZE)?.try_into().ok()?);
+        Some((top.join(String::from_utf8_lossy(path).as_ref()), u64::from(size)))
+    };
+    Some(files.filter_map(file).filter(|it| it.0.is_within(top)).collect())
 }

@@ -9,13 +9,13 @@ use std::{
 };
 
 use super::{
-    bed, call, conflicts,
+    as_somebody, bed, call, conflicts,
     fault::{Plan, set, take},
-    has_git, id, never, order, tree, undo,
+    has_git, id, look_as_somebody, never, order, set_mode, tree, undo,
 };
 use crate::{
     base::checkpoint::{OnConflict, Scope},
-    world::checkpoints::{Buffers, Failure},
+    world::checkpoints::Buffers,
 };
 
 #[test]
@@ -89,7 +89,7 @@ fn contents_that_were_replaced_are_never_written() {
         bed.write("b", "new\n");
     });
     let hash = crate::world::checkpoints::blobs::hash_of(b"one\n");
-    let name = crate::world::checkpoints::blobs::Blobs::name(&hash);
+    let name = crate::world::checkpoints::blobs::Blobs::name(&hash, false);
     let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
     for replaced in [Some("evil"), None] {
         let path = store.join("blobs").join(&name);
@@ -97,10 +97,16 @@ fn contents_that_were_replaced_are_never_written() {
             Some(it) => fs::write(&path, it).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
-        let res = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());
-        assert!(matches!(&res, Err(Failure::Damaged { path }) if *path == bed.path("a")), "{res:?}");
-        assert!(!bed.path("a").exists());
-        assert_eq!(bed.read("b"), "new\n");
+        let done = undo(&checkpoints, "r", &["c"]);
+        assert_eq!(conflicts(&done, &bed.root), ["a: what was held is damaged"]);
+        assert_eq!((bed.path("a").exists(), bed.read("b")), (false, "new\n".into()));
+    }
+    for (own, undone, on_conflict) in [("k", "c", OnConflict::Keep), ("f", "c", OnConflict::Restore)] {
+        let done = checkpoints.restore(&order(own, &[undone], on_conflict), &Buffers::default()).unwrap();
+        // All else comes back.
+        assert_eq!(conflicts(&done, &bed.root), ["a: what was held is damaged"]);
+        assert_eq!((bed.path("a").exists(), bed.read("b")), (false, "two\n".into()));
+        bed.write("b", "new\n");
     }
 }
 
@@ -126,9 +132,93 @@ fn objects_that_were_changed_in_place_are_not_put_back() {
         fs::write(&path, "evil").unwrap();
         fs::remove_dir_all(bed.path(".git")).unwrap();
     });
-    let res = checkpoints.restore(&order("r", &["c"], OnConflict::Fail), &Buffers::default());
-    assert!(matches!(res, Err(Failure::Damaged { .. })), "{res:?}");
+    let object = path.strip_prefix(bed.root.as_path()).unwrap().display();
+    let expected = [format!("{object}: what was held is damaged")];
+    assert_eq!(conflicts(&undo(&checkpoints, "r", &["c"]), &bed.root), expected);
     assert!(!bed.path(".git").exists());
+    let plan = checkpoints.plan(&order("f", &["c"], OnConflict::Restore), &Buffers::default()).unwrap();
+    let shown = plan.paths.iter().filter(|it| it.conflict.is_none());
+    assert!(shown.clone().count() > 0 && shown.clone().all(|it| checkpoints.content(it).is_ok()));
+    let kept = checkpoints.restore(&order("k", &["c"], OnConflict::Keep), &Buffers::default()).unwrap();
+    assert_eq!(conflicts(&kept, &bed.root), expected);
+    assert!(bed.path(".git/HEAD").exists() && !path.exists());
+}
+
+#[test]
+fn what_is_held_of_objects_stands_for_no_other_file() {
+    let bed = bed();
+    let object = format!(".git/objects/aa/{}", "b".repeat(38));
+    bed.write(&object, "good\n");
+    bed.write("a", "good\n");
+    let checkpoints = bed.opened("s");
+    call(&checkpoints, "c", || {
+        bed.write(&object, "evil\n");
+        fs::remove_file(bed.path("a")).unwrap();
+    });
+    let done = undo(&checkpoints, "r", &["c"]);
+    assert_eq!((conflicts(&done, &bed.root), bed.read("a")), (Vec::new(), "good\n".into()));
+    assert_eq!(bed.path("a").metadata().unwrap().nlink(), 1);
+}
+
+/// Of what a call did nothing hides behind a mode.
+#[test]
+fn what_a_call_closed_is_looked_into() {
+    for (path, mode) in [("", 0o000), ("d", 0o000), ("d", 0o400), ("d", 0o300), ("d/e", 0o000), ("d/e/f", 0o000)] {
+        let bed = bed();
+        for name in ["a", "d/e/f", "d/g"] {
+            bed.write(name, "one\n");
+        }
+        as_somebody(&bed, || {
+            let (checkpoints, before) = (bed.opened("s"), tree(bed.root.as_path()));
+            let changes = call(&checkpoints, "c", || {
+                let file = fs::OpenOptions::new().write(true).open(bed.path("d/e/f")).unwrap();
+                let time = file.metadata().unwrap().modified().unwrap();
+                std::io::Write::write_all(&mut &file, b"two\n").unwrap();
+                file.set_modified(time).unwrap();
+                fs::remove_file(bed.path("a")).unwrap();
+                fs::remove_file(bed.path("d/g")).unwrap();
+                set_mode(&bed.path(path), mode);
+            });
+            assert!(changes.n_files >= 3 && changes.not_kept.is_empty(), "{path} {mode:o}: {changes:?}");
+            let now = || bed.path(path).metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(now(), mode, "{path}: it was left open");
+            for (own, undone) in [("r", "c"), ("t", "q")] {
+                let done = undo(&checkpoints, own, &[undone]);
+                assert_eq!(conflicts(&done, &bed.root), Vec::<String>::new(), "{path} {mode:o}");
+                assert_eq!(tree(bed.root.as_path()), before, "{path} {mode:o}");
+                if own == "r" {
+                    undo(&checkpoints, "q", &["r"]);
+                    assert_eq!(now(), mode, "{path}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn what_only_others_may_read_is_not_held() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let bed = bed();
+    bed.write("d/a", "one\n");
+    bed.write("theirs/a", "one\n");
+    let close = |name: &str| {
+        set_mode(&bed.path(name), 0o700);
+        std::os::unix::fs::chown(bed.path(name), Some(0), None).unwrap();
+    };
+    let checkpoints = bed.session("s");
+    as_somebody(&bed, || ());
+    close("theirs");
+    // Between the looks the tests' own user does what nobody else could.
+    let opened = look_as_somebody(|| checkpoints.open(&never).unwrap());
+    assert_eq!(opened.held.not_kept, [bed.path("theirs")]);
+    look_as_somebody(|| checkpoints.before(&id("c"), &Scope::Roots, &never).unwrap());
+    close("d");
+    let changes = look_as_somebody(|| checkpoints.after(&id("c")).unwrap());
+    assert_eq!(changes.not_kept, [bed.path("d")]);
+    let done = look_as_somebody(|| undo(&checkpoints, "r", &["c"]));
+    assert_eq!(conflicts(&done, &bed.root).len(), 2, "{done:?}");
 }
 
 /// At each step of a name, a folder is swapped for a link that leads out of the root.
@@ -158,7 +248,8 @@ fn swap_at(step: &'static str, act: impl FnOnce(&super::Bed, &super::Checkpoints
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{step}");
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret", "{step}");
     let store = fs::read_dir(bed.home.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
-    let held = crate::world::checkpoints::blobs::Blobs::name(&crate::world::checkpoints::blobs::hash_of(b"secret"));
+    let hash = crate::world::checkpoints::blobs::hash_of(b"secret");
+    let held = crate::world::checkpoints::blobs::Blobs::name(&hash, false);
     assert!(!store.join("blobs").join(held).exists(), "{step}: it was read");
 }
 

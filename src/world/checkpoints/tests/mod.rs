@@ -1,6 +1,7 @@
 //! Checkpoints on real disks.
 #![allow(clippy::disallowed_methods)]
 
+mod built;
 pub mod fault;
 mod hostile;
 mod interrupted;
@@ -15,6 +16,8 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+
+use nix::unistd::{Gid, Uid, geteuid, setfsgid, setfsuid};
 
 use super::{Buffers, Checkpoints, Limits, RestoreOutcome};
 use crate::base::{
@@ -94,6 +97,48 @@ impl Checkpoints {
     fn abandon(self) {
         self.state().stores.clear();
     }
+}
+
+/// Whom modes hold back, as they do not root.
+const SOMEBODY: u32 = 12345;
+
+/// Gives everything to somebody whom modes hold back, and runs as that one, where tests run as root.
+fn as_somebody<T>(bed: &Bed, act: impl FnOnce() -> T) -> T {
+    if geteuid().is_root() {
+        let own = |it| std::os::unix::fs::lchown(it, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+        walkdir(bed.dir.path()).into_iter().for_each(own);
+    }
+    look_as_somebody(act)
+}
+
+fn look_as_somebody<T>(act: impl FnOnce() -> T) -> T {
+    let is_root = geteuid().is_root();
+    // Of this thread alone.
+    let be = |it| {
+        if is_root {
+            _ = (setfsgid(Gid::from_raw(it)), setfsuid(Uid::from_raw(it)))
+        }
+    };
+    be(SOMEBODY);
+    let res = act();
+    be(0);
+    res
+}
+
+/// A folder and all that is in it.
+fn walkdir(dir: &Path) -> Vec<PathBuf> {
+    let mut res = vec![dir.to_owned()];
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => res.extend(walkdir(&entry.path())),
+            false => res.push(entry.path()),
+        }
+    }
+    res
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// A call that may write anything.

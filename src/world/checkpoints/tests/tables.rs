@@ -1,11 +1,11 @@
-//! Cases one by one: conflicts, two sessions, clients with buffers, branches, what is built.
+//! Cases one by one: conflicts, two sessions, clients with buffers, branches.
 
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use super::{Bed, Checkpoints, bed, call, conflicts, has_git, id, never, order, undo};
+use super::{Bed, Checkpoints, as_somebody, bed, call, conflicts, has_git, id, never, order, set_mode, tree, undo};
 use crate::{
     base::checkpoint::{ChangeKind, OnConflict, RestoreOrder, Scope},
     world::checkpoints::{Buffers, Failure},
@@ -49,6 +49,23 @@ fn a_call_is_told_taken_back_and_done_again() {
     undo(&checkpoints, "r2", &["r1"]);
     assert_eq!((bed.read("a"), bed.read("new/c")), ("ONE\nsame\nmore\n".into(), "three\n".into()));
     assert!(!bed.path("d").exists());
+}
+
+#[test]
+fn a_call_that_changed_only_modes_is_told_and_taken_back() {
+    for path in ["d", "d/e", "d/a", ""] {
+        let bed = bed();
+        bed.write("d/a", "1\n");
+        fs::create_dir(bed.path("d/e")).unwrap();
+        let (checkpoints, before) = (bed.opened("s"), tree(bed.root.as_path()));
+        let mode = || bed.path(path).metadata().unwrap().permissions().mode() & 0o777;
+        let old = mode();
+        let changes = call(&checkpoints, "c", || set_mode(&bed.path(path), 0o711));
+        let told: Vec<_> = changes.files.iter().map(|it| (it.path.clone(), it.change)).collect();
+        assert_eq!(told, [(bed.root.as_path().join(path).components().collect(), ChangeKind::Changed)]);
+        assert_eq!(undo(&checkpoints, "r", &["c"]).restored.restored.len(), 1, "{path}");
+        assert_eq!((tree(bed.root.as_path()), mode()), (before, old), "{path}");
+    }
 }
 
 /// After two calls on `a`, and what somebody does in between and after: the conflicts of undoing both.
@@ -131,24 +148,34 @@ fn a_folder_with_files_of_the_user_is_not_replaced() {
 
 #[test]
 fn a_closed_folder_is_opened_for_what_comes_back_and_closed_again() {
-    let bed = bed();
-    bed.write("d/e/a", "0\n");
-    let set = |mode| {
-        for dir in ["d/e", "d"] {
-            fs::set_permissions(bed.path(dir), fs::Permissions::from_mode(mode)).unwrap();
-        }
-    };
-    set(0o500);
-    let checkpoints = bed.opened("s");
-    call(&checkpoints, "c", || {
-        set(0o700);
-        fs::remove_file(bed.path("d/e/a")).unwrap();
-        set(0o500);
-    });
-    assert_eq!(undo(&checkpoints, "r", &["c"]).restored.restored, [bed.path("d/e/a")]);
-    let mode = |dir: &str| bed.path(dir).metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!((bed.read("d/e/a"), mode("d"), mode("d/e")), ("0\n".into(), 0o500, 0o500));
-    set(0o700);
+    for mode in [0o500, 0o000] {
+        let bed = bed();
+        bed.write("d/e/a", "0\n");
+        // Inwards to open, outwards to close.
+        let set = |dirs: [&str; 2], mode| dirs.map(|it| set_mode(&bed.path(it), mode));
+        let (open, close) = (|| set(["d", "d/e"], 0o700), || set(["d/e", "d"], mode));
+        as_somebody(&bed, || {
+            close();
+            let checkpoints = bed.opened("s");
+            call(&checkpoints, "c", || {
+                open();
+                fs::remove_file(bed.path("d/e/a")).unwrap();
+                close();
+            });
+            for own in ["r", "q"] {
+                let undone = if own == "r" { "c" } else { "r" };
+                assert_eq!(undo(&checkpoints, own, &[undone]).restored.restored, [bed.path("d/e/a")]);
+                let found = ["d", "d/e"].map(|it| {
+                    let found = bed.path(it).metadata().unwrap().permissions().mode() & 0o777;
+                    set_mode(&bed.path(it), 0o700);
+                    found
+                });
+                assert_eq!((found, bed.path("d/e/a").exists()), ([mode; 2], own == "r"));
+                close();
+            }
+            open();
+        });
+    }
 }
 
 #[test]
@@ -411,52 +438,6 @@ fn what_is_staged_since_is_not_lost() {
     bed.sh("git add mine");
     let done = undo(&checkpoints, "r", &["c"]);
     assert_eq!(conflicts(&done, &bed.root), [".git/index: it was changed since"]);
-}
-
-#[test]
-fn what_is_built_is_not_held() {
-    if !has_git() {
-        return;
-    }
-    let bed = bed();
-    bed.write("target/debug/x", "built\n");
-    bed.write("dist/kept", "tracked\n");
-    bed.write("build/x", "not ignored\n");
-    bed.sh(
-        "git init -q . && printf 'target\\ndist\\n' > .gitignore && git add -f dist .gitignore && git commit -qm one",
-    );
-    let checkpoints = bed.opened("s");
-    let changes = call(&checkpoints, "c", || {
-        // What git ignores now does not count.
-        bed.write(".gitignore", "target\ndist\nbuild\n");
-        for dir in ["target", "dist", "build"] {
-            fs::remove_dir_all(bed.path(dir)).unwrap();
-        }
-    });
-    assert_eq!(changes.not_kept, [bed.path("target")]);
-    let done = undo(&checkpoints, "r", &["c"]);
-    assert_eq!(done.restored.not_kept, [bed.path("target")]);
-    assert_eq!((bed.read("dist/kept"), bed.read("build/x")), ("tracked\n".into(), "not ignored\n".into()));
-    assert!(!bed.path("target").exists());
-}
-
-#[test]
-fn another_session_decides_anew_what_is_built() {
-    let bed = bed();
-    bed.write("build/x", "1\n");
-    let first = bed.opened("s");
-    call(&first, "c", || bed.write("build/x", "2\n"));
-    drop(first);
-    bed.write(".gitignore", "build\n");
-    let second = bed.opened("t");
-    let changes = call(&second, "c", || bed.write("build/y", "1\n"));
-    assert!(changes.is_empty(), "{changes:?}");
-    drop(second);
-    fs::remove_file(bed.path(".gitignore")).unwrap();
-    let third = bed.opened("u");
-    call(&third, "c", || fs::remove_dir_all(bed.path("build")).unwrap());
-    undo(&third, "r", &["c"]);
-    assert_eq!((bed.read("build/x"), bed.read("build/y")), ("2\n".into(), "1\n".into()));
 }
 
 /// They come and go with whatever is confined, also while nobody works.
