@@ -123,6 +123,10 @@ fn looks_up(args: &[Word]) -> bool {
 fn behind(wrapper: &Wrapper, program: &str, args: &[Word]) -> Result<Inner, Opaque> {
     let (mut rest, mut placeholder, mut ended) = (args, None, false);
     while let Some((first, more)) = rest.split_first() {
+        // To the word of bash it is a variable, to the program of that name a command.
+        if program == "time" && !first.text.starts_with('-') && first.text.contains('=') {
+            return Err(Opaque("a variable in it stands behind `time`"));
+        }
         let option = match first.literal() {
             Some("--") if !ended => {
                 (rest, ended) = (more, true);
