@@ -101,7 +101,7 @@ impl Rewinding {
     fn restored(self, step: &mut Step<'_>, result: Result<(Restored, Vec<String>), String>) -> Option<Self> {
         let Self::Files { prompt, order, message, .. } = self else { return Some(self) };
         match result {
-            Err(why) => answer(step, prompt, Err(Refusal::Failed(why))),
+            Err(why) => answer(step, prompt, Err(Refusal::Failed(format!("{why}; mend that and send it again")))),
             Ok((files, _)) if order.is_refused(&files) => {
                 answer(step, prompt, Ok(Rewound { files, checkpoint: None }));
             }
