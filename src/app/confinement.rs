@@ -10,7 +10,7 @@ use crate::{
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, Held, Hold, Leave, Level, OwnFolders},
+        sandbox::{Confinement, HOME_CONFIG, Hold, Leave, Level, OwnFolders, ProtectedPaths},
         text,
         trust::Trust,
     },
@@ -80,7 +80,7 @@ pub fn of(
     let home = state.env.get("HOME").and_then(AbsPath::new);
     let written = &settings.children.sandbox.writable;
     let writable = written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).filter(is_there).collect();
-    let Held { kept, masked } = everywhere(home.clone(), state.world.store.home());
+    let ProtectedPaths { kept, masked } = everywhere(home.clone(), state.world.store.home());
     let home = home.map(real);
     let castor = real(state.world.store.home().clone());
     let credentials = readable(settings, home.as_ref());
@@ -109,7 +109,7 @@ pub fn of(
 }
 
 /// What no command sees, and what none writes.
-fn everywhere(home: Option<AbsPath>, castor: &AbsPath) -> Held {
+fn everywhere(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths {
     let castor = real(castor.clone());
     let home = home.map(real);
     let mut kept = vec![castor.clone()];
@@ -121,18 +121,18 @@ fn everywhere(home: Option<AbsPath>, castor: &AbsPath) -> Held {
     }
     let of_home = home.iter().flat_map(|home| guarded::credentials().chain([".castor"]).map(|it| home.join(it)));
     let masked = of_home.chain(guarded::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor]);
-    Held { kept, masked: masked.map(real).collect() }
+    ProtectedPaths { kept, masked: masked.map(real).collect() }
 }
 
 /// The same for tools that touch files by themselves, but for what the settings open.
-pub fn held(env: &Env, castor: &AbsPath, settings: &Settings) -> Held {
+pub fn protected_paths(env: &Env, castor: &AbsPath, settings: &Settings) -> ProtectedPaths {
     let home = env.get("HOME").and_then(AbsPath::new);
-    let Held { kept, mut masked } = everywhere(home.clone(), castor);
+    let ProtectedPaths { kept, mut masked } = everywhere(home.clone(), castor);
     let (open, castor) = (readable(settings, home.as_ref()), real(castor.clone()));
     masked.retain(|secret| {
         castor.is_within(secret) || !open.iter().any(|it| it.is_within(secret) || secret.is_within(it))
     });
-    Held { kept, masked }
+    ProtectedPaths { kept, masked }
 }
 
 /// Credentials that commands may read.

@@ -9,7 +9,7 @@ use crate::{
     base::{
         ids::SessionId,
         path::AbsPath,
-        sandbox::{Confinement, Held},
+        sandbox::{Confinement, ProtectedPaths},
     },
     world::{
         checkpoints::Checkpoints, models::Generator, redaction::Secrets, tools::ToolSettings, workspace::memory::Wanted,
@@ -45,7 +45,7 @@ pub struct Children {
     /// What commands may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
     /// What tools of castor's own ask about as commands are kept from it.
-    pub held: Arc<Held>,
+    pub held: Arc<ProtectedPaths>,
     pub hooks: HookDesk,
     /// Ends what commands left running.
     pub closed: Closed,

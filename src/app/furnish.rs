@@ -88,7 +88,7 @@ pub fn furnish(state: &mut State, id: &SessionId, site: &Site, model: &str) -> F
             env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
             hooks: hook_desk(state, id, site),
             confined,
-            held: Arc::new(confinement::held(&state.env, state.world.store.home(), settings)),
+            held: Arc::new(confinement::protected_paths(&state.env, state.world.store.home(), settings)),
             closed: Closed::default(),
         },
         intake: Intake {

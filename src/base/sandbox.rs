@@ -177,12 +177,12 @@ pub struct Confinement {
 
 /// What commands are kept from wherever the workspace is, for castor's own hands: as [`Confinement`] has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct ProtectedPaths {
     pub kept: Vec<AbsPath>,
     pub masked: Vec<AbsPath>,
 }
 
-impl Held {
+impl ProtectedPaths {
     /// Whether no command of a session in these folders would see `real`. A workspace in what is masked is seen.
     pub fn is_masked(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
         let opens = |all: &AbsPath| roots.iter().any(|it| it.is_within(all) && real.is_within(it));

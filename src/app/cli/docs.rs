@@ -120,7 +120,7 @@ fn walk(command: &Command, verbs: &mut Vec<[String; 2]>, arguments: &mut Vec<Arg
             }
         }
         if !verb.is_subcommand_required_set() {
-            let places = verb.get_positionals().map(|it| format!(" {}", named(it)));
+            let places = verb.get_positionals().map(|it| format!(" {}", syntax(it)));
             verbs.push([code(path.clone() + &places.collect::<String>()), words(verb.get_about())]);
         }
         // `acp` takes `auth` for editors that add it to the command that they know; it is the same.
@@ -135,7 +135,7 @@ fn words(text: Option<&clap::builder::StyledStr>) -> String {
 }
 
 /// Its place in the line: `PLACE`, `[PLACE]`, `-f, --flag VALUE`.
-fn named(it: &Arg) -> String {
+fn syntax(it: &Arg) -> String {
     let value = it.get_value_names().unwrap_or_default().join(" ");
     let value = if it.get_action().takes_values() { value } else { String::new() };
     match (it.get_short(), it.get_long()) {
@@ -157,7 +157,7 @@ fn argument(it: &Arg) -> [String; 4] {
         true => "text".to_owned(),
     };
     let default = it.get_default_values().iter().filter_map(|it| it.to_str());
-    [code(named(it)), kind, list(default), words(it.get_help())]
+    [code(syntax(it)), kind, list(default), words(it.get_help())]
 }
 
 fn exit_codes() -> String {

@@ -33,7 +33,7 @@ const OTHERS: &[(&str, u8, &str)] = &[
 
 /// All of them, by verb.
 pub fn rows() -> impl Iterator<Item = (&'static str, u8, &'static str)> {
-    let run = failure::told().map(|(code, meaning)| ("run", code, meaning));
+    let run = failure::meanings().map(|(code, meaning)| ("run", code, meaning));
     OTHERS.iter().copied().chain(run)
 }
 

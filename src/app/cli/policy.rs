@@ -28,7 +28,7 @@ use crate::{
     base::{
         log::{Decision, Mode},
         path::AbsPath,
-        sandbox::{Held, Hold, Level},
+        sandbox::{Hold, Level, ProtectedPaths},
         tool::ToolKind,
         trust::{PieceKind, Trust},
     },
@@ -119,7 +119,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                     let facts = confinement::facts(hold, &ground, &settings);
                     let hold = (it.kind == ToolKind::Execute).then_some(hold);
                     let home = workspace::castor_home(env);
-                    let held = home.map(|it| confinement::held(env, &it, &settings)).unwrap_or_default();
+                    let held = home.map(|it| confinement::protected_paths(env, &it, &settings)).unwrap_or_default();
                     check(&rules, (&cwd, env), &it, (mode, !headless), (hold, facts, held), out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
@@ -224,7 +224,7 @@ fn check(
     (cwd, env): (&AbsPath, &Env),
     asked: &Asked,
     (mode, interactive): (Mode, bool),
-    (hold, sandbox, held): (Option<Hold>, Sandbox, Held),
+    (hold, sandbox, held): (Option<Hold>, Sandbox, ProtectedPaths),
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sandbox_keeps_from_a_command_is_said() {
+    fn check_names_what_the_sandbox_withholds() {
         let ground = Ground::new();
         ground.write("w/a", "");
         let (ws, env) = (ground.root.join("w"), ground.env("true"));

@@ -184,7 +184,7 @@ pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str)
         return show(desk, &record, &checkpoints);
     }
     if let Some(it) = guessed {
-        writeln!(desk.out, "Session {}", named(&it))?;
+        writeln!(desk.out, "Session {}", label(&it))?;
     }
     let Some(log) = log else {
         return Ok(writeln!(desk.out, "{}", listed(&record, desk.now.unix_ms, "castor "))?);
@@ -205,7 +205,7 @@ pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str)
 }
 
 /// Its id, and what it is about.
-fn named(it: &Summary) -> String {
+fn label(it: &Summary) -> String {
     let title = it.title.as_ref().map(|it| format!(" ({})", shown_line(it)));
     format!("{}{}", it.id, title.unwrap_or_default())
 }
@@ -219,7 +219,7 @@ fn last(desk: &Desk<'_>, verb: &Verb) -> Result<Summary, Trouble> {
         let Some(record) = Record::replay(&entries) else { continue };
         let talks = matches!(verb, Verb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
         if !talks && is_unheld(&entries, &record) {
-            let why = format!("nothing was held of what session {} did last: {OFF}", named(&it));
+            let why = format!("nothing was held of what session {} did last: {OFF}", label(&it));
             let how = "To take back what another one did, name it; `castor sessions list` has them";
             return Err(Trouble::new(format!("{why}. {how}")));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     danger,
-    guards::{self, Guard, Named},
+    guards::{self, Guard, GuardedWords},
     patterns::{Hit, Spelling},
     persistent, plans, prefixes,
     query::{Query, auto_on_offer},
@@ -77,7 +77,7 @@ struct Judge<'a> {
     /// All of it only looks.
     looks: bool,
     /// What of it is guarded.
-    named: Named,
+    named: GuardedWords,
     /// It goes to folders that are not the session's.
     leaves: bool,
     /// Rules that allow count though it is opaque.

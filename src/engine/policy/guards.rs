@@ -128,7 +128,7 @@ const GIT_NAMES_ONLY: &[&str] = &["add", "check-ignore", "commit", "ls-files", "
 
 /// What of a line is guarded.
 #[derive(Default)]
-pub struct Named {
+pub struct GuardedWords {
     /// By the place of its command.
     pub guards: Vec<(usize, Guard)>,
     /// Configuration that the line says it writes, from where it starts: a yes to the line is one to that.
@@ -138,8 +138,8 @@ pub struct Named {
 /// Finds the file of secrets that a word of a line plainly names: by its own text, and joined with the folder that the
 /// line went to before. What a pattern or a variable may come to nobody guesses. `dir`: where the line starts, if that
 /// is said. Where no sandbox holds it, the same for configuration that programs obey.
-pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Named {
-    let (mut folder, mut res) = (dir.map(str::to_owned), Named::default());
+pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> GuardedWords {
+    let (mut folder, mut res) = (dir.map(str::to_owned), GuardedWords::default());
     let mut redirects = script.redirects.iter().peekable();
     for (at, command) in script.commands.iter().enumerate() {
         let word = guarded_word(command, folder.as_deref(), confined);

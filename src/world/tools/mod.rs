@@ -31,7 +31,7 @@ use crate::{
     base::{
         fs::{BoxFuture, Fs},
         path::AbsPath,
-        sandbox::{Confinement, Held},
+        sandbox::{Confinement, ProtectedPaths},
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
@@ -118,7 +118,7 @@ pub struct Known {
     /// What the model knows of the file that it writes as a whole.
     pub seen: Option<BaseHash>,
     /// What is asked about as commands are kept from it, also where nothing confines them.
-    pub held: Arc<Held>,
+    pub held: Arc<ProtectedPaths>,
 }
 
 /// For what goes on when its call has returned.

@@ -9,7 +9,7 @@ use super::asked::Asked;
 use crate::{
     base::{
         path::AbsPath,
-        sandbox::Held,
+        sandbox::ProtectedPaths,
         tool::{Access, TargetPath, Targets, ToolKind},
     },
     world::{
@@ -25,7 +25,7 @@ pub fn targets(
     asked: &Asked,
     (cwd, env): (&AbsPath, &Env),
     roots: &[AbsPath],
-    held: Held,
+    held: ProtectedPaths,
 ) -> io::Result<(Targets, Option<String>)> {
     let guessed = || guess(&asked.args, asked.kind, cwd, roots);
     let own = tools::builtins(Groups::default()).into_iter().find(|it| it.spec().name == asked.tool);

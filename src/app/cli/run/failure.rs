@@ -53,7 +53,7 @@ const NOT_FOUND: i32 = -32002;
 const REQUEST_CANCELLED: i32 = -32800;
 
 /// Codes and what they mean.
-pub fn told() -> impl Iterator<Item = (u8, &'static str)> {
+pub fn meanings() -> impl Iterator<Item = (u8, &'static str)> {
     EXITS.iter().filter(|it| !it.4.is_empty()).map(|it| (it.1, it.4))
 }
 

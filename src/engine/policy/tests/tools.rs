@@ -228,7 +228,7 @@ fn a_link_hides_nothing() {
 
 /// What commands do not see, or do not write, is asked about in every mode, and a yes to more does not reach it.
 #[test]
-fn what_is_held_from_commands_is_asked_about() {
+fn file_tools_ask_about_protected_paths() {
     let rules = rules("[[rule]]\ntoolName='*'\ndecision='allow'\npriority=900");
     for (access, want) in [(Access::Read, "secrets may be kept there"), (Access::Write, "configuration that castor")] {
         let held = TargetPath { held: true, ..path("/w/state/c/settings.json", access) };

@@ -16,7 +16,7 @@ use crate::{
         content::joined_text,
         fs::{BoxFuture, Fs, FsError},
         path::AbsPath,
-        sandbox::Held,
+        sandbox::ProtectedPaths,
         tool::{Access, Targets, ToolOutput},
     },
     world::{
@@ -232,7 +232,7 @@ fn what_commands_do_not_see_or_write_is_told() {
     ground.link("state/c", "c");
     let at = |it: &str| ground.cwd.join(it);
     let kept = ["state/c", ".local", "../all"].map(at).to_vec();
-    let held = Held { kept, masked: ["state/c", "../all", "../scratch"].map(at).to_vec() };
+    let held = ProtectedPaths { kept, masked: ["state/c", "../all", "../scratch"].map(at).to_vec() };
     let roots = vec![ground.cwd.clone(), at("../all/w2")];
     let ctx = ToolContext { known: Known { held: Arc::new(held), ..Known::default() }, roots, ..ground.ctx() };
     for (path, reads, writes) in [
