@@ -212,6 +212,10 @@ impl Driver {
         if life.unread > 0 {
             return Some(Move::Reads(life.unread));
         }
+        // A session opens when what is being written down is written, and not because it is cancelled.
+        if life.world.chores > 0 {
+            return Some(Move::Chore);
+        }
         let busy = |it: &&str| life.watch.open.iter().any(|open| open.session == **it && open.due_ms.is_none());
         if let Some(session) = life.watch.sessions.iter().map(String::as_str).find(busy) {
             return Some(Move::Bytes(cancel(session)));
@@ -233,9 +237,6 @@ impl Driver {
         }
         if !life.world.searches.is_empty() {
             return Some(Move::Listed);
-        }
-        if life.world.chores > 0 {
-            return Some(Move::Chore);
         }
         // Who was told beside a turn answers after it.
         // What was begun with files is brought to its end, also for a turn that is over.
